@@ -1,0 +1,53 @@
+// Package sqlstore keeps Kubernetes objects in one append-only SQL table, the log,
+// and serves every read from memory.
+//
+// # The log
+//
+// A row is one change of one key. Its id is the revision: the resourceVersion that
+// clients see, one sequence for all resources. A row is never updated. The object that
+// a key holds is its newest row; a row with deleted set is a tombstone, which carries
+// the last state of the object that is gone. The interface Log is what a SQL dialect
+// implements; all SQL is there.
+//
+// # What holds
+//
+//  1. Revision order is commit order. A writer takes the log's one write lock before
+//     revisions are drawn and holds it to commit: whoever has seen revision n has seen
+//     all below n. A missing number means nothing.
+//  2. Every change carries an expectation: the revision it replaces, or absence. It is
+//     checked under the write lock. A change whose expectation fails gets its own
+//     error; its neighbours in the batch are not touched.
+//  3. Acknowledged means durable at the dialect's setting, and visible to every Get,
+//     list and watch of this Store that starts afterwards, and to every one on another
+//     replica that calls Sync first.
+//  4. A COMMIT that failed leaves the outcome unknown: Commit returns ErrUnknown, never
+//     retries, and the tail reads what is really there.
+//  5. A Watcher gets every change of its range after its start, once, in revision
+//     order, or an error. A slow one reads from the log; memory is bounded by the
+//     window, never by the slowest watcher.
+//  6. A View is the exact state at one revision, however long it is read.
+//  7. The floor is the compacted revision. Reads of the past below it and watches that
+//     start below it get ErrCompacted. At the floor itself both work.
+//  8. Revisions never go back, also after a restore (Log.Raise).
+//
+// # Keys and values
+//
+// A key is /registry/<group>/<resource>/<namespace>/<name>, without the namespace for
+// cluster-scoped resources; the core group is written "core". Order is byte order.
+// The first three segments with their trailing slash are the key's resource; state,
+// snapshots, window and wake-ups are kept for each resource apart.
+//
+// A value is a JSON object that begins with kind, apiVersion and metadata in this order,
+//
+//	{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a",…},…}
+//
+// and has no resourceVersion. The revision is spliced in as the first field of metadata
+// (see Splice), so that a read serves stored bytes without parsing them.
+//
+// # Who runs
+//
+// Three goroutines for each Store, started by Open and ended by Close: the committer
+// (commit.go) owns the batch and the write connection; the tail (tail.go) is the only
+// writer of state and window; the compactor (compact.go) moves the floor. Callers never
+// hold a lock while SQL runs.
+package sqlstore

@@ -1,0 +1,121 @@
+package sqlstore
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Entry is one key's object at one revision, as readers see it. It is immutable and
+// shared; nobody may write to JSON.
+type Entry struct {
+	Key            string
+	Revision       int64
+	CreateRevision int64
+	At             int64  // commit time, Unix milliseconds
+	JSON           []byte // the whole object with its resourceVersion, no newline at the end
+
+	memo atomic.Pointer[memo]
+}
+
+// metadataStart is where every stored value is spliced; kind and apiVersion come before
+// it and cannot contain it, because a quote in a JSON string is escaped.
+var metadataStart = []byte(`"metadata":{`)
+
+// Splice returns value with "resourceVersion":"revision" as the first field of its
+// metadata. A value that is not laid out as the package says is returned as it is.
+func Splice(value []byte, revision int64) []byte {
+	i := bytes.Index(value, metadataStart)
+	if i < 0 {
+		return value
+	}
+	i += len(metadataStart)
+	out := make([]byte, 0, len(value)+len(`"resourceVersion":"",`)+20)
+	out = append(out, value[:i]...)
+	out = append(out, `"resourceVersion":"`...)
+	out = strconv.AppendInt(out, revision, 10)
+	out = append(out, '"')
+	if value[i] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, value[i:]...)
+}
+
+// NewEntry makes the entry that readers of row see.
+func NewEntry(row *Row) *Entry {
+	return &Entry{
+		Key:            row.Key,
+		Revision:       row.Revision,
+		CreateRevision: row.CreateRevision,
+		At:             row.At,
+		JSON:           Splice(row.Value, row.Revision),
+	}
+}
+
+// Item returns the object without its kind and apiVersion, in two parts to be written
+// one after the other: what an item of a built-in list looks like on the wire.
+func (e *Entry) Item() (open, rest []byte) {
+	return openBrace, e.JSON[bytes.Index(e.JSON, metadataStart):]
+}
+
+var openBrace = []byte{'{'}
+
+// memo is one derived form of an entry; an entry has few, so a list is enough.
+type memo struct {
+	key   any
+	value any
+	next  *memo
+}
+
+// Memo returns what derive made of e under key, calling it the first time. Two callers
+// that race may both derive; one result wins and is what everybody gets.
+func (e *Entry) Memo(key any, derive func() any) any {
+	head := e.memo.Load()
+	if v, ok := head.find(key); ok {
+		return v
+	}
+	value := derive()
+	for {
+		if e.memo.CompareAndSwap(head, &memo{key, value, head}) {
+			return value
+		}
+		head = e.memo.Load()
+		if v, ok := head.find(key); ok {
+			return v
+		}
+	}
+}
+
+func (m *memo) find(key any) (any, bool) {
+	for ; m != nil; m = m.next {
+		if m.key == key {
+			return m.value, true
+		}
+	}
+	return nil, false
+}
+
+// ResourceOf returns the part of key that names its resource, with the trailing slash:
+// /registry/<group>/<resource>/. It is empty if key has fewer segments.
+func ResourceOf(key string) string {
+	n := 0
+	for i := 0; i < len(key); i++ {
+		if key[i] == '/' {
+			if n++; n == 4 {
+				return key[:i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// RangeOf returns the half-open range [from, to) of all keys that begin with prefix.
+func RangeOf(prefix string) (from, to string) {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return prefix, prefix[:i] + string([]byte{prefix[i] + 1})
+		}
+	}
+	return prefix, strings.Repeat("\xff", len(prefix)+1)
+}

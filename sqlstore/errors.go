@@ -1,0 +1,42 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrUnavailable says that the database cannot be used now: unreachable, read-only,
+	// full. Nothing was written. It is worth trying again later.
+	ErrUnavailable = errors.New("database unavailable")
+
+	// ErrUnknown says that a COMMIT failed and the change may or may not be there.
+	ErrUnknown = errors.New("outcome of the commit is unknown")
+
+	// ErrClosed is returned by every method of a Store or Log after Close.
+	ErrClosed = errors.New("store is closed")
+
+	// ErrCompacted says that a revision is below the floor.
+	ErrCompacted = errors.New("revision is compacted")
+
+	// ErrFuture says that a revision did not come up within the time waited for it.
+	ErrFuture = errors.New("revision is in the future")
+
+	// ErrTooLarge says that one change is larger than Options.MaxValueBytes.
+	ErrTooLarge = errors.New("object is too large")
+)
+
+// ConflictError says that a change's expectation did not hold. Commit's caller reads
+// Current, decides anew, and may try again.
+type ConflictError struct {
+	Key     string
+	Expect  int64  // what the change expected; 0 for absence
+	Current *Entry // the key's entry now, nil if it is absent
+}
+
+func (e *ConflictError) Error() string {
+	if e.Current == nil {
+		return fmt.Sprintf("key %s: expected revision %d, found none", e.Key, e.Expect)
+	}
+	return fmt.Sprintf("key %s: expected revision %d, found %d", e.Key, e.Expect, e.Current.Revision)
+}

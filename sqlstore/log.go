@@ -1,0 +1,135 @@
+package sqlstore
+
+import "context"
+
+// Row is one row of the log.
+type Row struct {
+	Revision       int64  // id
+	Key            string // /registry/<group>/<resource>/[<namespace>/]<name>
+	CreateRevision int64  // revision of the row that created this incarnation of the key
+	Deleted        bool   // a tombstone; Value is the last state
+	At             int64  // commit time, Unix milliseconds, never less than an older row's
+	Value          []byte // the object as JSON, without resourceVersion
+}
+
+// Change is one requested row.
+type Change struct {
+	Key string
+	// Expect is the revision of the row that this change replaces. 0 expects that the
+	// key is absent: never written, or its newest row is a tombstone.
+	Expect int64
+	Delete bool   // append a tombstone; Expect must not be 0
+	Value  []byte // the object, or its last state for a tombstone
+}
+
+// Result is what became of one change of a batch.
+type Result struct {
+	// Revision is the new row's revision, 0 if the expectation failed.
+	Revision       int64
+	CreateRevision int64 // of the new row
+	// Found is the revision of the key's newest row when the expectation failed; 0 if
+	// the key has no row. FoundDeleted says that it is a tombstone.
+	Found        int64
+	FoundDeleted bool
+}
+
+// Appended describes a batch that was committed (or had nothing to commit).
+type Appended struct {
+	Head    int64    // newest revision found under the write lock, before this batch
+	Floor   int64    // compacted revision found under the write lock
+	At      int64    // commit time written to the new rows, Unix milliseconds
+	Results []Result // one for each change, in order
+}
+
+// Head is the end of the log at one moment.
+type Head struct {
+	Revision int64 // newest revision ever drawn and committed, or the floor if that is higher
+	Floor    int64 // compacted revision
+}
+
+// Step is a change together with what it replaced, for a watch that reads the log.
+type Step struct {
+	Row
+	// Prev is the key's row before this one if the key existed then, else nil. It is
+	// always known for revisions above the floor.
+	Prev *Row
+}
+
+// Log is the append-only table in one SQL dialect. All methods are safe for concurrent
+// use except Append, which has one caller at a time. Errors that mean the database is
+// away, read-only or full wrap ErrUnavailable; no error text contains a password.
+type Log interface {
+	// Append writes a batch in one transaction: it takes the write lock, reads head and
+	// floor, checks each change's expectation against the newest row of its key, draws
+	// revisions for those that hold in order of the batch, starting at head+1, inserts
+	// them in one statement (or one prepared statement's loop) and commits. Keys in a
+	// batch are distinct. A change that fails its expectation never fails the batch.
+	// An error before COMMIT was sent means nothing was written; an error of COMMIT
+	// itself wraps ErrUnknown. Deadlocks and lock timeouts are retried inside as long as
+	// COMMIT was not sent.
+	Append(ctx context.Context, batch []Change) (Appended, error)
+
+	// Head reads the end of the log.
+	Head(ctx context.Context) (Head, error)
+
+	// Rows returns at most limit rows of all keys with revision > after in revision
+	// order. It does not look at the floor: only the tail calls it, which never falls
+	// below (it starts from a full read by State).
+	Rows(ctx context.Context, after int64, limit int) ([]Row, error)
+
+	// Steps returns at most limit changes of keys in [from, to) with
+	// after < revision <= through, in revision order, each with what it replaced.
+	// ErrCompacted if after < floor, judged in the same snapshot as the rows.
+	Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]Step, error)
+
+	// State returns at most limit rows, in key order, that were in force at revision:
+	// for each key in [from, to) its newest row with id <= revision, unless that is a
+	// tombstone. ErrCompacted if revision < floor, judged in the same snapshot.
+	State(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
+
+	// Count returns how many rows State would return without a limit.
+	Count(ctx context.Context, from, to string, revision int64) (int64, error)
+
+	// Time returns the revision and commit time of the oldest row with id >= revision,
+	// zeros if there is none. The compactor searches with it for the row of a moment.
+	Time(ctx context.Context, revision int64) (found, at int64, err error)
+
+	// Compact advances the floor by one small transaction: over at most limit revisions
+	// beyond what was swept before, and not beyond through (nor beyond head-1: the newest
+	// row is never deleted). In it all rows superseded at the new floor are deleted, key
+	// by key, then tombstones at or below it. Cost is in proportion to limit. Only one
+	// replica does it at a time; another gets Busy. Swept < through asks for another call.
+	Compact(ctx context.Context, through int64, limit int) (Compacted, error)
+
+	// Reclaim gives disk space of deleted rows back where that is the program's job
+	// (SQLite: incremental vacuum and WAL truncation), in steps that block no writer
+	// for long.
+	Reclaim(ctx context.Context) error
+
+	// Raise makes the log continue above revision and marks everything below as
+	// compacted: the floor becomes revision if it is lower and revision > head. The
+	// rows stay; the next Compact sweeps them. For restored and copied databases.
+	Raise(ctx context.Context, revision int64) error
+
+	// Follow calls hint whenever another process may have appended, until ctx ends: with
+	// the newest revision if it knows it, else with 0. It returns nil when ctx ends and
+	// reconnects by itself until then.
+	Follow(ctx context.Context, hint func(head int64))
+
+	// Exclusive says that no other process can append, so that the process itself knows
+	// the head.
+	Exclusive() bool
+
+	// ClusterID names this log for as long as it lives; made by the first migration.
+	ClusterID() string
+
+	Close() error
+}
+
+// Compacted is the outcome of one Log.Compact.
+type Compacted struct {
+	Floor   int64 // the floor now
+	Swept   int64 // all rows up to here were looked at
+	Deleted int64 // rows deleted by this call
+	Busy    bool  // another replica is compacting; nothing was done
+}
