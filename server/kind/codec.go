@@ -1,0 +1,36 @@
+package kind
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Codec translates between bytes and objects in hub form: the form that rules, Attrs
+// and Table work on (upstream's internal version for built-in kinds, unstructured for
+// custom resources). Implementations: builtin, custom.
+type Codec interface {
+	// New returns an empty object in hub form.
+	New() runtime.Object
+
+	// Decode reads a request body into hub form, with defaults filled in. def is the kind
+	// assumed where the body names none; gvk is what the body named, after that. With
+	// strict, unknown and duplicate fields come back as an error that
+	// runtime.IsStrictDecodingError knows, together with the object.
+	Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (obj runtime.Object, gvk schema.GroupVersionKind, err error)
+
+	// Versioned converts an object in hub form to the version; the result may share
+	// memory with obj and has its kind and apiVersion set.
+	Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error)
+
+	// Hub converts an object of any version to hub form with defaults; it may share
+	// memory.
+	Hub(obj runtime.Object) (runtime.Object, error)
+
+	// Store encodes an object in hub form as the log holds it: the storage version's
+	// JSON without resourceVersion, laid out as sqlstore asks.
+	Store(obj runtime.Object) ([]byte, error)
+
+	// Load decodes what Store wrote, with or without a resourceVersion spliced in, to
+	// hub form that is the caller's own.
+	Load(json []byte) (runtime.Object, error)
+}

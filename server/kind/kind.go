@@ -1,0 +1,171 @@
+// Package kind describes the resources that plinth serves. One handler per verb serves
+// every resource; all that differs between them is data in a Kind.
+package kind
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// Kind is one resource of one group in all its served versions. It is immutable once it
+// is in a Registry.
+type Kind struct {
+	Group      string // empty for the core group
+	Resource   string // plural name, as in paths: "deployments"
+	Singular   string // "deployment"
+	Kind       string // "Deployment"
+	ListKind   string // "DeploymentList"
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// Versions that are served, most preferred first.
+	Versions []Version
+	// Stored is what the log holds: its group and resource make the key, so that two
+	// Kinds with the same Stored resource are two faces of the same objects (events).
+	Stored Stored
+
+	// Verbs in discovery's words, sorted: create, delete, deletecollection, get, list,
+	// patch, update, watch. A verb that is not listed answers 405.
+	Verbs []string
+
+	Codec Codec
+	// Rules of create, update and delete; upstream calls them strategies.
+	Create rest.RESTCreateStrategy
+	Update rest.RESTUpdateStrategy
+	Delete rest.RESTDeleteStrategy
+	// Finishing says whether an update of an object with a deletionTimestamp completes
+	// its deletion; nil means upstream's default (no finalizers, no grace period left).
+	Finishing func(ctx context.Context, key string, obj, existing runtime.Object) bool
+	// BeginDelete changes an object that gets its deletionTimestamp, and says whether
+	// more than metadata.finalizers holds it (a namespace's spec.finalizers). Optional.
+	BeginDelete func(obj runtime.Object) (held bool)
+	// BeforeCreate and BeforeUpdate complete an object in hub form ahead of the rules, as
+	// upstream's storage hooks of the resource do (a Service's defaults). Optional.
+	BeforeCreate func(ctx context.Context, obj runtime.Object) error
+	BeforeUpdate func(ctx context.Context, obj, old runtime.Object) error
+	// ReturnDeleted makes delete answer with the deleted object where other resources
+	// answer with a Status (upstream: Store.ReturnDeletedObject).
+	ReturnDeleted bool
+
+	// Attrs gives an object's labels and selectable fields.
+	Attrs func(obj runtime.Object) (labels.Set, fields.Set, error)
+	// FieldLabel checks one requirement of a field selector for a version and gives the
+	// label and value to compare with Attrs' fields.
+	FieldLabel func(version, label, value string) (string, string, error)
+	// Table renders objects in hub form as rows for kubectl get.
+	Table rest.TableConvertor
+
+	// Subresources by name: status, scale.
+	Subresources map[string]*Subresource
+
+	// Virtual makes this a resource without storage: create calls it and answers what it
+	// returns (reviews). Then Verbs is just create.
+	Virtual func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+}
+
+// Version is one served version of a Kind.
+type Version struct {
+	Name string // "v1"
+	// Deprecated is the Warning text that every request to this version gets; empty if
+	// the version is not deprecated.
+	Deprecated string
+}
+
+// Stored names what the log holds of a Kind.
+type Stored struct {
+	Group    string
+	Resource string
+	Version  string // storage version
+}
+
+// Subresource is a part of an object with verbs of its own.
+type Subresource struct {
+	Name  string
+	Verbs []string // get, patch, update
+	// GVK of the body if it is not the Kind's own (autoscaling/v1 Scale for scale).
+	GVK schema.GroupVersionKind
+	// Update is the strategy for writes through this subresource.
+	Update rest.RESTUpdateStrategy
+	// View and Apply translate between the object and the subresource's body, both in
+	// hub form. nil: the body is the object itself.
+	View  func(obj runtime.Object) (runtime.Object, error)
+	Apply func(obj, body runtime.Object) error
+	// New returns an empty body in hub form. nil: as View.
+	New func() runtime.Object
+	// Codec of the body; nil: the Kind's.
+	Codec Codec
+}
+
+// GroupResource of the paths, for error texts.
+func (k *Kind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// GVK of objects in version.
+func (k *Kind) GVK(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Kind}
+}
+
+// StoredGVK is the GVK written in the log.
+func (k *Kind) StoredGVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Stored.Group, Version: k.Stored.Version, Kind: k.Kind}
+}
+
+// Version returns the served version of that name, nil if there is none.
+func (k *Kind) Version(name string) *Version {
+	for i := range k.Versions {
+		if k.Versions[i].Name == name {
+			return &k.Versions[i]
+		}
+	}
+	return nil
+}
+
+// Can tells whether the resource itself has verb.
+func (k *Kind) Can(verb string) bool { return has(k.Verbs, verb) }
+
+// Can tells whether the subresource has verb.
+func (s *Subresource) Can(verb string) bool { return has(s.Verbs, verb) }
+
+func has(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Prefix is the part of the log's keys that is this resource's.
+func (k *Kind) Prefix() string {
+	group := k.Stored.Group
+	if group == "" {
+		group = "core"
+	}
+	return "/registry/" + group + "/" + k.Stored.Resource + "/"
+}
+
+// Key of one object. namespace is empty for cluster-scoped resources.
+func (k *Kind) Key(namespace, name string) string {
+	if !k.Namespaced {
+		return k.Prefix() + name
+	}
+	return k.Prefix() + namespace + "/" + name
+}
+
+// SplitKey is the inverse of Key.
+func (k *Kind) SplitKey(key string) (namespace, name string) {
+	rest := strings.TrimPrefix(key, k.Prefix())
+	if !k.Namespaced {
+		return "", rest
+	}
+	namespace, name, _ = strings.Cut(rest, "/")
+	return namespace, name
+}

@@ -1,0 +1,107 @@
+package kind
+
+import (
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Registry holds the Kinds that are served now. Readers see an immutable Set; Kinds can
+// come and go while requests run.
+type Registry struct {
+	mu      sync.Mutex // writers of set
+	set     atomic.Pointer[Set]
+	changed chan struct{} // closed when set is replaced; guarded by mu
+}
+
+// Set is the content of a Registry at one moment.
+type Set struct {
+	Generation int64 // grows with every change
+	// Kinds by preference of their groups, then by resource.
+	Kinds []*Kind
+
+	byResource map[schema.GroupVersionResource]*Kind
+	priority   map[string]int
+}
+
+// NewRegistry returns an empty registry. Groups not named in priority come last, in
+// alphabetical order; higher comes first (upstream: APIService groupPriorityMinimum).
+func NewRegistry(priority map[string]int) *Registry {
+	r := &Registry{changed: make(chan struct{})}
+	r.set.Store(newSet(1, nil, priority))
+	return r
+}
+
+func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
+	s := &Set{
+		Generation: generation,
+		Kinds:      kinds,
+		byResource: make(map[schema.GroupVersionResource]*Kind, len(kinds)),
+		priority:   priority,
+	}
+	sort.SliceStable(kinds, func(i, j int) bool { return s.less(kinds[i], kinds[j]) })
+	for _, k := range kinds {
+		for _, v := range k.Versions {
+			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
+		}
+	}
+	return s
+}
+
+func (s *Set) less(a, b *Kind) bool {
+	if a.Group != b.Group {
+		if pa, pb := s.priority[a.Group], s.priority[b.Group]; pa != pb {
+			return pa > pb
+		}
+		return a.Group < b.Group
+	}
+	return a.Resource < b.Resource
+}
+
+// Lookup returns the Kind of a path's group, version and resource, nil if none is served.
+func (s *Set) Lookup(group, version, resource string) *Kind {
+	return s.byResource[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
+}
+
+// Set returns what is served now.
+func (r *Registry) Set() *Set { return r.set.Load() }
+
+// Lookup is Set().Lookup.
+func (r *Registry) Lookup(group, version, resource string) *Kind {
+	return r.set.Load().Lookup(group, version, resource)
+}
+
+// Changed returns a channel that is closed at the next change.
+func (r *Registry) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// Replace takes out the Kinds that drop names and adds others, as one change.
+func (r *Registry) Replace(drop []*Kind, add []*Kind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.set.Load()
+	kinds := make([]*Kind, 0, len(old.Kinds)+len(add))
+	for _, k := range old.Kinds {
+		if !contains(drop, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	kinds = append(kinds, add...)
+	r.set.Store(newSet(old.Generation+1, kinds, old.priority))
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func contains(list []*Kind, k *Kind) bool {
+	for _, o := range list {
+		if o == k {
+			return true
+		}
+	}
+	return false
+}
