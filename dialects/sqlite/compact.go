@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	sqlite "github.com/mattn/go-sqlite3"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Compact sweeps the next rows and moves the floor over them. Each row swept takes its
+// predecessor with it: older ones went when the predecessor was swept. So the cost does
+// not depend on how long a key's history is.
+func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
+	var c sqlstore.Compacted
+	err := l.transact(ctx, func(w *writer) (err error) {
+		c, err = w.compact(through, limit)
+		return err
+	})
+	if err != nil {
+		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", err)
+	}
+	return c, nil
+}
+
+func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err error) {
+	var newest int64
+	err = w.scan(`
+		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
+		       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'swept'),
+		       coalesce((SELECT max(id) FROM log), 0)`, nil, &c.Floor, &c.Swept, &newest)
+	through = min(through, newest-1)
+	if err != nil || through <= c.Swept {
+		return c, err
+	}
+	var rows, last, upto int64
+	err = w.scan(`
+		SELECT count(*), coalesce(max(id), 0)
+		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
+		[]any{c.Swept, through, limit}, &rows, &last)
+	if err != nil {
+		return c, err
+	}
+	if upto = through; rows == int64(limit) {
+		upto = last
+	}
+	superseded, err := w.exec(`
+		DELETE FROM log WHERE id IN (
+			SELECT (SELECT max(o.id) FROM log AS o WHERE o.key = l.key AND o.id < l.id)
+			FROM log AS l NOT INDEXED
+			WHERE l.id > ? AND l.id <= ?)`, c.Swept, upto)
+	if err != nil {
+		return c, err
+	}
+	tombstones, err := w.exec(`DELETE FROM log WHERE id > ? AND id <= ? AND deleted = 1`, c.Swept, upto)
+	if err != nil {
+		return c, err
+	}
+	c.Swept, c.Floor, c.Deleted = upto, max(c.Floor, upto), superseded+tombstones
+	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'swept'`, strconv.FormatInt(c.Swept, 10)); err != nil {
+		return c, err
+	}
+	_, err = w.exec(`UPDATE meta SET value = ? WHERE name = 'floor'`, strconv.FormatInt(c.Floor, 10))
+	return c, err
+}
+
+// Raise lifts the floor above everything the log has.
+func (l *Log) Raise(ctx context.Context, revision int64) error {
+	err := l.transact(ctx, func(w *writer) error {
+		_, err := w.exec(`
+			UPDATE meta SET value = CAST(?1 AS TEXT)
+			WHERE name = 'floor' AND CAST(value AS INTEGER) < ?1
+			  AND coalesce((SELECT max(id) FROM log), 0) < ?1`, revision)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("raise floor: %w", err)
+	}
+	return nil
+}
+
+// vacuumPages is how many pages one step of Reclaim gives back while writers wait.
+const vacuumPages = 256
+
+// Reclaim gives free pages back to the file system and empties the write-ahead log.
+func (l *Log) Reclaim(ctx context.Context) error {
+	if l.path == "" {
+		return nil
+	}
+	for {
+		var free int64
+		err := l.use(ctx, func(w *writer) error {
+			if err := w.drain(`PRAGMA incremental_vacuum(` + strconv.Itoa(vacuumPages) + `)`); err != nil {
+				return err
+			}
+			return w.scan(`PRAGMA freelist_count`, nil, &free)
+		})
+		if err != nil {
+			return fmt.Errorf("reclaim pages: %w", err)
+		}
+		if free == 0 {
+			break
+		}
+	}
+	return l.truncateWAL(ctx)
+}
+
+// truncateWAL first copies what it can while nobody waits, then cuts the file. A reader
+// in the way makes the cut fail, which is as good: the next one will do it.
+func (l *Log) truncateWAL(ctx context.Context) error {
+	if _, err := l.reads.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+		return fmt.Errorf("checkpoint: %w", classify(err))
+	}
+	err := l.use(ctx, func(w *writer) error {
+		if _, err := w.exec(`PRAGMA busy_timeout = 20`); err != nil {
+			return err
+		}
+		err := w.drain(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		if isCode(err, sqlite.ErrBusy) {
+			err = nil
+		}
+		if _, e := w.exec(`PRAGMA busy_timeout = 10000`); err == nil {
+			err = e
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("truncate write-ahead log: %w", err)
+	}
+	return nil
+}

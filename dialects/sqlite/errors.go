@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	sqlite "github.com/mattn/go-sqlite3"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// classify says which errors mean that the database cannot be used now.
+func classify(err error) error {
+	var e sqlite.Error
+	if !errors.As(err, &e) || errors.Is(err, sqlstore.ErrUnknown) {
+		return err
+	}
+	switch e.Code {
+	case sqlite.ErrBusy, sqlite.ErrReadonly, sqlite.ErrFull, sqlite.ErrIoErr, sqlite.ErrCantOpen, sqlite.ErrPerm, sqlite.ErrNomem:
+		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+	}
+	return err
+}
+
+// commitError judges a failed COMMIT. A lock not given, a full disk or a read-only file
+// stop it before the commit record is written; after any other error the record may be
+// in the write-ahead log without being known to be safe.
+func commitError(err error) error {
+	var e sqlite.Error
+	if errors.As(err, &e) {
+		switch e.Code {
+		case sqlite.ErrBusy, sqlite.ErrFull, sqlite.ErrReadonly:
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err)
+}

@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Reads of the past fetch their rows first and the floor after them. The floor only
+// rises, and rises in the transaction that deletes: if it still permits the revision
+// then nothing was missing when the rows were read.
+
+// Head reads the end of the log.
+func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
+	var h sqlstore.Head
+	err := l.reads.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return sqlstore.Head{}, fmt.Errorf("read head: %w", classify(err))
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// checkFloor refuses a revision that is compacted.
+func (l *Log) checkFloor(ctx context.Context, revision int64) error {
+	var floor int64
+	err := l.reads.QueryRowContext(ctx, `SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`).Scan(&floor)
+	if err == nil && revision < floor {
+		return sqlstore.ErrCompacted
+	}
+	return err
+}
+
+// Rows returns rows after a revision in revision order.
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	rows, err := l.queryRows(ctx, `
+		SELECT id, key, create_id, deleted, at, value
+		FROM log
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", classify(err))
+	}
+	return rows, nil
+}
+
+// State returns the rows in force at a revision. The inner query walks the index (key,
+// id) in order and is evaluated only as far as the limit asks.
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	rows, err := l.queryRows(ctx, `
+		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
+		FROM (SELECT key, max(id) AS id
+		      FROM log INDEXED BY log_key_id
+		      WHERE key >= ? AND key < ? AND id <= ?
+		      GROUP BY key) AS newest
+		CROSS JOIN log AS l ON l.id = newest.id
+		WHERE l.deleted = 0
+		ORDER BY newest.key
+		LIMIT ?`, from, to, revision, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", classify(err))
+	}
+	return rows, nil
+}
+
+// Count returns how many rows State would return.
+func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+	var n int64
+	err := l.reads.QueryRowContext(ctx, `
+		SELECT count(*)
+		FROM (SELECT key, max(id) AS id
+		      FROM log INDEXED BY log_key_id
+		      WHERE key >= ? AND key < ? AND id <= ?
+		      GROUP BY key) AS newest
+		CROSS JOIN log AS l ON l.id = newest.id
+		WHERE l.deleted = 0`, from, to, revision).Scan(&n)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count state: %w", classify(err))
+	}
+	return n, nil
+}
+
+// Steps returns changes with what they replaced. It walks the revisions, not the keys:
+// the history is short, and the answer is wanted in this order.
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	steps, err := l.querySteps(ctx, from, to, after, through, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, after)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", classify(err))
+	}
+	return steps, nil
+}
+
+func (l *Log) querySteps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	rows, err := l.reads.QueryContext(ctx, `
+		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, p.id, p.create_id, p.at, p.value
+		FROM log AS l NOT INDEXED
+		LEFT JOIN log AS p
+		       ON p.id = (SELECT max(o.id) FROM log AS o WHERE o.key = l.key AND o.id < l.id)
+		      AND p.deleted = 0
+		WHERE l.id > ? AND l.id <= ? AND l.key >= ? AND l.key < ?
+		ORDER BY l.id
+		LIMIT ?`, after, through, from, to, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var steps []sqlstore.Step
+	for rows.Next() {
+		var s sqlstore.Step
+		var id, created, at sql.NullInt64
+		var value []byte
+		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
+		if err != nil {
+			return nil, err
+		}
+		if id.Valid {
+			s.Prev = &sqlstore.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
+		}
+		steps = append(steps, s)
+	}
+	return steps, rows.Err()
+}
+
+// Time returns the oldest row at or after a revision.
+func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+	err = l.reads.QueryRowContext(ctx, `SELECT id, at FROM log WHERE id >= ? ORDER BY id LIMIT 1`, revision).Scan(&found, &at)
+	if err == sql.ErrNoRows {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read time: %w", classify(err))
+	}
+	return found, at, nil
+}
+
+func (l *Log) queryRows(ctx context.Context, query string, args ...any) ([]sqlstore.Row, error) {
+	rows, err := l.reads.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.Row
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,200 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	sqlite "github.com/mattn/go-sqlite3"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// writer is the one connection that writes, with its prepared statements.
+type writer struct {
+	conn                    *sqlite.SQLiteConn
+	begin, commit, rollback *stmt
+	head, newest, insert    *stmt
+}
+
+// stmt is a prepared statement with room for its arguments and one row of its result,
+// so that running it allocates next to nothing.
+type stmt struct {
+	*sqlite.SQLiteStmt
+	args []driver.NamedValue
+	row  []driver.Value
+}
+
+func openWriter(name string, d Durability) (*writer, error) {
+	conn, err := connector(name + "&_journal_mode=WAL&_synchronous=" + string(d)).Connect(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{conn: conn.(*sqlite.SQLiteConn)}
+	if err := w.prepare(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *writer) prepare() error {
+	// 4 MiB of log are written back to the file at a time, and no more than 16 MiB stay
+	// on disk as the log's file after a burst.
+	if _, err := w.conn.Exec(`PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 16777216`, nil); err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		stmt    **stmt
+		columns int
+		sql     string
+	}{
+		{&w.begin, 0, `BEGIN IMMEDIATE`},
+		{&w.commit, 0, `COMMIT`},
+		{&w.rollback, 0, `ROLLBACK`},
+		{&w.head, 3, `
+			SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
+			       coalesce((SELECT max(id) FROM log), 0),
+			       coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0)`},
+		{&w.newest, 3, `SELECT id, create_id, deleted FROM log WHERE key = ? ORDER BY id DESC LIMIT 1`},
+		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value) VALUES (?, ?, ?, ?, ?, ?)`},
+	} {
+		prepared, err := w.conn.Prepare(s.sql)
+		if err != nil {
+			return err
+		}
+		*s.stmt = newStmt(prepared.(*sqlite.SQLiteStmt), s.columns)
+	}
+	return nil
+}
+
+func newStmt(prepared *sqlite.SQLiteStmt, columns int) *stmt {
+	s := &stmt{prepared, make([]driver.NamedValue, prepared.NumInput()), make([]driver.Value, columns)}
+	for i := range s.args {
+		s.args[i].Ordinal = i + 1
+	}
+	return s
+}
+
+// run executes s. A statement is not given a context: each is short and local, and a
+// context would cost a goroutine each time.
+func (s *stmt) run() error {
+	_, err := s.ExecContext(context.Background(), s.args)
+	return err
+}
+
+// one fetches the first row into s.row; found says whether there was one.
+func (s *stmt) one() (found bool, err error) {
+	rows, err := s.QueryContext(context.Background(), s.args)
+	if err != nil {
+		return false, err
+	}
+	err = rows.Next(s.row)
+	if closeErr := rows.Close(); err == nil {
+		err = closeErr
+	}
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// use lends the writer to f.
+func (l *Log) use(ctx context.Context, f func(*writer) error) error {
+	select {
+	case <-l.closed:
+		return sqlstore.ErrClosed
+	default:
+	}
+	select {
+	case w := <-l.writer:
+		defer func() { l.writer <- w }()
+		return classify(f(w))
+	case <-l.closed:
+		return sqlstore.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// transact runs f in a transaction that holds the write lock.
+func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
+	return l.use(ctx, func(w *writer) error {
+		if err := w.begin.run(); err != nil {
+			return err
+		}
+		if err := f(w); err != nil {
+			w.abandon()
+			return err
+		}
+		if err := w.commit.run(); err != nil {
+			w.abandon()
+			return commitError(err)
+		}
+		return nil
+	})
+}
+
+// abandon ends a transaction that SQLite may have rolled back already.
+func (w *writer) abandon() {
+	if !w.conn.AutoCommit() {
+		_ = w.rollback.run()
+	}
+}
+
+// Append writes a batch. Once the write lock is held ctx is not looked at any more: all
+// that follows is local and short.
+func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
+	err := l.transact(ctx, func(w *writer) error { return w.appendBatch(batch, &a) })
+	if err != nil {
+		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", err)
+	}
+	return a, nil
+}
+
+func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) error {
+	if _, err := w.head.one(); err != nil {
+		return err
+	}
+	a.Floor = w.head.row[0].(int64)
+	a.Head = max(w.head.row[1].(int64), a.Floor)
+	a.At = max(time.Now().UnixMilli(), w.head.row[2].(int64))
+	next := a.Head + 1
+	for i := range batch {
+		if err := w.appendChange(&batch[i], next, a.At, &a.Results[i]); err != nil {
+			return err
+		}
+		if a.Results[i].Revision != 0 {
+			next++
+		}
+	}
+	return nil
+}
+
+func (w *writer) appendChange(c *sqlstore.Change, revision, at int64, r *sqlstore.Result) error {
+	w.newest.args[0].Value = c.Key
+	exists, err := w.newest.one()
+	if err != nil {
+		return err
+	}
+	var found, created int64
+	var deleted bool
+	if exists {
+		found, created, deleted = w.newest.row[0].(int64), w.newest.row[1].(int64), w.newest.row[2].(int64) != 0
+	}
+	if !c.Holds(found, deleted) {
+		r.Found, r.FoundDeleted = found, deleted
+		return nil
+	}
+	r.Revision, r.CreateRevision = revision, created
+	if c.Expect == 0 {
+		r.CreateRevision = revision
+	}
+	v := w.insert.args
+	v[0].Value, v[1].Value, v[2].Value = revision, c.Key, r.CreateRevision
+	v[3].Value, v[4].Value, v[5].Value = c.Delete, at, c.Value
+	return w.insert.run()
+}
