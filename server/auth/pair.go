@@ -1,0 +1,123 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"time"
+)
+
+// pair is a certificate with its private key.
+type pair struct {
+	cert    *x509.Certificate
+	certPEM []byte
+	keyPEM  []byte
+	tls     tls.Certificate
+}
+
+// newPair signs a certificate for a new key; a nil issuer makes an authority that
+// signs itself.
+func newPair(template *x509.Certificate, issuer *pair, now time.Time) (*pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return nil, err
+	}
+	// An hour back, for clients whose clock is behind.
+	template.NotBefore = now.Add(-time.Hour)
+	template.NotAfter = now.Add(certificateLife)
+	parent, signer := template, any(key)
+	if issuer != nil {
+		parent, signer = issuer.cert, issuer.tls.PrivateKey
+		if template.NotAfter.After(parent.NotAfter) {
+			template.NotAfter = parent.NotAfter
+		}
+	} else {
+		template.NotAfter = now.Add(authorityLife)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return parsePair(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+}
+
+func parsePair(certPEM, keyPEM []byte) (*pair, error) {
+	pairTLS, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &pair{cert: pairTLS.Leaf, certPEM: certPEM, keyPEM: keyPEM, tls: pairTLS}, nil
+}
+
+// serves tells whether p still does what a certificate made from template would do.
+func (p *pair) serves(template *x509.Certificate, issuer *pair, now time.Time) bool {
+	if now.Before(p.cert.NotBefore) || now.Add(renewBefore).After(p.cert.NotAfter) {
+		return false
+	}
+	if issuer != nil && p.cert.CheckSignatureFrom(issuer.cert) != nil {
+		return false
+	}
+	return p.cert.Subject.String() == template.Subject.String() && p.covers(template)
+}
+
+func (p *pair) covers(template *x509.Certificate) bool {
+	for _, name := range template.DNSNames {
+		if !slices.Contains(p.cert.DNSNames, name) {
+			return false
+		}
+	}
+	for _, ip := range template.IPAddresses {
+		if p.cert.VerifyHostname(ip.String()) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// readPair reads base.crt and base.key and takes away what others may do with the key.
+// The error wraps os.ErrNotExist if one of them is missing.
+func readPair(base string) (*pair, error) {
+	certPEM, err := os.ReadFile(base + ".crt")
+	if err != nil {
+		return nil, fmt.Errorf("read certificate: %w", err)
+	}
+	keyPEM, err := os.ReadFile(base + ".key")
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	if err := private(base+".key", 0o600); err != nil {
+		return nil, err
+	}
+	p, err := parsePair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate %s.crt: %w", base, err)
+	}
+	return p, nil
+}
+
+// write replaces base.key, then base.crt.
+func (p *pair) write(base string) error {
+	if err := writeFile(base+".key", p.keyPEM, 0o600); err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	if err := writeFile(base+".crt", p.certPEM, 0o644); err != nil {
+		return fmt.Errorf("write certificate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package auth
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestPKIModes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data", "pki")
+	mustOpen(t, dir, nil)
+	for name, want := range map[string]os.FileMode{
+		"": 0o700, "ca.key": 0o600, "apiserver.key": 0o600, "admin.key": 0o600,
+		"ca.crt": 0o644, "apiserver.crt": 0o644, "admin.crt": 0o644,
+	} {
+		if got := mode(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("mode of %q is %v, want %v", name, got, want)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 6 {
+		t.Errorf("%d files in the directory, %v; want 6", len(entries), err)
+	}
+}
+
+func TestPKITightensModes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	mustOpen(t, dir, nil)
+	key := filepath.Join(dir, "ca.key")
+	for path, m := range map[string]os.FileMode{dir: 0o755, key: 0o644} {
+		if err := os.Chmod(path, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustOpen(t, dir, nil)
+	if got := mode(t, dir); got != 0o700 {
+		t.Errorf("mode of the directory is %v", got)
+	}
+	if got := mode(t, key); got != 0o600 {
+		t.Errorf("mode of the key is %v", got)
+	}
+}
+
+func TestPKIKeptAndRenewed(t *testing.T) {
+	type kept struct{ ca, serving, admin bool }
+	day := 24 * time.Hour
+	tests := []struct {
+		name  string
+		later time.Duration
+		names []string
+		spoil string
+		want  kept
+	}{
+		{"restart", 0, []string{"a.example"}, "", kept{true, true, true}},
+		{"fewer names", 0, nil, "", kept{true, true, true}},
+		{"a new name", 0, []string{"a.example", "b.example"}, "", kept{true, false, true}},
+		{"a new address", 0, []string{"192.0.2.1"}, "", kept{true, false, true}},
+		{"long before the end", 200 * day, nil, "", kept{true, true, true}},
+		{"near the end", 300 * day, nil, "", kept{true, false, false}},
+		{"after the end", 400 * day, nil, "", kept{true, false, false}},
+		{"authority near its end", 3600 * day, nil, "", kept{false, false, false}},
+		{"torn leaf", 0, nil, "admin.key", kept{true, true, false}},
+		{"lost authority", 0, nil, "ca.crt", kept{false, false, false}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "pki")
+			first := mustOpen(t, dir, []string{"a.example"})
+			if tt.spoil == "ca.crt" {
+				os.Remove(filepath.Join(dir, tt.spoil))
+			} else if tt.spoil != "" {
+				if err := os.WriteFile(filepath.Join(dir, tt.spoil), first.ca.keyPEM, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second, err := openPKI(dir, tt.names, func() time.Time { return time.Now().Add(tt.later) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := func(a, b *pair) bool { return a.cert.Equal(b.cert) }
+			got := kept{same(first.ca, second.ca), same(first.serving, second.serving), same(first.admin, second.admin)}
+			if got != tt.want {
+				t.Errorf("kept %+v, want %+v", got, tt.want)
+			}
+			checkPKI(t, second)
+		})
+	}
+}
+
+func TestPKISpoiledAuthorityIsReported(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	mustOpen(t, dir, nil)
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenPKI(dir, nil); err == nil {
+		t.Error("a spoiled authority was replaced without a word")
+	}
+}
+
+func TestRenewWhileRunning(t *testing.T) {
+	now := time.Now()
+	p, err := openPKI("", nil, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := p.Renew(); changed || err != nil {
+		t.Errorf("Renew at once: %v, %v", changed, err)
+	}
+	before, _ := p.Admin()
+	now = now.Add(300 * 24 * time.Hour)
+	if changed, err := p.Renew(); !changed || err != nil {
+		t.Errorf("Renew near the end: %v, %v", changed, err)
+	}
+	if after, _ := p.Admin(); string(after) == string(before) {
+		t.Error("the admin's certificate is the old one")
+	}
+	checkPKI(t, p)
+}
+
+func TestKubeconfig(t *testing.T) {
+	p := mustOpen(t, "", nil)
+	path := filepath.Join(t.TempDir(), "data", "kubeconfig")
+	write := func(url string) os.FileInfo {
+		t.Helper()
+		if err := p.WriteKubeconfig(path, url); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	first := write("https://127.0.0.1:1")
+	if first.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v", first.Mode())
+	}
+	if again := write("https://127.0.0.1:1"); !os.SameFile(first, again) {
+		t.Error("a kubeconfig that needed no change was replaced")
+	}
+	if moved := write("https://127.0.0.1:2"); os.SameFile(first, moved) {
+		t.Error("the kubeconfig was changed in place")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Host != "https://127.0.0.1:2" || string(config.CAData) != string(p.CA()) || len(config.KeyData) == 0 {
+		t.Errorf("the kubeconfig points at %s", config.Host)
+	}
+}
+
+func mustOpen(t *testing.T, dir string, names []string) *PKI {
+	t.Helper()
+	p, err := OpenPKI(dir, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPKI(t, p)
+	return p
+}
+
+// checkPKI asserts what holds of every PKI.
+func checkPKI(t *testing.T, p *PKI) {
+	t.Helper()
+	for _, name := range p.names {
+		_, err := p.serving.cert.Verify(x509.VerifyOptions{Roots: p.ClientCAs(), DNSName: name, CurrentTime: p.now()})
+		if err != nil {
+			t.Errorf("serving certificate for %s: %v", name, err)
+		}
+	}
+	_, err := p.admin.cert.Verify(x509.VerifyOptions{
+		Roots: p.ClientCAs(), CurrentTime: p.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		t.Errorf("admin certificate: %v", err)
+	}
+}
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}
