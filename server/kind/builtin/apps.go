@@ -1,0 +1,63 @@
+package builtin
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	apiapps "k8s.io/kubernetes/pkg/apis/apps"
+	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
+	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/deployment"
+	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
+	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+func appsKinds() []*kind.Kind {
+	scaleOf := func(resource string, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
+		return scale(apiapps.Resource(resource), update, of)
+	}
+	return group{scheme: legacyscheme.Scheme, name: "apps", versions: []string{"v1"}}.kinds(
+		&kind.Kind{
+			Resource: "controllerrevisions", Singular: "controllerrevision", Kind: "ControllerRevision",
+			Namespaced: true,
+			Create:     controllerrevision.Strategy, Update: controllerrevision.Strategy, Delete: controllerrevision.Strategy,
+		},
+		&kind.Kind{
+			Resource: "daemonsets", Singular: "daemonset", Kind: "DaemonSet",
+			ShortNames: []string{"ds"}, Categories: []string{"all"},
+			Namespaced: true,
+			Create:     daemonset.Strategy, Update: daemonset.Strategy, Delete: daemonset.Strategy,
+			Subresources: subresources(status(daemonset.StatusStrategy)),
+		},
+		&kind.Kind{
+			Resource: "deployments", Singular: "deployment", Kind: "Deployment",
+			ShortNames: []string{"deploy"}, Categories: []string{"all"},
+			Namespaced: true,
+			Create:     deployment.Strategy, Update: deployment.Strategy, Delete: deployment.Strategy,
+			Subresources: subresources(
+				status(deployment.StatusStrategy),
+				scaleOf("deployments", deployment.Strategy, scaledDeployment)),
+		},
+		&kind.Kind{
+			Resource: "replicasets", Singular: "replicaset", Kind: "ReplicaSet",
+			ShortNames: []string{"rs"}, Categories: []string{"all"},
+			Namespaced: true,
+			Create:     replicaset.Strategy, Update: replicaset.Strategy, Delete: replicaset.Strategy,
+			Attrs: replicaset.GetAttrs,
+			Subresources: subresources(
+				status(replicaset.StatusStrategy),
+				scaleOf("replicasets", replicaset.Strategy, scaledReplicaSet)),
+		},
+		&kind.Kind{
+			Resource: "statefulsets", Singular: "statefulset", Kind: "StatefulSet",
+			ShortNames: []string{"sts"}, Categories: []string{"all"},
+			Namespaced: true,
+			Create:     statefulset.Strategy, Update: statefulset.Strategy, Delete: statefulset.Strategy,
+			Subresources: subresources(
+				status(statefulset.StatusStrategy),
+				scaleOf("statefulsets", statefulset.Strategy, scaledStatefulSet)),
+		},
+	)
+}

@@ -1,0 +1,104 @@
+// Package builtin describes the resources of Kubernetes itself: one table per API group,
+// one literal per resource, all behaviour taken from upstream's types, conversions,
+// strategies and columns. It is the only package that imports upstream's registries.
+//
+// Left out are resources and subresources that need a kubelet, an issuer of tokens or a
+// transaction over two objects: bindings, componentstatuses, pods/{attach, binding,
+// eviction, exec, log, portforward, proxy}, {nodes, services}/proxy and
+// serviceaccounts/token.
+package builtin
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// Options are what reviews ask for their answers.
+type Options struct {
+	// Authorizer answers access reviews and guards the parameters of admission policies;
+	// nil denies everything.
+	Authorizer authorizer.Authorizer
+	// Rules answers selfsubjectrulesreviews; nil knows no rules.
+	Rules authorizer.RuleResolver
+	// Authenticator answers tokenreviews; nil knows no token.
+	Authenticator authenticator.Request
+	// Audiences that a token of a tokenreview must be for if the review names none.
+	Audiences authenticator.Audiences
+}
+
+// Kinds returns every resource that is served by default, in no particular order.
+func Kinds(o Options) []*kind.Kind {
+	if o.Authorizer == nil {
+		o.Authorizer = authorizerfactory.NewAlwaysDenyAuthorizer()
+	}
+	if o.Rules == nil {
+		o.Rules = authorizerfactory.NewAlwaysDenyAuthorizer()
+	}
+	var kinds []*kind.Kind
+	for _, group := range [][]*kind.Kind{
+		coreKinds(),
+		appsKinds(),
+	} {
+		kinds = append(kinds, group...)
+	}
+	return kinds
+}
+
+// group completes the Kinds of one API group with what most resources have in common.
+type group struct {
+	scheme   *runtime.Scheme
+	name     string
+	versions []string // served, most preferred first
+	stored   string   // version; empty: the most preferred
+}
+
+func (g group) kinds(list ...*kind.Kind) []*kind.Kind {
+	for _, k := range list {
+		g.complete(k)
+	}
+	return list
+}
+
+func (g group) complete(k *kind.Kind) {
+	k.Group = g.name
+	k.ListKind = k.Kind + "List"
+	if k.Versions == nil {
+		for _, v := range g.versions {
+			k.Versions = append(k.Versions, kind.Version{Name: v})
+		}
+	}
+	if k.Stored == (kind.Stored{}) {
+		k.Stored = kind.Stored{Group: g.name, Resource: k.Resource, Version: g.versions[0]}
+	}
+	if g.stored != "" {
+		k.Stored.Version = g.stored
+	}
+	if k.Verbs == nil {
+		k.Verbs = allVerbs
+	}
+	if k.Attrs == nil {
+		k.Attrs = metadataAttrs(k.Namespaced)
+	}
+	if k.Table == nil {
+		k.Table = columns()
+	}
+	k.Codec = newCodec(g.scheme, g.name, k.Kind, k.StoredGVK())
+	k.FieldLabel = func(version, label, value string) (string, string, error) {
+		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)
+	}
+}
+
+var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// metadataAttrs selects by name and, where there is one, namespace.
+func metadataAttrs(namespaced bool) storage.AttrFunc {
+	if namespaced {
+		return storage.DefaultNamespaceScopedAttr
+	}
+	return storage.DefaultClusterScopedAttr
+}

@@ -1,0 +1,244 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kjson "sigs.k8s.io/json"
+)
+
+// codec is kind.Codec on upstream's scheme. Every create and update passes through
+// Decode, Load and Store, so each has a short way for what nearly all requests are:
+// JSON of the version at hand. It skips upstream's separate pass over the body that only
+// looks for kind and apiVersion, and converts once, straight into an object of the right
+// type. Everything else goes through upstream's own codec.
+type codec struct {
+	scheme   *runtime.Scheme
+	decoders *decoders
+	group    string
+	hub      schema.GroupVersionKind
+	stored   schema.GroupVersionKind
+	header   []byte // what a stored object begins with
+}
+
+func newCodec(scheme *runtime.Scheme, group, kindName string, stored schema.GroupVersionKind) *codec {
+	apiVersion := stored.GroupVersion().String()
+	return &codec{
+		scheme:   scheme,
+		decoders: decodersOf(scheme, group),
+		group:    group,
+		hub:      schema.GroupVersionKind{Group: group, Version: runtime.APIVersionInternal, Kind: kindName},
+		stored:   stored,
+		header:   fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{`, kindName, apiVersion),
+	}
+}
+
+// New returns an empty object of upstream's internal version.
+func (c *codec) New() runtime.Object {
+	obj, err := c.scheme.New(c.hub)
+	if err != nil {
+		panic(err) // a Kind of this package without a type: every test would fail
+	}
+	return obj
+}
+
+// Decode follows upstream's create and update handlers: the serializer of the media type,
+// strict or not, then defaults, then conversion.
+func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (runtime.Object, schema.GroupVersionKind, error) {
+	if mediaType == runtime.ContentTypeJSON || mediaType == "" {
+		if obj, strictErr, ok := c.decodeJSON(body, def, strict); ok {
+			return obj, def, strictErr
+		}
+		mediaType = runtime.ContentTypeJSON
+	}
+	decoder, err := c.decoders.find(mediaType, strict)
+	if err != nil {
+		return nil, def, err
+	}
+	obj, gvk, err := decoder.Decode(body, &def, c.New())
+	if gvk == nil {
+		gvk = &def
+	}
+	return obj, *gvk, err
+}
+
+// decodeJSON decodes a body that turns out to be exactly of kind def. If it is not, or is
+// faulty, ok is false and upstream's codec finds out what there is to say about it.
+func (c *codec) decodeJSON(body []byte, def schema.GroupVersionKind, strict bool) (obj runtime.Object, strictErr error, ok bool) {
+	versioned, err := c.scheme.New(def)
+	if err != nil {
+		return nil, nil, false
+	}
+	if strict {
+		unknown, err := kjson.UnmarshalStrict(body, versioned)
+		if err != nil {
+			return nil, nil, false
+		}
+		if len(unknown) > 0 {
+			strictErr = runtime.NewStrictDecodingError(unknown)
+		}
+	} else if err := kjson.UnmarshalCaseSensitivePreserveInts(body, versioned); err != nil {
+		return nil, nil, false
+	}
+	if versioned.GetObjectKind().GroupVersionKind() != def {
+		return nil, nil, false
+	}
+	obj, err = c.Hub(versioned)
+	return obj, strictErr, err == nil
+}
+
+// Hub fills defaults into obj and converts it.
+func (c *codec) Hub(obj runtime.Object) (runtime.Object, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		versioned, err := c.scheme.New(u.GetObjectKind().GroupVersionKind())
+		if err != nil {
+			return nil, err
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), versioned); err != nil {
+			return nil, err
+		}
+		obj = versioned
+	}
+	c.scheme.Default(obj)
+	hub := c.New()
+	if err := c.scheme.Convert(obj, hub, c.hub.GroupVersion()); err != nil {
+		return nil, err
+	}
+	return hub, nil
+}
+
+// Versioned converts into a new object that shares maps and slices with obj.
+func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
+	gvk := gv.WithKind(c.hub.Kind)
+	versioned, err := c.scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.scheme.Convert(obj, versioned, gv); err != nil {
+		return nil, err
+	}
+	versioned.GetObjectKind().SetGroupVersionKind(gvk)
+	return versioned, nil
+}
+
+// Store encodes the storage version. The resourceVersion is cleared in the converted
+// object, whose metadata is a copy, so obj may be read by others meanwhile. Field order
+// is that of the types: kind and apiVersion, then metadata, in every kind.
+func (c *codec) Store(obj runtime.Object) ([]byte, error) {
+	versioned, err := c.Versioned(obj, c.stored.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
+	}
+	accessor, err := meta.Accessor(versioned)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
+	}
+	accessor.SetResourceVersion("")
+	e := encoders.Get().(*encoder)
+	defer e.put()
+	if err := e.json.Encode(versioned); err != nil {
+		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
+	}
+	return bytes.Clone(bytes.TrimSuffix(e.buf.Bytes(), []byte("\n"))), nil
+}
+
+// Load decodes what Store wrote; an object that was stored in another version, by
+// another release, takes upstream's way.
+func (c *codec) Load(data []byte) (runtime.Object, error) {
+	if !bytes.HasPrefix(data, c.header) {
+		return c.loadAny(data)
+	}
+	versioned, err := c.scheme.New(c.stored)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, versioned); err != nil {
+		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+	}
+	return c.Hub(versioned)
+}
+
+func (c *codec) loadAny(data []byte) (runtime.Object, error) {
+	decoder, err := c.decoders.find(runtime.ContentTypeJSON, false)
+	if err != nil {
+		return nil, err
+	}
+	obj, _, err := decoder.Decode(data, &c.stored, c.New())
+	if err != nil {
+		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+	}
+	return obj, nil
+}
+
+// encoder is a JSON encoder with the buffer it writes to.
+type encoder struct {
+	buf  bytes.Buffer
+	json *json.Encoder
+}
+
+// maxPooled is the size above which a buffer is left to the garbage collector.
+const maxPooled = 1 << 20
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.json = json.NewEncoder(&e.buf)
+	return e
+}}
+
+func (e *encoder) put() {
+	if e.buf.Cap() <= maxPooled {
+		e.buf.Reset()
+		encoders.Put(e)
+	}
+}
+
+// decoders are upstream's codecs into one group's internal version, by media type and
+// strictness. They are shared by the Kinds of a group.
+type decoders struct {
+	byType map[string]runtime.Decoder
+}
+
+type decodersKey struct {
+	scheme *runtime.Scheme
+	group  string
+}
+
+var decodersCache sync.Map // decodersKey to *decoders
+
+func decodersOf(scheme *runtime.Scheme, group string) *decoders {
+	key := decodersKey{scheme, group}
+	if d, ok := decodersCache.Load(key); ok {
+		return d.(*decoders)
+	}
+	factory := serializer.NewCodecFactory(scheme)
+	hub := schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}
+	d := &decoders{byType: map[string]runtime.Decoder{}}
+	for _, info := range factory.SupportedMediaTypes() {
+		strict := info.StrictSerializer
+		if strict == nil {
+			strict = info.Serializer
+		}
+		d.byType[decoderKey(info.MediaType, false)] = factory.DecoderToVersion(info.Serializer, hub)
+		d.byType[decoderKey(info.MediaType, true)] = factory.DecoderToVersion(strict, hub)
+	}
+	decodersCache.Store(key, d)
+	return d
+}
+
+func decoderKey(mediaType string, strict bool) string {
+	return mediaType + ";strict=" + strconv.FormatBool(strict)
+}
+
+func (d *decoders) find(mediaType string, strict bool) (runtime.Decoder, error) {
+	if decoder, ok := d.byType[decoderKey(mediaType, strict)]; ok {
+		return decoder, nil
+	}
+	return nil, fmt.Errorf("no decoder for media type %q", mediaType)
+}
