@@ -46,8 +46,13 @@
 //
 // # Who runs
 //
-// Three goroutines for each Store, started by Open and ended by Close: the committer
+// Each Store has these goroutines, started by Open and ended by Close: the committer
 // (commit.go) owns the batch and the write connection; the tail (tail.go) is the only
-// writer of state and window; the compactor (compact.go) moves the floor. Callers never
-// hold a lock while SQL runs.
+// writer of state and window; the head reader (sync.go) asks the database for its head
+// on behalf of all who wait in Sync; the compactor (compact.go) moves the floor; and one
+// stands in Log.Follow. Watchers have none. Callers never hold a lock while SQL runs.
+//
+// Get, Current, Keep, Revision, Floor, Healthy and Stats neither wait nor run SQL. Wait
+// and a Watcher in the window run none. At and its View run SQL when they read the past,
+// Sync when the database is shared, Poll when the Watcher is behind the window.
 package sqlstore

@@ -50,22 +50,3 @@ type Event struct {
 	Entry *Entry
 	Prev  *Entry // what the key held before, nil if it was absent
 }
-
-// The methods of *Store, in the files that hold them:
-//
-//	Open(ctx, log Log, o Options) (*Store, error)          open.go   reads the whole state, starts the goroutines; takes over log
-//	(*Store) Close() error                                  open.go   refuses new commits, finishes queued ones, ends all watchers with ErrClosed
-//	(*Store) Commit(ctx, Change) (*Entry, error)            commit.go
-//	(*Store) Get(key string) *Entry                         state.go  current state, nil if absent; no wait, no SQL
-//	(*Store) Current(resource string) View                  state.go  current state as a constant-time copy
-//	(*Store) At(ctx, resource string, revision int64) (View, error)  list.go   kept snapshot, current state when nothing changed since, or the log
-//	(*Store) Keep(View)                                     list.go   keeps a snapshot for later pages
-//	(*Store) Sync(ctx) (int64, error)                       tail.go   waits until state has all that was committed anywhere before the call
-//	(*Store) Wait(ctx, revision int64) error                tail.go   waits until state has reached revision; ErrFuture when ctx ends first
-//	(*Store) Revision() int64, Floor() int64                tail.go
-//	(*Store) Watch(resource, prefix string, after int64) (*Watcher, error)   watch.go  ErrCompacted below the floor
-//	(*Watcher) Poll(ctx) (events []*Event, through int64, err error)  never blocks on absence of events; may read the log
-//	(*Watcher) Wait() <-chan struct{}                       closed when Poll may return more than at its last call
-//	(*Watcher) Close()
-//	(*Store) Healthy() error                                tail.go   nil, or why the database cannot be used now
-//	(*Store) Stats() Stats                                  stats.go  for metrics

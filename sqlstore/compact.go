@@ -1,0 +1,154 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	compactStep = 500 // revisions of one transaction
+	busyPause   = 100 * time.Millisecond
+)
+
+// compactor moves the floor behind the history. Its goroutine is the only caller of
+// Log.Compact in this process.
+type compactor struct {
+	requests chan compactRequest
+
+	// owned by the compactor's goroutine
+	target int64 // newest revision known to be older than the history
+}
+
+type compactRequest struct {
+	revision int64
+	done     chan error // has room for the answer
+}
+
+func (c *compactor) init() {
+	c.requests = make(chan compactRequest)
+}
+
+// CompactTo moves the floor up to revision now, whatever the history is, and returns
+// when the rows below are deleted. The newest row always stays, so that the floor may
+// end one below revision. For tests and tools.
+func (s *Store) CompactTo(ctx context.Context, revision int64) error {
+	r := compactRequest{revision, make(chan error, 1)}
+	select {
+	case s.compact.requests <- r:
+	case <-s.stop:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) runCompactor() {
+	ticker := time.NewTicker(s.o.CompactEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := s.compactHistory(); err != nil && s.ctx.Err() == nil {
+				s.o.Logf("compact: %v", err)
+			}
+		case r := <-s.compact.requests:
+			r.done <- s.compactTo(min(r.revision, s.Revision()))
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// compactHistory compacts what is older than the history.
+func (s *Store) compactHistory() error {
+	if s.o.History < 0 {
+		return nil
+	}
+	target, err := s.newestBefore(time.Now().Add(-s.o.History).UnixMilli())
+	if err != nil {
+		return fmt.Errorf("find the end of the history: %w", err)
+	}
+	s.compact.target = target
+	return s.compactTo(target)
+}
+
+// newestBefore returns the newest revision that was committed at or before a moment.
+// Times never decrease with revisions, so it searches by halves, from where the last
+// search ended.
+func (s *Store) newestBefore(moment int64) (int64, error) {
+	low, high := max(s.compact.target, s.Floor()), s.Revision()
+	for low < high {
+		middle := low + (high-low+1)/2
+		found, at, err := s.log.Time(s.ctx, middle)
+		switch {
+		case err != nil:
+			return 0, err
+		case found == 0 || found > high || at > moment:
+			high = middle - 1
+		default:
+			low = found
+		}
+	}
+	return low, nil
+}
+
+// compactTo sweeps in steps up to through. Between two steps writers get as much time
+// as a step took.
+func (s *Store) compactTo(through int64) error {
+	deleted := int64(0)
+	for swept := int64(-1); ; {
+		begin := time.Now()
+		c, err := s.log.Compact(s.ctx, through, compactStep)
+		if err != nil {
+			return fmt.Errorf("compact up to %d: %w", through, err)
+		}
+		s.raiseFloor(c.Floor)
+		deleted += c.Deleted
+		s.stats.compactedDeleted.Add(c.Deleted)
+		if c.Busy || c.Swept >= through || c.Swept == swept {
+			break
+		}
+		swept = c.Swept
+		if s.pauseCompaction(time.Since(begin)) {
+			return nil
+		}
+	}
+	if deleted == 0 {
+		return nil
+	}
+	if err := s.log.Reclaim(s.ctx); err != nil {
+		return fmt.Errorf("reclaim space: %w", err)
+	}
+	return nil
+}
+
+// pauseCompaction says whether the Store is closing.
+func (s *Store) pauseCompaction(d time.Duration) (closing bool) {
+	t := time.NewTimer(min(max(d, time.Millisecond), busyPause))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return false
+	case <-s.stop:
+		return true
+	}
+}
+
+// raiseFloor notes that everything below floor is compacted, here or by another
+// replica. It never exceeds what is applied: reads at the applied revision always work.
+func (s *Store) raiseFloor(floor int64) {
+	floor = min(floor, s.Revision())
+	for old := s.state.floor.Load(); floor > old; old = s.state.floor.Load() {
+		if s.state.floor.CompareAndSwap(old, floor) {
+			s.state.dropBelow(floor)
+			return
+		}
+	}
+}

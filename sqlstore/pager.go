@@ -1,0 +1,59 @@
+package sqlstore
+
+import "iter"
+
+const (
+	pageFirst = 64      // rows of a first page
+	pageMost  = 1024    // rows of any page
+	pageBytes = 4 << 20 // what a page should not exceed
+)
+
+// pager chooses how many rows to ask the log for, so that small rows are read in few
+// queries and large ones do not fill the memory. Its zero value is ready.
+type pager struct{ n int }
+
+func (p *pager) limit() int {
+	if p.n == 0 {
+		p.n = pageFirst
+	}
+	return p.n
+}
+
+// read adapts to a page of some rows and bytes.
+func (p *pager) read(rows, bytes int) {
+	if rows > 0 {
+		p.n = max(1, min(p.n*2, pageMost, pageBytes/(bytes/rows+1)))
+	}
+}
+
+// pagesOf cuts [from, to) into pages by key: next returns the rows of a page and the
+// iteration goes on behind its last key until a page is not full.
+func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter.Seq2[[]Row, error] {
+	return func(yield func([]Row, error) bool) {
+		var p pager
+		for {
+			limit := p.limit()
+			rows, err := next(from, limit)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(rows, nil) || len(rows) < limit {
+				return
+			}
+			from = after(rows[len(rows)-1].Key)
+			p.read(len(rows), sizeOf(rows))
+		}
+	}
+}
+
+// after returns the lowest key behind key. Control characters do not occur in keys
+// (see checkChange), and NUL is not text for every database.
+func after(key string) string { return key + "\x01" }
+
+func sizeOf(rows []Row) (bytes int) {
+	for i := range rows {
+		bytes += len(rows[i].Value) + len(rows[i].Key)
+	}
+	return bytes
+}

@@ -1,0 +1,233 @@
+package sqlstore
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/btree"
+)
+
+// entryMap is one resource's state. A copy takes constant time and shares its nodes
+// with the original; whichever is written first copies the nodes on the path. Reading
+// a copy that nobody writes needs no lock, whatever happens to the original.
+type entryMap = btree.Map[string, *Entry]
+
+// state is everything that reads are served from. The tail is its only writer.
+type state struct {
+	applied atomic.Int64 // newest revision applied; written under mu
+	floor   atomic.Int64 // highest compacted revision heard of
+
+	keep int // Options.Snapshots
+
+	mu        sync.RWMutex
+	resources map[string]*resource
+	base      int64 // revision of the last full load; older events are only in the log
+	window    window
+	waiters   []*waiter
+	closed    bool
+}
+
+// resource is the part of the state that belongs to one resource. It lives as long as
+// the Store. All fields are guarded by state.mu.
+type resource struct {
+	entries entryMap
+	copied  *entryMap   // a copy that still equals entries, else nil
+	last    int64       // nothing changed in (last, applied]
+	kept    []*snapshot // newest last
+
+	start  int64 // events has everything in (start, applied]
+	events queue[*Event]
+	topics topics
+}
+
+// put is one row on its way into the state.
+type put struct {
+	entry   *Entry
+	deleted bool
+}
+
+func (st *state) init(o Options) {
+	st.resources = make(map[string]*resource)
+	st.window.limit = o.WindowBytes
+	st.keep = o.Snapshots
+}
+
+// resource returns the resource of that name, made if it is new. mu is held.
+func (st *state) resource(name string) *resource {
+	r := st.resources[name]
+	if r == nil {
+		r = &resource{last: st.base, start: st.base}
+		st.resources[name] = r
+	}
+	return r
+}
+
+// Get returns the current entry of key, nil if it is absent. It never waits for the
+// database.
+func (s *Store) Get(key string) *Entry {
+	s.state.mu.RLock()
+	e := s.state.get(key)
+	s.state.mu.RUnlock()
+	return e
+}
+
+func (st *state) get(key string) *Entry {
+	r := st.resources[ResourceOf(key)]
+	if r == nil {
+		return nil
+	}
+	e, _ := r.entries.Get(key)
+	return e
+}
+
+// apply makes rows visible together and then wakes who waits for them. Their
+// revisions increase and are above applied.
+func (st *state) apply(rows []put) {
+	if len(rows) == 0 {
+		return
+	}
+	st.mu.Lock()
+	for i := range rows {
+		st.applyRow(rows[i].entry, rows[i].deleted)
+	}
+	st.advanceLocked(rows[len(rows)-1].entry.Revision)
+}
+
+func (st *state) applyRow(e *Entry, deleted bool) {
+	r := st.resource(ResourceOf(e.Key))
+	ev := &Event{Entry: e}
+	if deleted {
+		ev.Type = Delete
+		ev.Prev, _ = r.entries.Delete(e.Key)
+	} else {
+		ev.Prev, _ = r.entries.Set(e.Key, e)
+	}
+	r.copied = nil
+	r.last = e.Revision
+	r.topics.mark(e.Key, e.Revision, &st.window)
+	st.window.add(r, ev)
+}
+
+// advance moves applied over revisions that have no rows.
+func (st *state) advance(revision int64) {
+	st.mu.Lock()
+	st.advanceLocked(max(revision, st.applied.Load()))
+}
+
+// advanceLocked sets applied, gives mu back and wakes: a thousand watchers are not
+// woken under the lock that each of them takes next.
+func (st *state) advanceLocked(revision int64) {
+	st.applied.Store(revision)
+	ready := st.takeReady(revision)
+	woken := st.window.takeMarked()
+	st.mu.Unlock()
+	for _, w := range ready {
+		close(w.done)
+	}
+	for _, c := range woken {
+		close(c)
+	}
+}
+
+// replace puts a fully read state in the place of what is there. Events between the
+// two are unknown, so windows begin anew and watchers that are behind must read the log.
+func (st *state) replace(loaded map[string]*entryMap, revision int64) {
+	st.mu.Lock()
+	st.base = revision
+	for name := range loaded {
+		st.resource(name)
+	}
+	st.window.clear()
+	for name, r := range st.resources {
+		r.entries, r.copied = entryMap{}, nil
+		if m := loaded[name]; m != nil {
+			r.entries = *m
+		}
+		r.last, r.start, r.kept = revision, revision, nil
+		r.events = queue[*Event]{}
+		r.topics.markAll(revision, &st.window)
+	}
+	st.advanceLocked(revision)
+}
+
+// snapshot is a resource's state, the same at every revision in [from, through].
+type snapshot struct {
+	entries       *entryMap
+	from, through int64
+}
+
+// Current returns the current state of resource as a constant-time copy. Its revision
+// is the newest of all resources that the Store has applied.
+func (s *Store) Current(resource string) View {
+	return s.state.current(resource).at(s, resource)
+}
+
+var noEntries entryMap
+
+func (st *state) current(name string) snapshot {
+	st.mu.RLock()
+	snap, ok := st.cached(name)
+	st.mu.RUnlock()
+	if ok {
+		return snap
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.resource(name)
+	if r.copied == nil {
+		r.copied = r.entries.Copy()
+	}
+	snap, _ = st.cached(name)
+	return snap
+}
+
+// cached returns the current state without copying, if a copy is at hand: every copy
+// makes the next write copy the nodes on its path.
+func (st *state) cached(name string) (snapshot, bool) {
+	r := st.resources[name]
+	if r == nil {
+		return snapshot{&noEntries, st.base, st.applied.Load()}, true
+	}
+	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
+}
+
+func (n snapshot) at(s *Store, resource string) View {
+	return &stateView{snapshot: n, state: &s.state, resource: resource, revision: n.through}
+}
+
+// stateView is a View in memory.
+type stateView struct {
+	snapshot
+	state    *state
+	resource string
+	revision int64
+}
+
+func (v *stateView) Revision() int64 { return v.revision }
+
+func (v *stateView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
+	v.entries.Ascend(from, func(key string, e *Entry) bool {
+		return key < to && f(e)
+	})
+	return nil
+}
+
+func (v *stateView) Count(ctx context.Context, from, to string) (int64, error) {
+	return int64(rank(v.entries, to) - rank(v.entries, from)), nil
+}
+
+// rank returns the number of keys below key. Nodes know their sizes, so that looking
+// up a position is as cheap as looking up a key.
+func rank(m *entryMap, key string) int {
+	return sort.Search(m.Len(), func(i int) bool {
+		k, _, _ := m.GetAt(i)
+		return k >= key
+	})
+}
+
+func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
+	e, _ := v.entries.Get(key)
+	return e, nil
+}

@@ -1,0 +1,68 @@
+package sqlstore
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats are a Store's figures for metrics. Counts are since Open.
+type Stats struct {
+	Revision int64
+	Floor    int64
+
+	Entries      map[string]int // objects by resource
+	Watchers     int64
+	WindowBytes  int
+	WindowEvents int
+	Snapshots    int // kept for paginated lists
+
+	Batches       int64 // transactions tried
+	Changes       int64 // changes in them
+	Conflicts     int64 // changes whose expectation failed
+	AppendSeconds float64
+	HeadReads     int64 // queries for Sync
+	WatchReads    int64 // pages that watchers behind the window read from the log
+	Compacted     int64 // rows deleted by this process
+}
+
+type counters struct {
+	watchers, batches, changes, conflicts   atomic.Int64
+	appendNanos                             atomic.Int64
+	headReads, watchReads, compactedDeleted atomic.Int64
+}
+
+func (c *counters) appended(changes int, took time.Duration) {
+	c.batches.Add(1)
+	c.changes.Add(int64(changes))
+	c.appendNanos.Add(int64(took))
+}
+
+// Stats returns the figures of this moment.
+func (s *Store) Stats() Stats {
+	v := Stats{
+		Floor:         s.Floor(),
+		Watchers:      s.stats.watchers.Load(),
+		Batches:       s.stats.batches.Load(),
+		Changes:       s.stats.changes.Load(),
+		Conflicts:     s.stats.conflicts.Load(),
+		AppendSeconds: time.Duration(s.stats.appendNanos.Load()).Seconds(),
+		HeadReads:     s.stats.headReads.Load(),
+		WatchReads:    s.stats.watchReads.Load(),
+		Compacted:     s.stats.compactedDeleted.Load(),
+	}
+	s.state.addStats(&v)
+	return v
+}
+
+func (st *state) addStats(v *Stats) {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	v.Revision = st.applied.Load()
+	v.WindowBytes = st.window.bytes
+	v.WindowEvents = st.window.order.len()
+	v.Entries = make(map[string]int, len(st.resources))
+	for name, r := range st.resources {
+		v.Entries[name] = r.entries.Len()
+		v.Snapshots += len(r.kept)
+	}
+}

@@ -1,0 +1,226 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// pingEvery is how often a shared database is asked for its head when nothing else
+// does, so that a lost hint or a database that went away is noticed on an idle server.
+const pingEvery = 5 * time.Second
+
+// headReader asks the database for its head, once for all readers that wait.
+type headReader struct {
+	wake chan struct{} // has a token when next is wanted
+
+	mu    sync.Mutex
+	next  *headRead // of those who came after the query in flight began
+	lost  int       // commits with unknown outcome; the process does not know its own head
+	found int       // of those, the ones whose outcome was read since
+}
+
+type headRead struct {
+	done chan struct{} // closed when head and err are set
+	head Head
+	err  error
+}
+
+func (h *headReader) init() {
+	h.wake = make(chan struct{}, 1)
+	h.next = &headRead{done: make(chan struct{})}
+}
+
+// Sync waits until reads see everything that was committed by any process before the
+// call, and returns the revision they see. ErrUnavailable if the database cannot tell.
+func (s *Store) Sync(ctx context.Context) (int64, error) {
+	if s.log.Exclusive() && !s.heads.isLost() {
+		return s.Revision(), nil
+	}
+	head, err := s.heads.ask(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read head: %w", err)
+	}
+	if err := s.Wait(ctx, head.Revision); err != nil {
+		return 0, fmt.Errorf("catch up with the log: %w: %w", ErrUnavailable, err)
+	}
+	return s.Revision(), nil
+}
+
+func (h *headReader) ask(ctx context.Context) (Head, error) {
+	h.mu.Lock()
+	r := h.next
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-r.done:
+		return r.head, r.err
+	case <-ctx.Done():
+		return Head{}, ctx.Err()
+	}
+}
+
+// lose makes the next Sync of an exclusive log read its head too.
+func (h *headReader) lose() {
+	h.mu.Lock()
+	h.lost++
+	h.mu.Unlock()
+}
+
+func (h *headReader) isLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost > h.found
+}
+
+// find notes that the outcomes of the first lost commits were read.
+func (h *headReader) find(lost int) {
+	h.mu.Lock()
+	h.found = lost
+	h.mu.Unlock()
+}
+
+// begin starts a query for all who wait now.
+func (h *headReader) begin() (r *headRead, lost int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r, lost = h.next, h.lost
+	h.next = &headRead{done: make(chan struct{})}
+	return r, lost
+}
+
+func (s *Store) runHeads() {
+	var ping <-chan time.Time
+	if !s.log.Exclusive() {
+		ticker := time.NewTicker(pingEvery)
+		defer ticker.Stop()
+		ping = ticker.C
+	}
+	for {
+		select {
+		case <-s.heads.wake:
+		case <-ping:
+		case <-s.stop:
+			s.endHeads()
+			return
+		}
+		s.readHead()
+	}
+}
+
+func (s *Store) readHead() {
+	r, lost := s.heads.begin()
+	s.stats.headReads.Add(1)
+	r.head, r.err = s.log.Head(s.ctx)
+	s.health.read(r.err)
+	if r.err == nil {
+		s.raiseFloor(r.head.Floor)
+		if r.head.Revision > s.Revision() {
+			s.tail.nudge(r.head.Revision)
+		}
+	}
+	if r.err == nil && s.heads.isLost() && s.Wait(s.ctx, r.head.Revision) == nil {
+		s.heads.find(lost)
+	}
+	close(r.done)
+}
+
+// endHeads answers those who wait at Close.
+func (s *Store) endHeads() {
+	r, _ := s.heads.begin()
+	r.err = ErrClosed
+	close(r.done)
+}
+
+// waiter is somebody who waits for a revision.
+type waiter struct {
+	revision int64
+	done     chan struct{}
+}
+
+// Wait returns when reads see revision. ErrFuture if ctx ends before.
+func (s *Store) Wait(ctx context.Context, revision int64) error {
+	w, err := s.state.waiter(revision)
+	if w == nil || err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return s.state.reached(revision)
+	case <-ctx.Done():
+		s.state.drop(w)
+		return fmt.Errorf("wait for revision %d: %w: %w", revision, ErrFuture, ctx.Err())
+	}
+}
+
+// waiter returns nil if revision is there already.
+func (st *state) waiter(revision int64) (*waiter, error) {
+	if st.applied.Load() >= revision {
+		return nil, nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed {
+		return nil, ErrClosed
+	}
+	if st.applied.Load() >= revision {
+		return nil, nil
+	}
+	w := &waiter{revision, make(chan struct{})}
+	st.waiters = append(st.waiters, w)
+	return w, nil
+}
+
+func (st *state) reached(revision int64) error {
+	if st.applied.Load() < revision {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (st *state) drop(w *waiter) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, x := range st.waiters {
+		if x == w {
+			st.waiters = append(st.waiters[:i], st.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// takeReady removes and returns those who waited for revision or less. mu is held.
+func (st *state) takeReady(revision int64) (ready []*waiter) {
+	if len(st.waiters) == 0 {
+		return nil
+	}
+	rest := st.waiters[:0]
+	for _, w := range st.waiters {
+		if w.revision <= revision {
+			ready = append(ready, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	clear(st.waiters[len(rest):])
+	st.waiters = rest
+	return ready
+}
+
+// close ends watchers and waiters. Reads of the state go on.
+func (st *state) close() {
+	st.mu.Lock()
+	st.closed = true
+	for _, r := range st.resources {
+		r.topics.markAll(st.applied.Load(), &st.window)
+	}
+	for _, w := range st.waiters {
+		close(w.done)
+	}
+	st.waiters = nil
+	st.advanceLocked(st.applied.Load())
+}

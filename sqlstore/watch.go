@@ -1,0 +1,253 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+const (
+	pollEvents = 256  // most events that one Poll returns
+	pollLooks  = 4096 // most events that one Poll looks at under the lock
+)
+
+// Watcher delivers the changes of the keys with one prefix, in revision order, each
+// once. It costs no goroutine and no buffer: it is a position in the shared window, or
+// in the log when it has fallen out of the window. Only one goroutine may use it, but
+// for Close.
+type Watcher struct {
+	s        *Store
+	prefix   string
+	from, to string
+	resource *resource
+	topic    *topic
+
+	pos  int64         // all changes up to here were delivered
+	wait chan struct{} // closed when there may be news since the last Poll
+	page pager
+
+	closed bool // guarded by state.mu
+}
+
+// topic is a prefix that is watched, with what its watchers wait for. Guarded by
+// state.mu.
+type topic struct {
+	prefix   string
+	watchers int
+	last     int64         // no key with the prefix changed in (last, applied]
+	news     chan struct{} // closed at the next change
+	marked   bool
+}
+
+// topics finds the watched prefixes of a key by trying each length that occurs: a few
+// look-ups, however many namespaces or single objects are watched.
+type topics struct {
+	byPrefix map[string]*topic
+	lengths  []int       // ascending
+	count    map[int]int // topics by length
+}
+
+var alwaysReady = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Watch returns a Watcher of all changes after revision of the keys that begin with
+// prefix, which must begin with resource. ErrCompacted if revision is below the floor;
+// 0 asks for everything from the beginning of the log. A revision not reached yet is
+// waited for.
+func (s *Store) Watch(resource, prefix string, after int64) (*Watcher, error) {
+	if !strings.HasPrefix(prefix, resource) {
+		return nil, fmt.Errorf("watch %s: prefix %s is not of this resource", resource, prefix)
+	}
+	if after < s.Floor() {
+		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, ErrCompacted)
+	}
+	w := &Watcher{s: s, prefix: prefix, pos: after, wait: alwaysReady}
+	w.from, w.to = RangeOf(prefix)
+	s.state.mu.Lock()
+	defer s.state.mu.Unlock()
+	if s.state.closed {
+		return nil, ErrClosed
+	}
+	w.resource = s.state.resource(resource)
+	w.topic = w.resource.topics.join(prefix, w.resource.last)
+	s.stats.watchers.Add(1)
+	return w, nil
+}
+
+// Close ends the watcher. It may be called more than once and from any goroutine.
+func (w *Watcher) Close() {
+	mu := &w.s.state.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		w.resource.topics.leave(w.topic)
+		w.s.stats.watchers.Add(-1)
+	}
+}
+
+// Wait returns a channel that is closed when Poll may return more events than at its
+// last call, and when the Store closes. Progress of through alone does not close it.
+func (w *Watcher) Wait() <-chan struct{} { return w.wait }
+
+// Poll returns the next events, and the revision through which the watcher has now
+// delivered everything, which grows with changes of other resources too. It returns at
+// once if there are none, and reads the log if the watcher has fallen out of the window.
+// After ErrCompacted changes are lost and the watcher is of no more use; after
+// ErrUnavailable Poll may be tried again.
+func (w *Watcher) Poll(ctx context.Context) (events []*Event, through int64, err error) {
+	events, until, err := w.pollWindow()
+	if err == nil && until > w.pos {
+		events, err = w.pollLog(ctx, until)
+	}
+	return events, w.pos, err
+}
+
+// pollWindow takes events from the window. If events are missing there, it returns the
+// revision until which the log must be read.
+func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
+	st := &w.s.state
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	if st.closed || w.closed {
+		return nil, 0, ErrClosed
+	}
+	w.wait = w.topic.news
+	switch {
+	case w.topic.last <= w.pos:
+		w.pos = max(w.pos, st.applied.Load())
+	case w.pos < w.resource.start:
+		w.wait = alwaysReady
+		return nil, w.resource.start, nil
+	default:
+		events = w.filter(w.resource.since(w.pos), st.applied.Load())
+	}
+	return events, 0, nil
+}
+
+// filter collects the events of the watched prefix from recent, up to the bounds of
+// one Poll, and moves the position.
+func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
+	for i, ev := range recent {
+		if i == pollLooks || len(events) == pollEvents {
+			w.wait = alwaysReady
+			return events
+		}
+		w.pos = ev.Entry.Revision
+		if strings.HasPrefix(ev.Entry.Key, w.prefix) {
+			events = append(events, ev)
+		}
+	}
+	w.pos = max(w.pos, applied)
+	return events
+}
+
+// pollLog reads one page of the log's changes up to until, where the window begins.
+func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
+	w.s.stats.watchReads.Add(1)
+	limit := w.page.limit()
+	steps, err := w.s.log.Steps(ctx, w.from, w.to, w.pos, until, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read changes of %s after %d: %w", w.prefix, w.pos, err)
+	}
+	bytes := 0
+	events := make([]*Event, len(steps))
+	for i := range steps {
+		events[i] = w.s.eventOf(&steps[i])
+		bytes += events[i].size()
+		w.pos = steps[i].Revision
+	}
+	if len(steps) < limit {
+		w.pos = until
+	}
+	w.page.read(len(steps), bytes)
+	return events, nil
+}
+
+func (s *Store) eventOf(step *Step) *Event {
+	ev := &Event{Entry: s.entryOf(&step.Row)}
+	if step.Deleted {
+		ev.Type = Delete
+	}
+	if step.Prev != nil {
+		ev.Prev = s.entryOf(step.Prev)
+	}
+	return ev
+}
+
+// entryOf returns the entry of a row that was read from the log: the one in the state
+// if it is still current, so that readers share it and what was derived from it.
+func (s *Store) entryOf(row *Row) *Entry {
+	if e := s.Get(row.Key); e != nil && e.Revision == row.Revision {
+		return e
+	}
+	return NewEntry(row)
+}
+
+// join returns the topic of prefix for one more watcher; last is a bound for its
+// newest change if it is new.
+func (ts *topics) join(prefix string, last int64) *topic {
+	t := ts.byPrefix[prefix]
+	if t == nil {
+		t = &topic{prefix: prefix, last: last, news: make(chan struct{})}
+		ts.insert(t)
+	}
+	t.watchers++
+	return t
+}
+
+func (ts *topics) insert(t *topic) {
+	if ts.byPrefix == nil {
+		ts.byPrefix = make(map[string]*topic)
+		ts.count = make(map[int]int)
+	}
+	ts.byPrefix[t.prefix] = t
+	n := len(t.prefix)
+	if ts.count[n]++; ts.count[n] == 1 {
+		ts.lengths = append(ts.lengths, n)
+		sort.Ints(ts.lengths)
+	}
+}
+
+func (ts *topics) leave(t *topic) {
+	if t.watchers--; t.watchers > 0 {
+		return
+	}
+	delete(ts.byPrefix, t.prefix)
+	n := len(t.prefix)
+	if ts.count[n]--; ts.count[n] == 0 {
+		delete(ts.count, n)
+		i := sort.SearchInts(ts.lengths, n)
+		ts.lengths = append(ts.lengths[:i], ts.lengths[i+1:]...)
+	}
+}
+
+// mark notes a change of key at revision in all topics that it belongs to.
+func (ts *topics) mark(key string, revision int64, w *window) {
+	for _, n := range ts.lengths {
+		if n > len(key) {
+			return
+		}
+		if t := ts.byPrefix[key[:n]]; t != nil {
+			t.mark(revision, w)
+		}
+	}
+}
+
+func (ts *topics) markAll(revision int64, w *window) {
+	for _, t := range ts.byPrefix {
+		t.mark(revision, w)
+	}
+}
+
+func (t *topic) mark(revision int64, w *window) {
+	t.last = revision
+	if !t.marked {
+		t.marked = true
+		w.marked = append(w.marked, t)
+	}
+}

@@ -1,0 +1,90 @@
+package sqlstore
+
+import "sort"
+
+// eventOverhead is what an event costs beside its objects' bytes: Event, Entry, key,
+// places in queues, and a little for what is derived from the entry.
+const eventOverhead = 400
+
+// window bounds the events that all resources keep in memory. It belongs to state and
+// is guarded by its mutex.
+type window struct {
+	limit int
+	bytes int
+	order queue[*resource] // whose event is the oldest, the second oldest, …
+
+	marked []*topic // has news in the batch that is being applied
+}
+
+// add appends ev to r's events and drops the oldest events of all resources until the
+// window is within its limit. The limit holds for what an event pins: its entry and
+// the one before.
+func (w *window) add(r *resource, ev *Event) {
+	r.events.push(ev)
+	w.order.push(r)
+	w.bytes += ev.size()
+	for w.bytes > w.limit && w.order.len() > 0 {
+		oldest := w.order.pop()
+		ev := oldest.events.pop()
+		w.bytes -= ev.size()
+		oldest.start = ev.Entry.Revision
+	}
+}
+
+func (w *window) clear() {
+	w.bytes = 0
+	w.order = queue[*resource]{}
+}
+
+// takeMarked returns the channels that wake the watchers of marked topics and gives
+// each topic a fresh one.
+func (w *window) takeMarked() []chan struct{} {
+	if len(w.marked) == 0 {
+		return nil
+	}
+	woken := make([]chan struct{}, len(w.marked))
+	for i, t := range w.marked {
+		woken[i] = t.news
+		t.news = make(chan struct{})
+		t.marked = false
+	}
+	w.marked = w.marked[:0]
+	return woken
+}
+
+func (ev *Event) size() int {
+	n := eventOverhead + len(ev.Entry.JSON) + len(ev.Entry.Key)
+	if ev.Prev != nil {
+		n += len(ev.Prev.JSON)
+	}
+	return n
+}
+
+// since returns the events of r after revision.
+func (r *resource) since(revision int64) []*Event {
+	all := r.events.all()
+	i := sort.Search(len(all), func(i int) bool { return all[i].Entry.Revision > revision })
+	return all[i:]
+}
+
+// queue is a slice that is taken from at its front without moving it each time.
+type queue[T any] struct {
+	items []T
+	head  int
+}
+
+func (q *queue[T]) len() int { return len(q.items) - q.head }
+func (q *queue[T]) all() []T { return q.items[q.head:] }
+func (q *queue[T]) push(v T) { q.items = append(q.items, v) }
+
+func (q *queue[T]) pop() T {
+	var zero T
+	v := q.items[q.head]
+	q.items[q.head] = zero
+	q.head++
+	if q.head >= 32 && q.head > len(q.items)/2 {
+		q.items = append(make([]T, 0, q.len()*2), q.all()...)
+		q.head = 0
+	}
+	return v
+}
