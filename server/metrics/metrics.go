@@ -1,0 +1,167 @@
+// Package metrics counts requests under kube-apiserver's names and the store under
+// plinth_*. Every server has a registry of its own, so that many run in one process.
+package metrics
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics of one server.
+type Metrics struct {
+	registry *prometheus.Registry
+	total    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	running  *prometheus.GaugeVec
+	rejected *prometheus.CounterVec
+
+	// TLSErrors counts connections that failed in the TLS handshake.
+	TLSErrors prometheus.Counter
+	// Panics counts requests whose handler panicked.
+	Panics prometheus.Counter
+
+	mu     sync.Mutex // writers of series and of their codes
+	series atomic.Pointer[map[Labels]*Series]
+}
+
+// Labels of a request, with upstream's meaning (apiserver/pkg/endpoints/metrics).
+type Labels struct {
+	Verb        string // GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, DELETECOLLECTION
+	DryRun      string // "" or "All"
+	Group       string
+	Version     string
+	Resource    string
+	Subresource string
+	Scope       string // resource, namespace, cluster, or empty
+}
+
+// Series are the counters of one set of labels, resolved once: to look them up by label
+// values at every request costs as much as a small read.
+type Series struct {
+	m        *Metrics
+	labels   Labels
+	duration prometheus.Observer
+	running  prometheus.Gauge
+	codes    atomic.Pointer[map[int]prometheus.Counter] // replaced under m.mu
+}
+
+// New returns metrics with nothing counted.
+func New() *Metrics {
+	request := []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_total",
+			Help: "Requests by verb, dry run value, group, version, resource, scope, component and HTTP status code.",
+		}, append(request, "code")),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_request_duration_seconds",
+			Help: "Seconds from a request's arrival to the end of its response; watches are not in it.",
+			Buckets: []float64{0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3,
+				4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+		}, request),
+		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_longrunning_requests",
+			Help: "Watches that are open.",
+		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_dropped_requests_total",
+			Help: "Requests turned away because too many were running.",
+		}, []string{"request_kind"}),
+		TLSErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "apiserver_tls_handshake_errors_total",
+			Help: "Connections that failed in the TLS handshake.",
+		}),
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plinth_request_panics_total",
+			Help: "Requests whose handler panicked.",
+		}),
+	}
+	m.series.Store(&map[Labels]*Series{})
+	m.registry.MustRegister(m.total, m.duration, m.running, m.rejected, m.TLSErrors, m.Panics,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Register adds collectors, such as the store's.
+func (m *Metrics) Register(c ...prometheus.Collector) { m.registry.MustRegister(c...) }
+
+// Handler serves the metrics in Prometheus' text format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Series returns the counters of l. The caller keeps the number of different labels
+// bounded: nothing that a client can make up may be in them.
+func (m *Metrics) Series(l Labels) *Series {
+	if s, ok := (*m.series.Load())[l]; ok {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := *m.series.Load()
+	if s, ok := old[l]; ok {
+		return s
+	}
+	s := &Series{
+		m: m, labels: l,
+		duration: m.duration.WithLabelValues(l.Verb, l.DryRun, l.Group, l.Version, l.Resource, l.Subresource, l.Scope, component),
+		running:  m.running.WithLabelValues(l.Verb, l.Group, l.Version, l.Resource, l.Subresource, l.Scope, component),
+	}
+	s.codes.Store(&map[int]prometheus.Counter{})
+	grown := maps.Clone(old)
+	grown[l] = s
+	m.series.Store(&grown)
+	return s
+}
+
+const component = "apiserver"
+
+// Done counts one finished request.
+func (s *Series) Done(code int, took time.Duration) {
+	s.code(code).Inc()
+	s.duration.Observe(took.Seconds())
+}
+
+// Began and Ended bracket a watch.
+func (s *Series) Began() { s.running.Inc() }
+
+// Ended counts a watch that was answered with code.
+func (s *Series) Ended(code int) {
+	s.running.Dec()
+	s.code(code).Inc()
+}
+
+func (s *Series) code(code int) prometheus.Counter {
+	if c, ok := (*s.codes.Load())[code]; ok {
+		return c
+	}
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	l := s.labels
+	c := s.m.total.WithLabelValues(l.Verb, l.DryRun, l.Group, l.Version, l.Resource, l.Subresource, l.Scope, component, strconv.Itoa(code))
+	grown := maps.Clone(*s.codes.Load())
+	grown[code] = c
+	s.codes.Store(&grown)
+	return c
+}
+
+// Rejected counts a request turned away; kind is readOnly or mutating.
+func (m *Metrics) Rejected(kind string) { m.rejected.WithLabelValues(kind).Inc() }
+
+// Inflight reports how many requests of a kind (readOnly, mutating) run now.
+func (m *Metrics) Inflight(kind string, now func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "apiserver_current_inflight_requests",
+		Help:        "Requests that run now, by kind; watches are not in it.",
+		ConstLabels: prometheus.Labels{"request_kind": kind},
+	}, func() float64 { return float64(now()) }))
+}

@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Store reports what a sqlstore.Store counts, read at each scrape.
+type Store struct {
+	Stats func() sqlstore.Stats
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	objects = desc("apiserver_storage_objects", "Objects stored, by resource.", "resource")
+
+	storeGauges = []struct {
+		desc *prometheus.Desc
+		of   func(*sqlstore.Stats) float64
+	}{
+		{desc("plinth_revision", "Newest revision that reads see."), func(s *sqlstore.Stats) float64 { return float64(s.Revision) }},
+		{desc("plinth_compacted_revision", "Revision below which history is gone."), func(s *sqlstore.Stats) float64 { return float64(s.Floor) }},
+		{desc("plinth_watchers", "Watches on the store."), func(s *sqlstore.Stats) float64 { return float64(s.Watchers) }},
+		{desc("plinth_window_bytes", "Memory held by recent events for watches."), func(s *sqlstore.Stats) float64 { return float64(s.WindowBytes) }},
+		{desc("plinth_window_events", "Recent events held for watches."), func(s *sqlstore.Stats) float64 { return float64(s.WindowEvents) }},
+		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
+	}
+
+	storeCounters = []struct {
+		desc *prometheus.Desc
+		of   func(*sqlstore.Stats) float64
+	}{
+		{desc("plinth_transactions_total", "Write transactions tried."), func(s *sqlstore.Stats) float64 { return float64(s.Batches) }},
+		{desc("plinth_changes_total", "Changes in write transactions."), func(s *sqlstore.Stats) float64 { return float64(s.Changes) }},
+		{desc("plinth_conflicts_total", "Changes whose expectation failed."), func(s *sqlstore.Stats) float64 { return float64(s.Conflicts) }},
+		{desc("plinth_transaction_seconds_total", "Seconds spent in write transactions."), func(s *sqlstore.Stats) float64 { return s.AppendSeconds }},
+		{desc("plinth_head_reads_total", "Questions to the database for its newest revision."), func(s *sqlstore.Stats) float64 { return float64(s.HeadReads) }},
+		{desc("plinth_watch_reads_total", "Pages of the log read by watches that start or fall behind the window."), func(s *sqlstore.Stats) float64 { return float64(s.WatchReads) }},
+		{desc("plinth_compacted_rows_total", "Rows deleted by this process."), func(s *sqlstore.Stats) float64 { return float64(s.Compacted) }},
+	}
+)
+
+// Describe implements prometheus.Collector.
+func (c Store) Describe(out chan<- *prometheus.Desc) {
+	out <- objects
+	for _, g := range storeGauges {
+		out <- g.desc
+	}
+	for _, n := range storeCounters {
+		out <- n.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c Store) Collect(out chan<- prometheus.Metric) {
+	s := c.Stats()
+	for resource, n := range s.Entries {
+		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), resourceLabel(resource))
+	}
+	for _, g := range storeGauges {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(&s))
+	}
+	for _, n := range storeCounters {
+		out <- prometheus.MustNewConstMetric(n.desc, prometheus.CounterValue, n.of(&s))
+	}
+}
+
+// resourceLabel turns a key's resource, /registry/apps/deployments/, into upstream's
+// label: deployments.apps, and the bare name for the core group.
+func resourceLabel(resource string) string {
+	parts := strings.Split(strings.Trim(resource, "/"), "/")
+	if len(parts) != 3 {
+		return resource
+	}
+	if parts[1] == "core" {
+		return parts[2]
+	}
+	return parts[2] + "." + parts[1]
+}
