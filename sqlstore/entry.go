@@ -42,6 +42,17 @@ func Splice(value []byte, revision int64) []byte {
 	return append(out, value[i:]...)
 }
 
+// Unsplice returns e's object as a value to store: without its resourceVersion.
+func Unsplice(e *Entry) []byte {
+	field := `"resourceVersion":"` + strconv.FormatInt(e.Revision, 10) + `"`
+	i := bytes.Index(e.JSON, metadataStart) + len(metadataStart)
+	if !bytes.HasPrefix(e.JSON[i:], []byte(field)) {
+		return e.JSON
+	}
+	rest := bytes.TrimPrefix(e.JSON[i+len(field):], []byte{','})
+	return append(e.JSON[:i:i], rest...)
+}
+
 // NewEntry makes the entry that readers of row see.
 func NewEntry(row *Row) *Entry {
 	return &Entry{
@@ -53,10 +64,25 @@ func NewEntry(row *Row) *Entry {
 	}
 }
 
+// AtRevision returns a copy of e that names another revision: what a watcher sees of an
+// object that a change took out of its selection.
+func (e *Entry) AtRevision(revision int64) *Entry {
+	return &Entry{
+		Key:            e.Key,
+		Revision:       revision,
+		CreateRevision: e.CreateRevision,
+		At:             e.At,
+		JSON:           Splice(Unsplice(e), revision),
+	}
+}
+
 // Item returns the object without its kind and apiVersion, in two parts to be written
 // one after the other: what an item of a built-in list looks like on the wire.
-func (e *Entry) Item() (open, rest []byte) {
-	return openBrace, e.JSON[bytes.Index(e.JSON, metadataStart):]
+func (e *Entry) Item() (open, rest []byte) { return WithoutType(e.JSON) }
+
+// WithoutType is Item for an object's JSON that begins as stored values do.
+func WithoutType(object []byte) (open, rest []byte) {
+	return openBrace, object[bytes.Index(object, metadataStart):]
 }
 
 var openBrace = []byte{'{'}

@@ -24,6 +24,11 @@ type Kind struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
+	// NoProtobuf says that objects have no protobuf encoding (custom resources).
+	NoProtobuf bool
+	// TypedItems says that items of a list have kind and apiVersion of their own, as those
+	// of custom resources do; items of built-in lists don't.
+	TypedItems bool
 
 	// Versions that are served, most preferred first.
 	Versions []Version

@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+)
+
+// attributes describes a write to admission.
+func (q *request) attributes(op admission.Operation, obj, old, options runtime.Object, name string, dryRun bool) admission.Attributes {
+	sub := ""
+	if q.sub != nil {
+		sub = q.sub.Name
+	}
+	namespace := q.namespace
+	if !q.kind.Namespaced && q.kind.Resource == "namespaces" && q.kind.Group == "" {
+		namespace = name // upstream takes a namespace to be in itself
+	}
+	return admission.NewAttributesRecord(obj, old, q.gvk(), namespace, name, q.gvr(), sub, op, options, dryRun, q.who)
+}
+
+// mutate lets admission change the object.
+func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
+	m, ok := q.api.o.Admission.(admission.MutationInterface)
+	if !ok || !m.Handles(a.GetOperation()) {
+		return nil
+	}
+	return m.Admit(ctx, a, nil)
+}
+
+// validate lets admission refuse the finished object.
+func (q *request) validate(ctx context.Context, a admission.Attributes) error {
+	v, ok := q.api.o.Admission.(admission.ValidationInterface)
+	if !ok || !v.Handles(a.GetOperation()) {
+		return nil
+	}
+	return v.Validate(ctx, a, nil)
+}
+
+// authorizeCreate asks whether the caller of an update that creates may create.
+func (q *request) authorizeCreate(ctx context.Context) error {
+	if q.api.o.Authorizer == nil {
+		return nil
+	}
+	a := authorizer.AttributesRecord{
+		User: q.who, Verb: "create", Namespace: q.namespace, Name: q.name, Path: q.r.URL.Path,
+		APIGroup: q.kind.Group, APIVersion: q.version, Resource: q.kind.Resource, ResourceRequest: true,
+	}
+	decision, reason, err := q.api.o.Authorizer.Authorize(ctx, a)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return errors.NewInternalError(err)
+	}
+	return responsewriters.ForbiddenStatusError(a, reason)
+}

@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Options of an API. Zero values are replaced by the defaults given.
+type Options struct {
+	// Admission is asked for every write; nil admits all. It may implement
+	// admission.MutationInterface, admission.ValidationInterface or both.
+	Admission admission.Interface
+	// Authorizer decides whether an update may create; nil allows it.
+	Authorizer authorizer.Authorizer
+	// MaxBodyBytes bounds a request's body; 3 MiB, as in kube-apiserver.
+	MaxBodyBytes int64
+	// MinWatch is the shortest time after which the server ends a watch that named no
+	// timeout; the longest is twice that. 30 minutes, as in kube-apiserver.
+	MinWatch time.Duration
+	// BookmarkEvery is the pause between bookmarks; one minute.
+	BookmarkEvery time.Duration
+	// FutureWait is how long a read waits for a resourceVersion that has not come up
+	// yet; 3 seconds, as in kube-apiserver.
+	FutureWait time.Duration
+}
+
+// API serves the resources of a registry from a store.
+type API struct {
+	store *sqlstore.Store
+	kinds *kind.Registry
+	o     Options
+
+	drainOnce sync.Once
+	draining  chan struct{} // closed by Drain; ends watches
+}
+
+// New returns an API. It starts nothing.
+func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = 3 << 20
+	}
+	if o.MinWatch == 0 {
+		o.MinWatch = 30 * time.Minute
+	}
+	if o.BookmarkEvery == 0 {
+		o.BookmarkEvery = time.Minute
+	}
+	if o.FutureWait == 0 {
+		o.FutureWait = 3 * time.Second
+	}
+	return &API{store: store, kinds: kinds, o: o, draining: make(chan struct{})}
+}
+
+// Drain ends all watches cleanly, so that their clients resume elsewhere or later.
+// Watches that start afterwards end at once. Other requests go on.
+func (a *API) Drain() { a.drainOnce.Do(func() { close(a.draining) }) }
+
+// Serve answers one resource request: info is the parsed path, who the authenticated
+// and authorized caller.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) {
+	q, err := a.newRequest(w, r, info, who)
+	if err == nil {
+		err = q.verb()(q)
+	}
+	if err != nil {
+		WriteError(w, r, err)
+	}
+}
+
+// verbs is every way to touch a resource. A path of the form that the verb does not
+// have (an item where it takes a collection) answers 405 before the handler runs.
+var verbs = map[string]struct {
+	handle func(*request) error
+	item   bool // the path names an object
+}{
+	"get":              {(*request).get, true},
+	"list":             {(*request).list, false},
+	"watch":            {(*request).watch, false},
+	"create":           {(*request).create, false},
+	"update":           {(*request).update, true},
+	"patch":            {(*request).patch, true},
+	"delete":           {(*request).delete, true},
+	"deletecollection": {(*request).deleteCollection, false},
+}
+
+func (q *request) verb() func(*request) error {
+	v, ok := verbs[q.info.Verb]
+	if !ok || !q.can(q.info.Verb) || !q.pathFits(v.item) {
+		return (*request).notAllowed
+	}
+	return v.handle
+}
+
+// can tells whether the resource, or the subresource asked for, has the verb.
+func (q *request) can(verb string) bool {
+	if q.sub != nil {
+		return q.sub.Can(verb)
+	}
+	return q.kind.Can(verb)
+}
+
+// pathFits tells whether the path is of the verb's form. A list or watch may have a name
+// (from a field selector, or in the deprecated /watch/ paths).
+func (q *request) pathFits(item bool) bool {
+	named := q.info.Name != ""
+	if q.info.Verb == "list" || q.info.Verb == "watch" || q.info.Verb == "deletecollection" {
+		return true
+	}
+	if q.kind.Namespaced && q.namespace == "" {
+		return false
+	}
+	return named == item
+}
+
+func (q *request) notAllowed() error {
+	return errors.NewMethodNotSupported(q.kind.GroupResource(), q.info.Verb)
+}
+
+// errNotServed is upstream's answer for a path that no resource has.
+func errNotServed() error {
+	return errors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, true)
+}

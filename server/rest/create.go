@@ -1,0 +1,196 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	stderrors "errors"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// create stores a new object, or answers a review.
+func (q *request) create() error {
+	options := &metav1.CreateOptions{}
+	if values := q.values(); len(values) > 0 {
+		if err := decodeOptions(values, options); err != nil {
+			return err
+		}
+		if errs := validation.ValidateCreateOptions(options); len(errs) > 0 {
+			return errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "CreateOptions"}, "", errs)
+		}
+	}
+	obj, err := q.decode(fieldValidation(options.FieldValidation))
+	if err != nil {
+		return err
+	}
+	ctx := q.rulesContext()
+	if q.kind.Virtual != nil {
+		return q.createVirtual(ctx, obj, options)
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	rest.WipeObjectMetaSystemFields(m)
+	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(q.namespace, m); err != nil {
+		return err
+	}
+	entry, err := q.admitAndInsert(ctx, obj, options)
+	if err != nil {
+		return err
+	}
+	return q.respondEntry(http.StatusCreated, entry)
+}
+
+// createVirtual answers a resource that is not stored, after admission and rules.
+func (q *request) createVirtual(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) error {
+	a := q.attributes(admission.Create, obj, nil, options, q.name, dryRun(options.DryRun))
+	if err := q.mutate(ctx, a); err != nil {
+		return err
+	}
+	if err := q.validate(ctx, a); err != nil {
+		return err
+	}
+	result, err := q.kind.Virtual(ctx, obj)
+	if err != nil {
+		return err
+	}
+	v, err := q.kind.Codec.Versioned(result, q.gvk().GroupVersion())
+	if err != nil {
+		return err
+	}
+	return q.respondObject(http.StatusCreated, v)
+}
+
+func (q *request) admitAndInsert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	q.dedupOwners(m, false)
+	if err := q.mutate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dryRun(options.DryRun))); err != nil {
+		return nil, err
+	}
+	q.dedupOwners(m, true)
+	if m.GetGenerateName() == "" || m.GetName() != "" {
+		return q.insert(ctx, obj, options)
+	}
+	return q.insertGenerated(ctx, obj, options)
+}
+
+// generateAttempts is how many generated names are tried (KEP-4420).
+const generateAttempts = 8
+
+func (q *request) insertGenerated(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (entry *sqlstore.Entry, err error) {
+	for range generateAttempts {
+		entry, err = q.insert(ctx, obj.DeepCopyObject(), options)
+		if err == nil || !errors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	return entry, err
+}
+
+// errVersionOnCreate is upstream's storage.ErrResourceVersionSetOnCreate, which reaches
+// clients as an error without a reason.
+var errVersionOnCreate = &errors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+	Message: storage.ErrResourceVersionSetOnCreate.Error(),
+}}
+
+// insert runs an object through the create rules and commits it.
+func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	rest.FillObjectMetaSystemFields(m)
+	if m.GetGenerateName() != "" && m.GetName() == "" {
+		m.SetName(q.kind.Create.GenerateName(m.GetGenerateName()))
+	}
+	if q.kind.BeforeCreate != nil {
+		if err := q.kind.BeforeCreate(ctx, obj); err != nil {
+			return nil, err
+		}
+	}
+	if err := rest.BeforeCreate(q.kind.Create, ctx, obj); err != nil {
+		return nil, err
+	}
+	dry := dryRun(options.DryRun)
+	if err := q.validate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dry)); err != nil {
+		return nil, err
+	}
+	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
+		return nil, errVersionOnCreate
+	}
+	value, err := q.kind.Codec.Store(obj)
+	if err != nil {
+		return nil, err
+	}
+	change := sqlstore.Change{Key: q.kind.Key(m.GetNamespace(), m.GetName()), Value: value}
+	entry, err := q.commit(ctx, change, dry)
+	return entry, q.createError(err, m)
+}
+
+// createError names the object that is in the way of a new one.
+func (q *request) createError(err error, m metav1.Object) error {
+	var conflict *sqlstore.ConflictError
+	if !stderrors.As(err, &conflict) {
+		return err
+	}
+	if m.GetGenerateName() != "" {
+		return errors.NewGenerateNameConflict(q.groupResource(), m.GetName(), 1)
+	}
+	exists := errors.NewAlreadyExists(q.groupResource(), m.GetName())
+	if beingDeleted(conflict.Current) {
+		exists.ErrStatus.Message = "object is being deleted: " + exists.ErrStatus.Message
+	}
+	return exists
+}
+
+// commit appends one change, or with dryRun only checks its expectation and shows what
+// would be stored.
+func (q *request) commit(ctx context.Context, c sqlstore.Change, dry bool) (*sqlstore.Entry, error) {
+	if !dry {
+		return q.api.store.Commit(ctx, c)
+	}
+	if _, err := q.api.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	current, revision := q.api.store.Get(c.Key), int64(0)
+	if current != nil {
+		revision = current.Revision
+	}
+	if revision != c.Expect {
+		return nil, &sqlstore.ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
+	}
+	if revision == 0 {
+		return &sqlstore.Entry{Key: c.Key, JSON: c.Value}, nil
+	}
+	return sqlstore.NewEntry(&sqlstore.Row{Key: c.Key, Revision: revision, Value: c.Value}), nil
+}
+
+// dryRun reads the option of that name, whose values are validated before.
+func dryRun(values []string) bool { return len(values) > 0 }
+
+// beingDeleted tells whether an entry's object has a deletionTimestamp.
+func beingDeleted(e *sqlstore.Entry) bool {
+	if e == nil {
+		return false
+	}
+	var m struct {
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	}
+	return json.Unmarshal(metadataJSON(e.JSON), &m) == nil && m.DeletionTimestamp != nil
+}

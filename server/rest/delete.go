@@ -1,0 +1,271 @@
+package rest
+
+import (
+	"context"
+	stderrors "errors"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// delete removes one object, or begins to: with finalizers or a grace period left, the
+// object gets its deletionTimestamp and goes when they are gone.
+func (q *request) delete() error {
+	options, err := q.deleteOptions()
+	if err != nil {
+		return err
+	}
+	gone, err := q.remove(q.rulesContext(), q.key(), q.name, options)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	//nolint:staticcheck // OrphanDependents is deprecated, and still served
+	if !gone.deleted && options.OrphanDependents != nil && !*options.OrphanDependents {
+		code = http.StatusAccepted
+	}
+	if gone.entry != nil {
+		return q.respondEntry(code, gone.entry)
+	}
+	out := output{mediaType: q.out.mediaType, pretty: q.out.pretty}
+	writeObject(q.w, q.r, code, out, gone.status)
+	return nil
+}
+
+// deleteOptions come in the body, else in the query.
+func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
+	body, err := q.body()
+	if err != nil {
+		return nil, err
+	}
+	options := &metav1.DeleteOptions{}
+	if len(body) > 0 {
+		err = q.decodeDeleteOptions(body, options)
+	} else if values := q.values(); len(values) > 0 {
+		err = decodeOptions(values, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
+	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return nil, errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	options.TypeMeta.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	return options, nil
+}
+
+func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions) error {
+	media, err := q.inputMedia()
+	if err != nil {
+		return err
+	}
+	codecs := metainternalversionscheme.Codecs
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+	if !ok {
+		return unsupportedMedia(q.offer().mediaTypes())
+	}
+	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+	obj, _, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
+	if err != nil {
+		return errors.NewBadRequest(err.Error())
+	}
+	if obj != options {
+		return errors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+	}
+	return nil
+}
+
+// removal is the outcome of one deletion.
+type removal struct {
+	deleted bool
+	entry   *sqlstore.Entry // the object to answer with; nil: status
+	status  *metav1.Status
+}
+
+// remove deletes the object of key, or begins to. Like modify it starts from memory and
+// makes sure before it refuses.
+func (q *request) remove(ctx context.Context, key, name string, options *metav1.DeleteOptions) (removal, error) {
+	current, sure := q.api.store.Get(key), false
+	for {
+		gone, err := q.removeOnce(ctx, current, name, options.DeepCopy())
+		var conflict *sqlstore.ConflictError
+		switch {
+		case err == nil:
+			return gone, nil
+		case stderrors.As(err, &conflict):
+			current, sure = conflict.Current, true
+			continue
+		case sure || !refused(err):
+			return gone, err
+		}
+		if _, err := q.api.store.Sync(ctx); err != nil {
+			return gone, err
+		}
+		now := q.api.store.Get(key)
+		if now == current {
+			return gone, err
+		}
+		current, sure = now, true
+	}
+}
+
+// removeOnce is one attempt against the entry current. options are the callee's own:
+// upstream's rules write their defaults into them.
+func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name string, options *metav1.DeleteOptions) (removal, error) {
+	if current == nil {
+		return removal{}, errors.NewNotFound(q.groupResource(), name)
+	}
+	obj, err := q.load(current)
+	if err != nil {
+		return removal{}, err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return removal{}, err
+	}
+	dry := dryRun(options.DryRun)
+	if err := q.admitDelete(ctx, obj, options, name, dry); err != nil {
+		return removal{}, err
+	}
+	if q.kind.BeginDelete != nil {
+		if done, gone, err := q.beginDelete(ctx, current, obj, m, options); done || err != nil {
+			return gone, err
+		}
+	}
+	graceful, pending, err := rest.BeforeDelete(q.kind.Delete, ctx, obj, options)
+	if err != nil {
+		return removal{}, err
+	}
+	if pending {
+		return q.answerRemoved(current, m, false), nil
+	}
+	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, m, options); changed {
+		m.SetFinalizers(finalizers)
+	}
+	held := len(m.GetFinalizers()) > 0
+	if !graceful && !held {
+		return q.removeNow(ctx, current, current, m, dry)
+	}
+	if !graceful {
+		markDeleting(m, time.Now())
+	}
+	marked, err := q.commitObject(ctx, current, obj, dry)
+	if err != nil {
+		return removal{}, err
+	}
+	if held || *options.GracePeriodSeconds > 0 || dry {
+		return removal{entry: marked, deleted: dry && !held && *options.GracePeriodSeconds == 0}, nil
+	}
+	return q.removeNow(ctx, marked, marked, m, dry)
+}
+
+func (q *request) admitDelete(ctx context.Context, old runtime.Object, options *metav1.DeleteOptions, name string, dry bool) error {
+	if q.api.o.Admission == nil {
+		return nil
+	}
+	a := q.attributes(admission.Delete, nil, old.DeepCopyObject(), options, name, dry)
+	if err := q.mutate(ctx, a); err != nil {
+		return err
+	}
+	return q.validate(ctx, a)
+}
+
+// beginDelete is the first phase for kinds that are held by more than finalizers. done
+// says that the request ends with it.
+func (q *request) beginDelete(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (done bool, gone removal, err error) {
+	if err := q.checkPreconditions(m, options.Preconditions); err != nil {
+		return true, gone, err
+	}
+	first := m.GetDeletionTimestamp() == nil
+	held := q.kind.BeginDelete(obj)
+	if !first {
+		return held, removal{entry: current}, nil
+	}
+	now := metav1.Now()
+	m.SetDeletionTimestamp(&now)
+	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, m, options); changed {
+		m.SetFinalizers(finalizers)
+	}
+	entry, err := q.commitObject(ctx, current, obj, dryRun(options.DryRun))
+	return true, removal{entry: entry}, err
+}
+
+func (q *request) checkPreconditions(m metav1.Object, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != m.GetUID() {
+		return errors.NewConflict(q.groupResource(), m.GetName(), preconditionError("UID", string(*p.UID), string(m.GetUID())))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
+		return errors.NewConflict(q.groupResource(), m.GetName(), preconditionError("ResourceVersion", *p.ResourceVersion, m.GetResourceVersion()))
+	}
+	return nil
+}
+
+func preconditionError(what, want, have string) error {
+	return stderrors.New("Precondition failed: " + what + " in precondition: " + want + ", " + what + " in object meta: " + have)
+}
+
+// commitObject stores an object that a deletion has marked.
+func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, dry bool) (*sqlstore.Entry, error) {
+	value, err := q.kind.Codec.Store(obj)
+	if err != nil {
+		return nil, err
+	}
+	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
+}
+
+// removeNow appends the tombstone. last is the object's final state.
+func (q *request) removeNow(ctx context.Context, current, last *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
+	change := sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(last)}
+	entry, err := q.commit(ctx, change, dry)
+	if err != nil {
+		return removal{}, err
+	}
+	return q.answerRemoved(entry, m, true), nil
+}
+
+// answerRemoved is upstream's finalizeDelete: the object for some kinds, else a Status
+// that lets the client tell this incarnation from a later one.
+func (q *request) answerRemoved(e *sqlstore.Entry, m metav1.Object, deleted bool) removal {
+	if q.kind.ReturnDeleted {
+		return removal{deleted: deleted, entry: e}
+	}
+	return removal{deleted: deleted, status: &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name:  m.GetName(),
+			Group: q.kind.Group,
+			Kind:  q.kind.Resource, // upstream puts the resource here
+			UID:   m.GetUID(),
+		},
+	}}
+}
+
+// markDeleting gives an object without graceful deletion its deletionTimestamp, with
+// which its finalizers' owners begin their work.
+func markDeleting(m metav1.Object, now time.Time) {
+	if m.GetDeletionTimestamp() == nil && m.GetGeneration() > 0 {
+		m.SetGeneration(m.GetGeneration() + 1)
+	}
+	if t := m.GetDeletionTimestamp(); t == nil || t.After(now) {
+		stamp := metav1.NewTime(now)
+		m.SetDeletionTimestamp(&stamp)
+	}
+	zero := int64(0)
+	m.SetDeletionGracePeriodSeconds(&zero)
+}

@@ -1,0 +1,123 @@
+package rest
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// WriteError answers with err as a metav1.Status in an encoding that the client accepts,
+// JSON if it accepts none.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	out, ok := negotiate(r, plainObjects)
+	if !ok {
+		out = output{mediaType: mediaJSON, pretty: true}
+	}
+	writeObject(w, r, int(status.Code), out, status)
+}
+
+// statusOf is the one table from errors to statuses.
+func statusOf(err error) *metav1.Status {
+	var api errors.APIStatus
+	if !stderrors.As(err, &api) {
+		api = fromStore(err)
+	}
+	status := api.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	return &status
+}
+
+// retryAfterSeconds is what a client is told to wait when the database is away.
+const retryAfterSeconds = 1
+
+// fromStore translates an error that no verb has made a status of.
+func fromStore(err error) errors.APIStatus {
+	switch {
+	case stderrors.Is(err, sqlstore.ErrUnknown):
+		return errors.NewTimeoutError("the write was sent to the database, but whether it was stored is not known: "+err.Error(), 0)
+	case stderrors.Is(err, sqlstore.ErrUnavailable), stderrors.Is(err, sqlstore.ErrClosed):
+		return unavailable(err)
+	case stderrors.Is(err, sqlstore.ErrCompacted):
+		return errors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	case stderrors.Is(err, sqlstore.ErrTooLarge):
+		return errors.NewRequestEntityTooLargeError(err.Error())
+	case stderrors.Is(err, context.DeadlineExceeded), stderrors.Is(err, context.Canceled):
+		return errors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	}
+	return errors.NewInternalError(err)
+}
+
+func unavailable(err error) *errors.StatusError {
+	return &errors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusServiceUnavailable,
+		Reason:  metav1.StatusReasonServiceUnavailable,
+		Message: err.Error(),
+		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds},
+	}}
+}
+
+func tooLargeBody(limit int64) error {
+	return errors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
+}
+
+// tooLargeVersion says that a resourceVersion has not come up within the wait (upstream:
+// storage.NewTooLargeResourceVersionError).
+func tooLargeVersion(asked, current int64) error {
+	err := errors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), retryAfterSeconds)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version",
+	}}
+	return err
+}
+
+func unsupportedMedia(supported []string) error {
+	return mediaError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", join(supported)))
+}
+
+func notAcceptable(supported []string) error {
+	return mediaError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		fmt.Sprintf("only the following media types are accepted: %s", join(supported)))
+}
+
+func mediaError(code int32, reason metav1.StatusReason, message string) error {
+	return &errors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+	}}
+}
+
+func join(list []string) string {
+	out := ""
+	for i, s := range list {
+		if i > 0 {
+			out += ", "
+		}
+		out += s
+	}
+	return out
+}
+
+// conflictModified is upstream's answer to an update based on another version.
+func conflictModified(gr schema.GroupResource, name string) error {
+	return errors.NewConflict(gr, name, stderrors.New("the object has been modified; please apply your changes to the latest version and try again"))
+}

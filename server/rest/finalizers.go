@@ -1,0 +1,71 @@
+package rest
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// gcFinalizers records a deletion's propagation policy as finalizers, which the garbage
+// collector works off. changed says that they differ from the object's.
+// https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
+func gcFinalizers(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
+	orphan, foreground := propagation(ctx, rules, m, options)
+	hadOrphan, hadForeground := false, false
+	for _, f := range m.GetFinalizers() {
+		switch f {
+		case metav1.FinalizerOrphanDependents:
+			hadOrphan = true
+		case metav1.FinalizerDeleteDependents:
+			hadForeground = true
+		default:
+			finalizers = append(finalizers, f)
+		}
+	}
+	if orphan == hadOrphan && foreground == hadForeground {
+		return m.GetFinalizers(), false
+	}
+	if orphan {
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return finalizers, true
+}
+
+// propagation decides, in this order: what the kind cannot do, what the request says,
+// what the object's finalizers say already, the kind's default.
+func propagation(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (orphan, foreground bool) {
+	policy := rest.DeleteDependents
+	if s, ok := rules.(rest.GarbageCollectionDeleteStrategy); ok {
+		policy = s.DefaultGarbageCollectionPolicy(ctx)
+	}
+	if policy == rest.Unsupported {
+		return false, false
+	}
+	//nolint:staticcheck // OrphanDependents is deprecated, and still served
+	if options.OrphanDependents != nil {
+		return *options.OrphanDependents, false
+	}
+	if options.PropagationPolicy != nil {
+		switch *options.PropagationPolicy {
+		case metav1.DeletePropagationOrphan:
+			return true, false
+		case metav1.DeletePropagationForeground:
+			return false, true
+		case metav1.DeletePropagationBackground:
+			return false, false
+		}
+	}
+	for _, f := range m.GetFinalizers() {
+		switch f {
+		case metav1.FinalizerOrphanDependents:
+			return true, false
+		case metav1.FinalizerDeleteDependents:
+			return false, true
+		}
+	}
+	return policy == rest.OrphanDependents, false
+}

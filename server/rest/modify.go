@@ -1,0 +1,247 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	stderrors "errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// modification is what update, patch and apply have in common: a new body made from
+// what is there, again and again until nobody else has changed it meanwhile.
+type modification struct {
+	options *metav1.UpdateOptions
+	uid     types.UID // of the object that the caller means; empty if it does not say
+	create  bool      // make the object if it is absent, whatever the rules say
+	// body makes the new body, in hub form and the callee's own, from the old one: the
+	// object, or a subresource's view of it; nil if the object is absent.
+	body func(ctx context.Context, old runtime.Object) (runtime.Object, error)
+}
+
+// modify commits a modification. It starts from memory, which another replica may have
+// overtaken: then the commit's expectation fails and it starts again from what is there,
+// and a refusal that was based on memory is made sure of before it is given.
+func (q *request) modify(ctx context.Context, mod *modification) (entry *sqlstore.Entry, created bool, err error) {
+	current, sure := q.api.store.Get(q.key()), false
+	for {
+		entry, created, err = q.modifyOnce(ctx, mod, current)
+		var conflict *sqlstore.ConflictError
+		switch {
+		case err == nil:
+			return entry, created, nil
+		case stderrors.As(err, &conflict):
+			current, sure = conflict.Current, true
+			continue
+		case sure || !refused(err):
+			return nil, false, err
+		}
+		if _, err := q.api.store.Sync(ctx); err != nil {
+			return nil, false, err
+		}
+		now := q.api.store.Get(q.key())
+		if now == current {
+			return nil, false, err
+		}
+		current, sure = now, true
+	}
+}
+
+// refused tells errors that come from looking at the object from those of the database.
+func refused(err error) bool {
+	var api errors.APIStatus
+	return stderrors.As(err, &api)
+}
+
+// modifyOnce is one attempt against the entry current, nil for absent.
+func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sqlstore.Entry) (*sqlstore.Entry, bool, error) {
+	if current == nil {
+		entry, err := q.modifyAbsent(ctx, mod)
+		return entry, true, err
+	}
+	old, err := q.load(current)
+	if err != nil {
+		return nil, false, err
+	}
+	if mod.uid != "" {
+		pre := storage.Preconditions{UID: &mod.uid}
+		if err := pre.Check(current.Key, old); err != nil {
+			return nil, false, errors.NewConflict(q.groupResource(), q.name, err)
+		}
+	}
+	obj, err := q.newObject(ctx, mod, old)
+	if err != nil {
+		return nil, false, err
+	}
+	entry, err := q.replace(ctx, mod, current, obj, old)
+	return entry, false, err
+}
+
+// newObject makes the new object in hub form from the old one, through the subresource's
+// body if it has one of its own, and lets admission change it.
+func (q *request) newObject(ctx context.Context, mod *modification, old runtime.Object) (runtime.Object, error) {
+	oldBody := old
+	if q.sub != nil && q.sub.View != nil {
+		view, err := q.sub.View(old)
+		if err != nil {
+			return nil, err
+		}
+		oldBody = view
+	}
+	body, err := mod.body(ctx, oldBody)
+	if err != nil {
+		return nil, err
+	}
+	a := q.attributes(admission.Update, body, oldBody, mod.options, q.name, dryRun(mod.options.DryRun))
+	if err := q.mutate(ctx, a); err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(body)
+	if err != nil {
+		return nil, err
+	}
+	q.dedupOwners(m, true)
+	if q.sub == nil || q.sub.Apply == nil {
+		return body, nil
+	}
+	obj := old.DeepCopyObject()
+	return obj, q.sub.Apply(obj, body)
+}
+
+// replace checks the version that the new object is based on, runs the rules and commits.
+func (q *request) replace(ctx context.Context, mod *modification, current *sqlstore.Entry, obj, old runtime.Object) (*sqlstore.Entry, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	rules := q.strategy()
+	if err := q.checkVersion(m, current, rules); err != nil {
+		return nil, err
+	}
+	if q.kind.BeforeUpdate != nil {
+		if err := q.kind.BeforeUpdate(ctx, obj, old); err != nil {
+			return nil, err
+		}
+	}
+	if err := rest.BeforeUpdate(rules, ctx, obj, old); err != nil {
+		return nil, err
+	}
+	dry := dryRun(mod.options.DryRun)
+	if err := q.validate(ctx, q.attributes(admission.Update, obj, old, mod.options, q.name, dry)); err != nil {
+		return nil, err
+	}
+	value, err := q.kind.Codec.Store(obj)
+	if err != nil {
+		return nil, err
+	}
+	if q.finishing(ctx, current.Key, obj, old) {
+		return q.finish(ctx, current, value, dry)
+	}
+	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
+		return q.confirm(ctx, current)
+	}
+	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
+}
+
+// checkVersion compares the resourceVersion that the new object names with the current.
+func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules rest.RESTUpdateStrategy) error {
+	rv := m.GetResourceVersion()
+	now := strconv.FormatInt(current.Revision, 10)
+	switch {
+	case rv == now:
+		return nil
+	case (rv == "" || rv == "0") && rules.AllowUnconditionalUpdate():
+		m.SetResourceVersion(now)
+		return nil
+	case rv == "" || rv == "0":
+		return errors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update"),
+		})
+	}
+	if _, err := strconv.ParseUint(rv, 10, 64); err != nil {
+		return errors.NewInternalError(fmt.Errorf("invalid resource version %q: %w", rv, err))
+	}
+	return conflictModified(q.groupResource(), q.name)
+}
+
+// confirm answers a write that changes nothing: nothing is stored, but that the object
+// still is what the answer says has to be true.
+func (q *request) confirm(ctx context.Context, current *sqlstore.Entry) (*sqlstore.Entry, error) {
+	if _, err := q.api.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	if now := q.api.store.Get(current.Key); now != current {
+		return nil, &sqlstore.ConflictError{Key: current.Key, Expect: current.Revision, Current: now}
+	}
+	return current, nil
+}
+
+// finishing tells whether an update takes the last thing away that kept an object which
+// is being deleted.
+func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Object) bool {
+	now, err1 := meta.Accessor(obj)
+	was, err2 := meta.Accessor(old)
+	if err1 != nil || err2 != nil || len(now.GetFinalizers()) > 0 || was.GetDeletionTimestamp() == nil {
+		return false
+	}
+	if grace := was.GetDeletionGracePeriodSeconds(); grace != nil && *grace != 0 {
+		return false
+	}
+	return q.kind.Finishing == nil || q.kind.Finishing(ctx, key, obj, old)
+}
+
+// finish deletes the object that an update let go; the answer is the update's object.
+func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
+	_, err := q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: value}, dry)
+	if err != nil {
+		return nil, err
+	}
+	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
+}
+
+// modifyAbsent makes the object where the rules or the verb allow that.
+func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstore.Entry, error) {
+	if q.sub != nil || (!mod.create && !q.strategy().AllowCreateOnUpdate()) {
+		return nil, errors.NewNotFound(q.groupResource(), q.name)
+	}
+	obj, err := mod.body(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if mod.uid != "" {
+		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", mod.uid)
+		return nil, errors.NewConflict(q.groupResource(), q.name, storage.NewInvalidObjError(q.key(), err.Error()))
+	}
+	if err := q.authorizeCreate(ctx); err != nil {
+		return nil, err
+	}
+	options := &metav1.CreateOptions{
+		DryRun: mod.options.DryRun, FieldManager: mod.options.FieldManager, FieldValidation: mod.options.FieldValidation,
+	}
+	entry, err := q.admitAndInsert(ctx, obj, options)
+	if errors.IsAlreadyExists(err) {
+		return nil, q.someoneCreated(ctx, err)
+	}
+	return entry, err
+}
+
+// someoneCreated makes an update that meant to create start again when it lost the race.
+func (q *request) someoneCreated(ctx context.Context, err error) error {
+	if now := q.api.store.Get(q.key()); now != nil {
+		return &sqlstore.ConflictError{Key: q.key(), Current: now}
+	}
+	return err
+}

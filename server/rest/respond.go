@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// respondEntry answers with an entry of the request's own kind.
+func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
+	body, err := q.renderEntry(e)
+	if err != nil {
+		return err
+	}
+	if q.out.plain() {
+		writeTwo(q.w, code, mediaJSON, body, newline)
+		return nil
+	}
+	writeBody(q.w, q.r, code, q.out.mediaType, body)
+	return nil
+}
+
+var newline = []byte{'\n'}
+
+// renderEntry gives the finished body for one object. For plain output it is the stored
+// JSON, without the newline.
+func (q *request) renderEntry(e *sqlstore.Entry) ([]byte, error) {
+	switch {
+	case q.out.form == asTable:
+		return q.tableOf(nil, []*sqlstore.Entry{e}, q.out)
+	case q.out.form == asMetadata && q.out.mediaType == mediaProtobuf:
+		raw, err := metadataOf(e, q.out.metaGV, true)
+		if err != nil {
+			return nil, err
+		}
+		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", raw)
+	case q.out.form == asMetadata:
+		b, err := metadataOf(e, q.out.metaGV, false)
+		if err != nil {
+			return nil, err
+		}
+		return dress(b, q.out)
+	case q.out.mediaType == mediaProtobuf:
+		raw, err := objectProtobuf(q.kind, e, q.version)
+		if err != nil {
+			return nil, err
+		}
+		return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
+	}
+	b, err := objectJSON(q.kind, e, q.version)
+	if err != nil || q.out.plain() {
+		return b, err
+	}
+	return dress(b, q.out)
+}
+
+// respondObject answers with an object that is not in the log (a Scale, a review), in
+// its external version with kind and apiVersion set.
+func (q *request) respondObject(code int, obj runtime.Object) error {
+	body, err := encodeMeta(obj, output{mediaType: q.out.mediaType, pretty: q.out.pretty})
+	if err != nil {
+		return err
+	}
+	writeBody(q.w, q.r, code, q.out.mediaType, body)
+	return nil
+}
+
+// writeObject answers with an object of the API machinery.
+func writeObject(w http.ResponseWriter, r *http.Request, code int, out output, obj runtime.Object) {
+	body, err := encodeMeta(obj, out)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeBody(w, r, code, out.mediaType, body)
+}
+
+func writeTwo(w http.ResponseWriter, code int, mediaType string, a, b []byte) {
+	h := w.Header()
+	h["Content-Type"] = contentTypes[mediaType]
+	h["Content-Length"] = []string{strconv.Itoa(len(a) + len(b))}
+	w.WriteHeader(code)
+	w.Write(a)
+	w.Write(b)
+}
+
+// contentTypes saves an allocation for each response.
+var contentTypes = map[string][]string{
+	mediaJSON:     {mediaJSON},
+	mediaYAML:     {mediaYAML},
+	mediaProtobuf: {mediaProtobuf},
+}
+
+// gzipThreshold is the size from which a body is compressed for clients that accept it,
+// as in kube-apiserver.
+const gzipThreshold = 128 << 10
+
+func writeBody(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
+	w.Header()["Content-Type"] = contentTypes[mediaType]
+	if len(body) > gzipThreshold && acceptsGzip(r) {
+		gz := startGzip(w, code)
+		defer endGzip(gz)
+		gz.Write(body)
+		return
+	}
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(code)
+	w.Write(body)
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, token := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(token) == "gzip" {
+			return true
+		}
+	}
+	return false
+}
+
+// gzipWriters are at the fastest level: upstream found the others' gain not worth it.
+var gzipWriters = sync.Pool{New: func() any {
+	gz, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return gz
+}}
+
+func startGzip(w http.ResponseWriter, code int) *gzip.Writer {
+	w.Header().Set("Content-Encoding", "gzip")
+	w.Header().Add("Vary", "Accept-Encoding")
+	w.WriteHeader(code)
+	gz := gzipWriters.Get().(*gzip.Writer)
+	gz.Reset(w)
+	return gz
+}
+
+func endGzip(gz *gzip.Writer) {
+	gz.Close()
+	gz.Reset(io.Discard)
+	gzipWriters.Put(gz)
+}

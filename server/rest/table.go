@@ -1,0 +1,100 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// badIncludeObject is upstream's answer to an unknown includeObject.
+func badIncludeObject(value string) error {
+	return errors.NewBadRequest(fmt.Sprintf(
+		`Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty`, value))
+}
+
+// tableOf renders entries as a Table. p is nil for a single object. Rows are made anew
+// for each request, because cells such as the age depend on the moment.
+func (q *request) tableOf(p *page, entries []*sqlstore.Entry, out output) ([]byte, error) {
+	table, err := q.table(entries, out)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		table.ListMeta = *p.meta()
+	}
+	return encodeMeta(table, out)
+}
+
+func (q *request) table(entries []*sqlstore.Entry, out output) (*metav1.Table, error) {
+	include, err := includeObject(q.values())
+	if err != nil {
+		return nil, err
+	}
+	options := &metav1.TableOptions{NoHeaders: q.values().Get("noHeaders") == "true"}
+	table := &metav1.Table{}
+	table.APIVersion, table.Kind = out.metaGV.String(), "Table"
+	if len(entries) == 0 {
+		err = q.columns(table, options)
+	}
+	for _, e := range entries {
+		if err = q.appendRows(table, e, include, out, options); err != nil {
+			break
+		}
+	}
+	if table.Rows == nil {
+		table.Rows = []metav1.TableRow{}
+	}
+	return table, err
+}
+
+// columns gives a table without rows its headers, from an empty object's.
+func (q *request) columns(table *metav1.Table, options *metav1.TableOptions) error {
+	t, err := q.convert(q.kind.Codec.New(), options)
+	if err == nil {
+		table.ColumnDefinitions = t.ColumnDefinitions
+	}
+	return err
+}
+
+func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output, options *metav1.TableOptions) error {
+	obj, err := q.kind.Codec.Load(e.JSON)
+	if err != nil {
+		return err
+	}
+	t, err := q.convert(obj, options)
+	if err != nil {
+		return err
+	}
+	if table.ColumnDefinitions == nil {
+		table.ColumnDefinitions = t.ColumnDefinitions
+		table.ResourceVersion = t.ResourceVersion
+	}
+	raw, err := q.rowObject(e, include, out)
+	if err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		row.Object = runtime.RawExtension{Raw: raw}
+		table.Rows = append(table.Rows, row)
+	}
+	return nil
+}
+
+func (q *request) convert(obj runtime.Object, options *metav1.TableOptions) (*metav1.Table, error) {
+	return q.kind.Table.ConvertToTable(context.Background(), obj, options)
+}
+
+func (q *request) rowObject(e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output) ([]byte, error) {
+	switch include {
+	case metav1.IncludeNone:
+		return nil, nil
+	case metav1.IncludeObject:
+		return objectJSON(q.kind, e, q.version)
+	}
+	return metadataOf(e, out.metaGV, false)
+}

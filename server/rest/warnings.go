@@ -1,0 +1,60 @@
+package rest
+
+import (
+	"net/http"
+	"unicode/utf8"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Bounds on the text of all warnings of one response, and on one warning once they are
+// exceeded (upstream: endpoints/filters/warning.go).
+const (
+	warningsTotalRunes = 4096
+	warningItemRunes   = 256
+)
+
+// warnings writes Warning headers: each text once, shortened when they grow long. It has
+// one request's goroutine as its only user.
+type warnings struct {
+	header     http.Header
+	texts      []string
+	seen       map[string]bool
+	written    int
+	truncating bool
+}
+
+func newWarnings(w http.ResponseWriter) *warnings {
+	return &warnings{header: w.Header()}
+}
+
+// AddWarning implements k8s.io/apiserver/pkg/warning.Recorder.
+func (s *warnings) AddWarning(_, text string) {
+	if text == "" || s.seen[text] || (s.truncating && s.written >= warningsTotalRunes) {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[text] = true
+	s.texts = append(s.texts, text)
+	if !s.truncating && s.written+utf8.RuneCountInString(text) > warningsTotalRunes {
+		s.truncating, s.written = true, 0
+		s.header.Del("Warning")
+		for _, t := range s.texts {
+			s.write(t)
+		}
+		return
+	}
+	s.write(text)
+}
+
+func (s *warnings) write(text string) {
+	if s.truncating && utf8.RuneCountInString(text) > warningItemRunes {
+		text = string([]rune(text)[:warningItemRunes])
+	}
+	if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+		s.written += utf8.RuneCountInString(text)
+		s.header.Add("Warning", header)
+	}
+}

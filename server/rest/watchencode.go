@@ -1,0 +1,178 @@
+package rest
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// eventEncoder frames events in the negotiated encoding: JSON objects one after the
+// other, or length-prefixed protobuf. Objects inside are the entries' shared renderings.
+type eventEncoder struct {
+	q       *request
+	headers bool // a Table has been sent: later ones are without column definitions
+}
+
+// newEventEncoder checks that the encoding can be streamed.
+func (q *request) newEventEncoder() (*eventEncoder, error) {
+	if q.out.mediaType == mediaYAML {
+		types := []string{mediaJSON + ";stream=watch"}
+		if !q.kind.NoProtobuf {
+			types = append(types, mediaProtobuf+";stream=watch")
+		}
+		return nil, notAcceptable(types)
+	}
+	return &eventEncoder{q: q}, nil
+}
+
+func (c *eventEncoder) contentType() string {
+	if c.q.out.mediaType == mediaProtobuf {
+		return mediaProtobuf + ";stream=watch"
+	}
+	return mediaJSON
+}
+
+// buffer and release lend memory for one pass; an idle watch holds none.
+func (c *eventEncoder) buffer() []byte { return (*chunks.Get().(*[]byte))[:0] }
+
+func (c *eventEncoder) release(b []byte) {
+	if cap(b) <= 4*chunk {
+		b = b[:0]
+		chunks.Put(&b)
+	}
+}
+
+// append adds one framed event to b.
+func (c *eventEncoder) append(b []byte, t watch.EventType, e *sqlstore.Entry) ([]byte, error) {
+	object, err := c.object(e)
+	if err != nil {
+		return b, err
+	}
+	return c.frame(b, t, object)
+}
+
+// object is the event's object in its own encoding, without a newline.
+func (c *eventEncoder) object(e *sqlstore.Entry) ([]byte, error) {
+	q := c.q
+	switch {
+	case q.out.form == asTable:
+		table, err := q.table([]*sqlstore.Entry{e}, q.out)
+		if err != nil {
+			return nil, err
+		}
+		if c.headers {
+			table.ColumnDefinitions = nil
+		}
+		c.headers = true
+		return marshalJSON(table)
+	case q.out.form == asMetadata && q.out.mediaType == mediaProtobuf:
+		raw, err := metadataOf(e, q.out.metaGV, true)
+		if err != nil {
+			return nil, err
+		}
+		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", raw)
+	case q.out.form == asMetadata:
+		return metadataOf(e, q.out.metaGV, false)
+	case q.out.mediaType == mediaProtobuf:
+		raw, err := objectProtobuf(q.kind, e, q.version)
+		if err != nil {
+			return nil, err
+		}
+		return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
+	}
+	return objectJSON(q.kind, e, q.version)
+}
+
+// frame puts an encoded object into an event.
+func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte, error) {
+	if c.q.out.mediaType != mediaProtobuf {
+		b = append(b, `{"type":"`...)
+		b = append(b, t...)
+		b = append(b, `","object":`...)
+		b = append(b, object...)
+		return append(b, "}\n"...), nil
+	}
+	event := metav1.WatchEvent{Type: string(t), Object: runtime.RawExtension{Raw: object}}
+	raw, err := event.Marshal()
+	if err != nil {
+		return b, err
+	}
+	// The outer message is without the envelope that the object inside has.
+	b = binary.BigEndian.AppendUint32(b, uint32(len(raw)))
+	return append(b, raw...), nil
+}
+
+// bookmark is a framed BOOKMARK: an empty object with nothing but the revision.
+func (c *eventEncoder) bookmark(revision int64, annotations map[string]string) ([]byte, error) {
+	object, err := c.bookmarkObject(strconv.FormatInt(revision, 10), annotations)
+	if err != nil {
+		return nil, err
+	}
+	return c.frame(nil, watch.Bookmark, object)
+}
+
+func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]string) ([]byte, error) {
+	q := c.q
+	if q.out.form != asObject {
+		partial := &metav1.PartialObjectMetadata{}
+		partial.APIVersion, partial.Kind = q.out.metaGV.String(), "PartialObjectMetadata"
+		partial.ResourceVersion, partial.Annotations = revision, annotations
+		if q.out.form == asTable {
+			return c.bookmarkTable(partial)
+		}
+		return c.encode(partial)
+	}
+	obj := q.kind.Codec.New()
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion(revision)
+	m.SetAnnotations(annotations)
+	v, err := q.kind.Codec.Versioned(obj, q.kind.GVK(q.version).GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	return c.encode(v)
+}
+
+func (c *eventEncoder) bookmarkTable(partial *metav1.PartialObjectMetadata) ([]byte, error) {
+	table, err := c.q.table(nil, c.q.out)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(partial)
+	if err != nil {
+		return nil, err
+	}
+	if c.headers {
+		table.ColumnDefinitions = nil
+	}
+	table.ResourceVersion = partial.ResourceVersion
+	table.Rows = []metav1.TableRow{{Cells: []any{}, Object: runtime.RawExtension{Raw: raw}}}
+	return marshalJSON(table)
+}
+
+// failure is a framed ERROR event.
+func (c *eventEncoder) failure(status *metav1.Status) ([]byte, error) {
+	object, err := c.encode(status)
+	if err != nil {
+		return nil, err
+	}
+	return c.frame(nil, watch.Error, object)
+}
+
+// encode encodes an object with kind and apiVersion as it stands inside an event.
+func (c *eventEncoder) encode(obj runtime.Object) ([]byte, error) {
+	if c.q.out.mediaType == mediaProtobuf {
+		return encodeMeta(obj, c.q.out)
+	}
+	return marshalJSON(obj)
+}
