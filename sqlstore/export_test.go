@@ -2,3 +2,13 @@ package sqlstore
 
 // WindowLimit is the bound of the window in bytes.
 func (s *Store) WindowLimit() int { return s.o.WindowBytes }
+
+// Queued is the number of changes that wait for a transaction.
+func (s *Store) Queued() int {
+	s.commits.mu.Lock()
+	defer s.commits.mu.Unlock()
+	return len(s.commits.queue)
+}
+
+// Committing says that a batch is in its transaction or being applied.
+func (s *Store) Committing() bool { return len(s.commits.done) < cap(s.commits.done) }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// probeEvery is how often a Store whose writes fail asks whether they work again.
-const probeEvery = time.Second
+// probeEvery is how often a Store asks a database that failed whether it works again.
+const probeEvery = 500 * time.Millisecond
 
 // health remembers how the last read and the last write of the database went.
 type health struct {
@@ -31,6 +31,12 @@ func (h *health) read(err error) {
 	h.mu.Lock()
 	h.readErr = err
 	h.mu.Unlock()
+}
+
+func (h *health) readFails() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.readErr != nil
 }
 
 // wrote notes the outcome of an Append. One that failed for its own sake says nothing

@@ -94,21 +94,27 @@ func (h *headReader) begin() (r *headRead, lost int) {
 }
 
 func (s *Store) runHeads() {
-	var ping <-chan time.Time
-	if !s.log.Exclusive() {
-		ticker := time.NewTicker(pingEvery)
-		defer ticker.Stop()
-		ping = ticker.C
-	}
 	for {
 		select {
 		case <-s.heads.wake:
-		case <-ping:
+		case <-s.ping():
 		case <-s.stop:
 			s.endHeads()
 			return
 		}
 		s.readHead()
+	}
+}
+
+// ping fires when the head should be read without anybody asking.
+func (s *Store) ping() <-chan time.Time {
+	switch {
+	case s.health.readFails():
+		return time.After(probeEvery)
+	case s.log.Exclusive():
+		return nil
+	default:
+		return time.After(pingEvery)
 	}
 }
 

@@ -1,0 +1,196 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/plinth-io/plinth/sqlstore"
+)
+
+// hub lets several Stores share one log of this process as replicas share a database.
+type hub struct {
+	log Log
+
+	mu    sync.Mutex
+	hints map[*replica]func(int64)
+}
+
+// replica is one Store's side of a hub.
+type replica struct {
+	faultyLog
+	hub *hub
+}
+
+func (h *hub) join() *replica {
+	return &replica{faultyLog: faultyLog{Log: h.log, shared: true}, hub: h}
+}
+
+func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) {
+	a, err := r.faultyLog.Append(ctx, batch)
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	for other, hint := range r.hub.hints {
+		if other != r {
+			hint(0)
+		}
+	}
+	return a, err
+}
+
+func (r *replica) Follow(ctx context.Context, hint func(int64)) {
+	r.hub.mu.Lock()
+	r.hub.hints[r] = hint
+	r.hub.mu.Unlock()
+	<-ctx.Done()
+	r.hub.mu.Lock()
+	delete(r.hub.hints, r)
+	r.hub.mu.Unlock()
+}
+
+// Close leaves the log to the other replicas.
+func (r *replica) Close() error { return nil }
+
+// newReplicas opens two Stores on one database.
+func newReplicas(t *testing.T, o Options) (a, b *Store, logA, logB *replica) {
+	h := &hub{log: openLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
+	t.Cleanup(func() { h.log.Close() })
+	logA, logB = h.join(), h.join()
+	return openStore(t, logA, o), openStore(t, logB, o), logA, logB
+}
+
+func TestReplicas(t *testing.T) {
+	a, b, _, _ := newReplicas(t, Options{})
+	testReplicas(t, a, b)
+}
+
+// testReplicas writes on both and compares what they show.
+func testReplicas(t *testing.T, a, b *Store) {
+	e := create(t, a, maps+"ns/sync")
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Get(e.Key); got == nil || got.Revision != e.Revision || string(got.JSON) != string(e.JSON) {
+		t.Fatalf("after Sync: %+v, want %+v", got, e)
+	}
+	var wg sync.WaitGroup
+	for i := range 6 {
+		s := []*Store{a, b}[i%2]
+		wg.Go(func() { writeRandomly(t, s, uint64(i), 100) })
+	}
+	wg.Wait()
+	ra, errA := a.Sync(t.Context())
+	rb, errB := b.Sync(t.Context())
+	if errA != nil || errB != nil || ra != rb {
+		t.Fatalf("sync: %d, %v; %d, %v", ra, errA, rb, errB)
+	}
+	for _, resource := range []string{maps, pods} {
+		if diff := cmp.Diff(history(t, a, resource), history(t, b, resource)); diff != "" {
+			t.Errorf("%s, one replica against the other:\n%s", resource, diff)
+		}
+	}
+}
+
+// TestReadYourWritesElsewhere checks that whatever one replica acknowledged is seen on
+// another after Sync, however fast one follows the other.
+func TestReadYourWritesElsewhere(t *testing.T) {
+	a, b, _, _ := newReplicas(t, Options{})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			stores := []*Store{a, b}
+			for j := range 60 {
+				key := fmt.Sprintf("%sns/%d-%d", maps, i, j)
+				create(t, stores[j%2], key)
+				if _, err := stores[1-j%2].Sync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if stores[1-j%2].Get(key) == nil {
+					t.Errorf("%s is not on the other replica after Sync", key)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestCutOffReplica lets one replica miss changes that the other has compacted before
+// it comes back.
+func TestCutOffReplica(t *testing.T) {
+	a, b, _, logB := newReplicas(t, Options{})
+	gone, stays := create(t, a, maps+"ns/gone"), create(t, a, maps+"ns/stays")
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.Watch(maps, maps, stays.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, _, err := w.Poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	logB.away.Store(true)
+	commit(t, a, Change{Key: gone.Key, Expect: gone.Revision, Delete: true, Value: value(gone.Key, 0)})
+	for i := range 5 {
+		create(t, a, fmt.Sprintf("%sns/%d", maps, i))
+	}
+	if err := a.CompactTo(t.Context(), a.Revision()-1); err != nil {
+		t.Fatal(err)
+	}
+	logB.away.Store(false)
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.Get(gone.Key) != nil {
+		t.Error("what was deleted while the replica was away is still there")
+	}
+	if b.Floor() != a.Floor() {
+		t.Errorf("floor %d, the other replica's is %d", b.Floor(), a.Floor())
+	}
+	<-w.Wait()
+	if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrCompacted) {
+		t.Errorf("a watcher that missed a delete: %v", err)
+	}
+	fresh, err := b.Watch(maps, maps, b.Floor())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if n := len(poll(t, fresh, b.Revision())); n != 1 {
+		t.Errorf("%d events above the floor, want 1", n)
+	}
+}
+
+// TestRaise checks that revisions go on above a number that a restored copy must not
+// fall below.
+func TestRaise(t *testing.T) {
+	log := openLog(t, fileDSN(t))
+	if _, err := log.Append(t.Context(), []Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Raise(t.Context(), 5000); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, log, Options{})
+	if s.Revision() != 5000 || s.Floor() != 5000 || s.Get(maps+"ns/a") == nil {
+		t.Fatalf("opened at %d, floor %d", s.Revision(), s.Floor())
+	}
+	if _, err := s.At(t.Context(), maps, 4999); !errors.Is(err, ErrCompacted) {
+		t.Errorf("below: %v", err)
+	}
+	if e := create(t, s, maps+"ns/b"); e.Revision != 5001 {
+		t.Errorf("next revision %d", e.Revision)
+	}
+	w, err := s.Watch(maps, maps, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if n := len(poll(t, w, 5001)); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
