@@ -38,7 +38,7 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 	if s.log.Exclusive() && !s.heads.isLost() {
 		return s.Revision(), nil
 	}
-	head, err := s.heads.ask(ctx)
+	head, err := s.askHead(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read head: %w", err)
 	}
@@ -48,7 +48,9 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 	return s.Revision(), nil
 }
 
-func (h *headReader) ask(ctx context.Context) (Head, error) {
+// askHead waits for a query that begins after the call.
+func (s *Store) askHead(ctx context.Context) (Head, error) {
+	h := &s.heads
 	h.mu.Lock()
 	r := h.next
 	h.mu.Unlock()
@@ -59,6 +61,8 @@ func (h *headReader) ask(ctx context.Context) (Head, error) {
 	select {
 	case <-r.done:
 		return r.head, r.err
+	case <-s.stop:
+		return Head{}, ErrClosed
 	case <-ctx.Done():
 		return Head{}, ctx.Err()
 	}
@@ -99,7 +103,6 @@ func (s *Store) runHeads() {
 		case <-s.heads.wake:
 		case <-s.ping():
 		case <-s.stop:
-			s.endHeads()
 			return
 		}
 		s.readHead()
@@ -133,100 +136,4 @@ func (s *Store) readHead() {
 		s.heads.find(lost)
 	}
 	close(r.done)
-}
-
-// endHeads answers those who wait at Close.
-func (s *Store) endHeads() {
-	r, _ := s.heads.begin()
-	r.err = ErrClosed
-	close(r.done)
-}
-
-// waiter is somebody who waits for a revision.
-type waiter struct {
-	revision int64
-	done     chan struct{}
-}
-
-// Wait returns when reads see revision. ErrFuture if ctx ends before.
-func (s *Store) Wait(ctx context.Context, revision int64) error {
-	w, err := s.state.waiter(revision)
-	if w == nil || err != nil {
-		return err
-	}
-	select {
-	case <-w.done:
-		return s.state.reached(revision)
-	case <-ctx.Done():
-		s.state.drop(w)
-		return fmt.Errorf("wait for revision %d: %w: %w", revision, ErrFuture, ctx.Err())
-	}
-}
-
-// waiter returns nil if revision is there already.
-func (st *state) waiter(revision int64) (*waiter, error) {
-	if st.applied.Load() >= revision {
-		return nil, nil
-	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.closed {
-		return nil, ErrClosed
-	}
-	if st.applied.Load() >= revision {
-		return nil, nil
-	}
-	w := &waiter{revision, make(chan struct{})}
-	st.waiters = append(st.waiters, w)
-	return w, nil
-}
-
-func (st *state) reached(revision int64) error {
-	if st.applied.Load() < revision {
-		return ErrClosed
-	}
-	return nil
-}
-
-func (st *state) drop(w *waiter) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for i, x := range st.waiters {
-		if x == w {
-			st.waiters = append(st.waiters[:i], st.waiters[i+1:]...)
-			return
-		}
-	}
-}
-
-// takeReady removes and returns those who waited for revision or less. mu is held.
-func (st *state) takeReady(revision int64) (ready []*waiter) {
-	if len(st.waiters) == 0 {
-		return nil
-	}
-	rest := st.waiters[:0]
-	for _, w := range st.waiters {
-		if w.revision <= revision {
-			ready = append(ready, w)
-		} else {
-			rest = append(rest, w)
-		}
-	}
-	clear(st.waiters[len(rest):])
-	st.waiters = rest
-	return ready
-}
-
-// close ends watchers and waiters. Reads of the state go on.
-func (st *state) close() {
-	st.mu.Lock()
-	st.closed = true
-	for _, r := range st.resources {
-		r.topics.markAll(st.applied.Load(), &st.window)
-	}
-	for _, w := range st.waiters {
-		close(w.done)
-	}
-	st.waiters = nil
-	st.advanceLocked(st.applied.Load())
 }

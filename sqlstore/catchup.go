@@ -1,0 +1,109 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// catchUp reads rows from the log until there are no more and at least revision
+// target, which is known to be committed, is applied.
+func (s *Store) catchUp(target int64) error {
+	for {
+		limit, applied := s.tail.page.limit(), s.Revision()
+		rows, err := s.log.Rows(s.ctx, applied, limit)
+		if err != nil {
+			return fmt.Errorf("read rows after %d: %w", applied, err)
+		}
+		if !complete(rows, applied, target, limit) {
+			if reloaded, err := s.reloadIfSwept(applied); reloaded || err != nil {
+				return err
+			}
+		}
+		s.applyRows(rows)
+		s.tail.page.read(len(rows), sizeOf(rows))
+		if len(rows) < limit {
+			s.state.advance(target)
+			return nil
+		}
+	}
+}
+
+// complete says that no revision is missing between applied and the last row of a
+// page, nor up to target if it is the last page.
+func complete(rows []Row, applied, target int64, limit int) bool {
+	n := len(rows)
+	last := applied + int64(n)
+	if n < limit && last < target {
+		return false
+	}
+	return n == 0 || rows[n-1].Revision == last
+}
+
+// reloadIfSwept reads the state anew if rows after applied may have been compacted
+// away: a replica that was cut off for longer than the history cannot know what was
+// deleted in the meantime. The floor is read after the rows, so rows that are judged
+// complete are.
+func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
+	head, err := s.log.Head(s.ctx)
+	if err != nil {
+		return false, fmt.Errorf("read head: %w", err)
+	}
+	if head.Floor <= applied {
+		s.raiseFloor(head.Floor)
+		return false, nil
+	}
+	s.o.Logf("the log was compacted up to %d, beyond what was read up to %d; reading the state anew", head.Floor, applied)
+	return true, s.load(s.ctx)
+}
+
+func (s *Store) applyRows(rows []Row) {
+	puts := s.tail.puts[:0]
+	for i := range rows {
+		puts = append(puts, put{NewEntry(&rows[i]), rows[i].Deleted})
+	}
+	s.state.apply(puts)
+	clear(puts)
+	s.tail.puts = puts[:0]
+}
+
+// load reads the whole state at the head and puts it in the place of what is there.
+func (s *Store) load(ctx context.Context) error {
+	for {
+		head, err := s.log.Head(ctx)
+		if err != nil {
+			return fmt.Errorf("read head: %w", err)
+		}
+		loaded, err := s.readState(ctx, head.Revision)
+		if errors.Is(err, ErrCompacted) {
+			continue // the floor has passed the head just read
+		}
+		if err != nil {
+			return fmt.Errorf("read state at %d: %w", head.Revision, err)
+		}
+		s.state.replace(loaded, head.Revision)
+		s.raiseFloor(head.Floor)
+		return nil
+	}
+}
+
+func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entryMap, error) {
+	from, to := RangeOf("/registry/")
+	next := func(from string, limit int) ([]Row, error) {
+		return s.log.State(ctx, from, to, revision, limit)
+	}
+	loaded := make(map[string]*entryMap)
+	for rows, err := range pagesOf(from, next) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			name := ResourceOf(rows[i].Key)
+			if loaded[name] == nil {
+				loaded[name] = new(entryMap)
+			}
+			loaded[name].Set(rows[i].Key, s.entryOf(&rows[i]))
+		}
+	}
+	return loaded, nil
+}

@@ -1,0 +1,185 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// committer collects changes into batches. While one batch is in its transaction the
+// changes that come in queue up, and the next transaction takes them all; nothing
+// waits for a clock. The batch then goes to the tail, which answers the callers, while
+// the next transaction runs.
+type committer struct {
+	maxCount int
+	maxBytes int
+	wake     chan struct{} // has a token when queue or closed changed
+	done     chan *batch   // batches to use again
+
+	mu     sync.Mutex
+	queue  []*pending
+	closed bool
+}
+
+func (c *committer) init(o Options) {
+	c.maxCount, c.maxBytes = o.MaxBatch, o.MaxBatchBytes
+	c.wake = make(chan struct{}, 1)
+	// Two suffice for the pipeline: one in its transaction, one being applied.
+	c.done = make(chan *batch, 2)
+	for range cap(c.done) {
+		c.done <- &batch{keys: make(map[string]struct{})}
+	}
+}
+
+func (c *committer) submit(p *pending) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.queue = append(c.queue, p)
+	c.nudge()
+	return nil
+}
+
+// withdraw takes p out of the queue and says whether it was still there.
+func (c *committer) withdraw(p *pending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.taken {
+		return false
+	}
+	for i, q := range c.queue {
+		if q == p {
+			c.queue = append(c.queue[:i], c.queue[i+1:]...)
+			break
+		}
+	}
+	return true
+}
+
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *committer) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runCommitter appends batches until the committer is closed and its queue is empty.
+func (s *Store) runCommitter() {
+	defer close(s.tail.commits)
+	for s.commits.await(s.health.probeIn(), s.probe) {
+		b := <-s.commits.done
+		if s.commits.take(b); len(b.changes) > 0 {
+			s.append(b)
+		} else {
+			s.commits.done <- b
+		}
+	}
+}
+
+// await returns when there is something to take, or false at the end. While writes
+// fail it calls probe now and then, so that the Store finds out by itself when they
+// work again.
+func (c *committer) await(probeIn time.Duration, probe func()) bool {
+	c.letQueue()
+	c.mu.Lock()
+	n, closed := len(c.queue), c.closed
+	c.mu.Unlock()
+	if n > 0 || closed {
+		return n > 0
+	}
+	var timeout <-chan time.Time
+	if probeIn > 0 {
+		timeout = time.After(probeIn)
+	}
+	select {
+	case <-c.wake:
+		c.letQueue()
+	case <-timeout:
+		probe()
+	}
+	return true
+}
+
+// letQueue gives way to callers that are ready to run for as long as this makes the
+// queue grow. Those whose commits were just answered come back together; taking the
+// first of them alone would let a whole transaction go by for the others.
+func (c *committer) letQueue() {
+	for last := -1; ; {
+		c.mu.Lock()
+		n := len(c.queue)
+		c.mu.Unlock()
+		if n == last || n >= c.maxCount {
+			return
+		}
+		last = n
+		runtime.Gosched()
+	}
+}
+
+// append runs b's transaction and hands b to the tail, or answers its callers if there
+// is nothing for the tail to apply.
+func (s *Store) append(b *batch) {
+	err := s.appendLog(b)
+	switch {
+	case err == nil:
+		s.tail.commits <- b
+		return
+	case errors.Is(err, ErrUnknown):
+		s.heads.lose() // before anybody hears of it, so that their next Sync reads the head
+		s.tail.nudge(0)
+		b.fail(err)
+	case errors.Is(err, ErrUnavailable) || len(b.changes) == 1:
+		b.fail(err)
+	default:
+		s.appendEach(b)
+	}
+	b.reset()
+	s.commits.done <- b
+}
+
+// appendEach tries every change alone after an error that is not the database's state
+// and wrote nothing: one bad change must not fail its neighbours.
+func (s *Store) appendEach(b *batch) {
+	for i, p := range b.waiters {
+		one := &batch{changes: []Change{b.changes[i]}, waiters: []*pending{p}}
+		if err := s.appendLog(one); err != nil {
+			if errors.Is(err, ErrUnknown) {
+				s.heads.lose()
+				s.tail.nudge(0)
+			}
+			one.fail(err)
+			continue
+		}
+		s.tail.commits <- one
+	}
+}
+
+func (s *Store) appendLog(b *batch) error {
+	begin := time.Now()
+	appended, err := s.log.Append(s.ctx, b.changes)
+	s.stats.appended(len(b.changes), time.Since(begin))
+	s.health.wrote(err)
+	if err != nil {
+		return fmt.Errorf("append batch: %w", err)
+	}
+	b.appended = appended
+	return nil
+}
+
+// probe asks whether the database takes writes again: an empty batch takes the write
+// lock and writes nothing.
+func (s *Store) probe() {
+	_, err := s.log.Append(s.ctx, nil)
+	s.health.wrote(err)
+}

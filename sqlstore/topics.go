@@ -1,0 +1,85 @@
+package sqlstore
+
+import "sort"
+
+// topic is a prefix that is watched, with what its watchers wait for. Guarded by
+// state.mu.
+type topic struct {
+	prefix   string
+	watchers int
+	last     int64         // no key with the prefix changed in (last, applied]
+	news     chan struct{} // closed at the next change
+	marked   bool
+}
+
+// topics finds the watched prefixes of a key by trying each length that occurs: a few
+// look-ups, however many namespaces or single objects are watched.
+type topics struct {
+	byPrefix map[string]*topic
+	lengths  []int       // ascending
+	count    map[int]int // topics by length
+}
+
+// join returns the topic of prefix for one more watcher; last is a bound for its
+// newest change if it is new.
+func (ts *topics) join(prefix string, last int64) *topic {
+	t := ts.byPrefix[prefix]
+	if t == nil {
+		t = &topic{prefix: prefix, last: last, news: make(chan struct{})}
+		ts.insert(t)
+	}
+	t.watchers++
+	return t
+}
+
+func (ts *topics) insert(t *topic) {
+	if ts.byPrefix == nil {
+		ts.byPrefix = make(map[string]*topic)
+		ts.count = make(map[int]int)
+	}
+	ts.byPrefix[t.prefix] = t
+	n := len(t.prefix)
+	if ts.count[n]++; ts.count[n] == 1 {
+		ts.lengths = append(ts.lengths, n)
+		sort.Ints(ts.lengths)
+	}
+}
+
+func (ts *topics) leave(t *topic) {
+	if t.watchers--; t.watchers > 0 {
+		return
+	}
+	delete(ts.byPrefix, t.prefix)
+	n := len(t.prefix)
+	if ts.count[n]--; ts.count[n] == 0 {
+		delete(ts.count, n)
+		i := sort.SearchInts(ts.lengths, n)
+		ts.lengths = append(ts.lengths[:i], ts.lengths[i+1:]...)
+	}
+}
+
+// mark notes a change of key at revision in all topics that it belongs to.
+func (ts *topics) mark(key string, revision int64, w *window) {
+	for _, n := range ts.lengths {
+		if n > len(key) {
+			return
+		}
+		if t := ts.byPrefix[key[:n]]; t != nil {
+			t.mark(revision, w)
+		}
+	}
+}
+
+func (ts *topics) markAll(revision int64, w *window) {
+	for _, t := range ts.byPrefix {
+		t.mark(revision, w)
+	}
+}
+
+func (t *topic) mark(revision int64, w *window) {
+	t.last = revision
+	if !t.marked {
+		t.marked = true
+		w.marked = append(w.marked, t)
+	}
+}
