@@ -63,8 +63,8 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 		return nil, def, err
 	}
 	obj, gvk, err := decoder.Decode(body, &def, c.New())
-	if gvk == nil {
-		gvk = &def
+	if gvk == nil { // the body is too broken to name a kind: the error's wording depends on it
+		gvk = &schema.GroupVersionKind{}
 	}
 	return obj, *gvk, err
 }

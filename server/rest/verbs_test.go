@@ -1,0 +1,563 @@
+package rest_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/server/rest"
+)
+
+func TestCreateGetUpdateDelete(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	created := h.do("POST", configMaps, configMap("a", "1")).want(201)
+	if created.get("metadata", "uid") == "" || created.get("metadata", "creationTimestamp") == "" {
+		t.Fatalf("system fields are not set: %s", created.body)
+	}
+	if created.get("kind") != "ConfigMap" || created.get("apiVersion") != "v1" {
+		t.Fatalf("kind or apiVersion missing: %s", created.body)
+	}
+	got := h.do("GET", configMaps+"/a", "").want(200)
+	if got.body != created.body {
+		t.Fatalf("get differs from create:\n%s\n%s", got.body, created.body)
+	}
+	if !strings.HasSuffix(got.body, "}\n") {
+		t.Errorf("body does not end with a newline: %q", got.body)
+	}
+	// An update without a resourceVersion is unconditional for ConfigMaps.
+	updated := h.do("PUT", configMaps+"/a", configMap("a", "2")).want(200)
+	if updated.get("data", "key") != "2" || updated.get("metadata", "uid") != created.get("metadata", "uid") {
+		t.Fatalf("update: %s", updated.body)
+	}
+	if updated.get("metadata", "resourceVersion") == created.get("metadata", "resourceVersion") {
+		t.Fatal("an update did not move the resourceVersion")
+	}
+	same := h.do("PUT", configMaps+"/a", configMap("a", "2")).want(200)
+	if same.body != updated.body {
+		t.Fatalf("an update that changes nothing changed something:\n%s\n%s", same.body, updated.body)
+	}
+	stale := strings.Replace(created.body, `"key":"1"`, `"key":"3"`, 1)
+	conflict := h.do("PUT", configMaps+"/a", stale).want(409)
+	if conflict.get("reason") != "Conflict" || !strings.Contains(conflict.get("message"), "the object has been modified") {
+		t.Fatalf("conflict: %s", conflict.body)
+	}
+	deleted := h.do("DELETE", configMaps+"/a", "").want(200)
+	if deleted.get("status") != "Success" || deleted.get("details", "uid") != created.get("metadata", "uid") || deleted.get("details", "kind") != "configmaps" {
+		t.Fatalf("delete: %s", deleted.body)
+	}
+	missing := h.do("GET", configMaps+"/a", "").want(404)
+	if missing.get("message") != `configmaps "a" not found` || missing.get("reason") != "NotFound" {
+		t.Fatalf("get after delete: %s", missing.body)
+	}
+}
+
+// Each row is one kind of bad request and upstream's answer to it.
+func TestBadRequests(t *testing.T) {
+	h := newHarness(t, rest.Options{MaxBodyBytes: 1 << 20})
+	h.do("POST", configMaps, configMap("there", "1")).want(201)
+	long := strings.Repeat("x", 1<<20)
+	for _, test := range []struct {
+		name, method, path, body string
+		headers                  []string
+		code                     int
+		reason, message          string
+	}{
+		{"no JSON", "POST", configMaps, "{", nil, 400, "BadRequest", "the object provided is unrecognized"},
+		{"wrong type", "POST", configMaps, `{"metadata":{"name":"x"},"data":"text"}`, nil, 400, "BadRequest", "cannot be handled as a ConfigMap"},
+		{"other kind", "POST", configMaps, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, nil, 400, "BadRequest", "ConfigMap"},
+		{"other version", "POST", configMaps, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"}}`, nil, 400, "BadRequest", ""},
+		{"no name", "POST", configMaps, `{"metadata":{}}`, nil, 422, "Invalid", "name or generateName is required"},
+		{"bad name", "POST", configMaps, configMap("No_Good", "1"), nil, 422, "Invalid", "a lowercase RFC 1123 subdomain"},
+		{"exists", "POST", configMaps, configMap("there", "1"), nil, 409, "AlreadyExists", `configmaps "there" already exists`},
+		{"other namespace", "POST", configMaps, `{"metadata":{"name":"x","namespace":"other"}}`, nil, 400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"},
+		{"too large", "POST", configMaps, long + "x", nil, 413, "RequestEntityTooLarge", "limit is 1048576"},
+		{"unknown resource", "GET", "/api/v1/namespaces/default/nothings", "", nil, 404, "NotFound", ""},
+		{"unknown group", "GET", "/apis/nowhere.io/v1/things", "", nil, 404, "NotFound", ""},
+		{"unknown subresource", "GET", configMaps + "/there/status", "", nil, 404, "NotFound", ""},
+		{"method", "POST", configMaps + "/there", configMap("there", "1"), nil, 405, "MethodNotAllowed", ""},
+		{"create without namespace", "POST", "/api/v1/configmaps", configMap("x", "1"), nil, 405, "MethodNotAllowed", ""},
+		{"content type", "POST", configMaps, "x", []string{"Content-Type", "text/plain"}, 415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"accept", "GET", configMaps + "/there", "", []string{"Accept", "text/html"}, 406, "NotAcceptable", "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"patch type", "PATCH", configMaps + "/there", "{}", []string{"Content-Type", "application/json"}, 415, "UnsupportedMediaType", "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"},
+		{"put of another name", "PUT", configMaps + "/there", configMap("else", "1"), nil, 400, "BadRequest", "the name of the object (else) does not match the name on the URL (there)"},
+		{"put of nothing there", "PUT", configMaps + "/nobody", configMap("nobody", "1"), nil, 404, "NotFound", `configmaps "nobody" not found`},
+		{"delete of nothing there", "DELETE", configMaps + "/nobody", "", nil, 404, "NotFound", `configmaps "nobody" not found`},
+		{"bad label selector", "GET", configMaps + "?labelSelector=a%20b", "", nil, 400, "BadRequest", "unable to parse requirement"},
+		{"bad field selector", "GET", configMaps + "?fieldSelector=spec.color%3Dred", "", nil, 400, "BadRequest", `"spec.color" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+		{"bad continue", "GET", configMaps + "?continue=abc&limit=1", "", nil, 400, "BadRequest", "continue key is not valid"},
+		{"bad resourceVersion", "GET", configMaps + "?resourceVersion=abc", "", nil, 400, "BadRequest", "abc"},
+		{"match without version", "GET", configMaps + "?resourceVersionMatch=Exact", "", nil, 422, "Invalid", "resourceVersionMatch is forbidden unless resourceVersion is provided"},
+		{"strict unknown field", "POST", configMaps + "?fieldValidation=Strict", `{"metadata":{"name":"x"},"nope":1}`, nil, 400, "BadRequest", `unknown field "nope"`},
+		{"bad dry run", "POST", configMaps + "?dryRun=Some", configMap("x", "1"), nil, 422, "Invalid", "dryRun"},
+		{"resourceVersion on create", "POST", configMaps, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 500, "", "resourceVersion should not be set on objects to be created"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h.t = t
+			a := h.do(test.method, test.path, test.body, test.headers...).want(test.code)
+			if a.get("kind") != "Status" || a.get("status") != "Failure" || a.get("code") != fmt.Sprint(test.code) {
+				t.Errorf("not a Status: %s", a.body)
+			}
+			if a.get("reason") != test.reason {
+				t.Errorf("reason %q, want %q", a.get("reason"), test.reason)
+			}
+			if !strings.Contains(a.get("message"), test.message) {
+				t.Errorf("message %q, want it to contain %q", a.get("message"), test.message)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsAreWarnedOf(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	a := h.do("POST", configMaps, `{"metadata":{"name":"x"},"nope":1,"data":{"a":"1","a":"2"}}`).want(201)
+	got := strings.Join(a.head.Values("Warning"), "\n")
+	if !strings.Contains(got, `299 - "unknown field \"nope\""`) || !strings.Contains(got, `duplicate field \"data.a\"`) {
+		t.Errorf("warnings: %s", got)
+	}
+	a = h.do("POST", configMaps+"?fieldValidation=Ignore", `{"metadata":{"name":"y"},"nope":1}`).want(201)
+	if w := a.head.Values("Warning"); len(w) > 0 {
+		t.Errorf("warnings although ignored: %v", w)
+	}
+}
+
+func TestGenerateName(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	a := h.do("POST", configMaps, `{"metadata":{"generateName":"gen-"}}`).want(201)
+	if name := a.get("metadata", "name"); len(name) != len("gen-")+5 {
+		t.Errorf("generated %q", name)
+	}
+}
+
+func TestPatch(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	deployments := "/apis/apps/v1/namespaces/default/deployments"
+	h.do("POST", deployments, `{"metadata":{"name":"d","labels":{"l":"1"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c1","image":"i1"},{"name":"c2","image":"i2"}]}}}}`).want(201)
+	for _, test := range []struct {
+		name, kind, patch string
+		code              int
+		path              []string
+		want              string
+	}{
+		{"strategic merges containers by name", "strategic-merge-patch+json", `{"spec":{"template":{"spec":{"containers":[{"name":"c2","image":"new"}]}}}}`, 200, []string{"spec", "template", "spec", "containers", "0", "image"}, "i1"},
+		{"and changed the one", "strategic-merge-patch+json", `{}`, 200, []string{"spec", "template", "spec", "containers", "1", "image"}, "new"},
+		{"strategic delete", "strategic-merge-patch+json", `{"spec":{"template":{"spec":{"containers":[{"name":"c2","$patch":"delete"}]}}}}`, 200, []string{"spec", "template", "spec", "containers", "1"}, ""},
+		{"merge null deletes", "merge-patch+json", `{"metadata":{"labels":{"l":null}}}`, 200, []string{"metadata", "labels", "l"}, ""},
+		{"json patch", "json-patch+json", `[{"op":"replace","path":"/spec/replicas","value":3}]`, 200, []string{"spec", "replicas"}, "3"},
+		{"generation moved with the spec", "merge-patch+json", `{}`, 200, []string{"metadata", "generation"}, "4"},
+		{"json patch test fails", "json-patch+json", `[{"op":"test","path":"/spec/replicas","value":4}]`, 422, nil, ""},
+		{"json patch of no JSON", "json-patch+json", `[`, 400, nil, ""},
+		{"merge patch of wrong type", "merge-patch+json", `{"spec":{"replicas":"three"}}`, 422, nil, ""},
+		{"patch of the name", "merge-patch+json", `{"metadata":{"name":"other"}}`, 400, nil, ""},
+		{"patch to an invalid object", "merge-patch+json", `{"spec":{"replicas":-1}}`, 422, nil, ""},
+		{"patch with a stale version", "merge-patch+json", `{"metadata":{"resourceVersion":"1"},"spec":{"replicas":9}}`, 409, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h.t = t
+			a := h.do("PATCH", deployments+"/d", test.patch, "Content-Type", "application/"+test.kind).want(test.code)
+			if test.path != nil && a.get(test.path...) != test.want {
+				t.Errorf("%v is %q, want %q in %s", test.path, a.get(test.path...), test.want, a.body)
+			}
+		})
+	}
+	h.t = t
+	h.do("PATCH", deployments+"/nobody", `{}`, "Content-Type", "application/merge-patch+json").want(404)
+}
+
+func TestStatusAndScale(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	deployments := "/apis/apps/v1/namespaces/default/deployments"
+	body := `{"metadata":{"name":"d"},"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c1","image":"i1"}]}}},"status":{"replicas":7}}`
+	a := h.do("POST", deployments, body).want(201)
+	if a.get("status", "replicas") != "" {
+		t.Errorf("create kept a status: %s", a.body)
+	}
+	a = h.do("PUT", deployments+"/d/status", strings.Replace(body, `"replicas":2`, `"replicas":5`, 1)).want(200)
+	if a.get("status", "replicas") != "7" || a.get("spec", "replicas") != "2" {
+		t.Errorf("status update: %s", a.body)
+	}
+	a = h.do("GET", deployments+"/d/scale", "").want(200)
+	if a.get("kind") != "Scale" || a.get("apiVersion") != "autoscaling/v1" || a.get("spec", "replicas") != "2" || a.get("status", "selector") != "a=b" || a.get("status", "replicas") != "7" {
+		t.Errorf("scale: %s", a.body)
+	}
+	a = h.do("PATCH", deployments+"/d/scale", `{"spec":{"replicas":4}}`, "Content-Type", "application/merge-patch+json").want(200)
+	if a.get("spec", "replicas") != "4" {
+		t.Errorf("patched scale: %s", a.body)
+	}
+	scale := strings.Replace(a.body, `"replicas":4`, `"replicas":6`, 1)
+	h.do("PUT", deployments+"/d/scale", scale).want(200)
+	h.do("PUT", deployments+"/d/scale", scale).want(409) // its resourceVersion is used up
+	a = h.do("GET", deployments+"/d", "").want(200)
+	if a.get("spec", "replicas") != "6" || a.get("metadata", "generation") != "3" {
+		t.Errorf("deployment after scaling: %s", a.body)
+	}
+	h.do("PATCH", deployments+"/d/scale", `{"spec":{"replicas":-4}}`, "Content-Type", "application/merge-patch+json").want(422)
+}
+
+func TestFinalizersAndPropagation(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", configMaps, `{"metadata":{"name":"f","finalizers":["example.com/hold"]}}`).want(201)
+	a := h.do("DELETE", configMaps+"/f", "").want(200)
+	if a.get("kind") != "ConfigMap" || a.get("metadata", "deletionTimestamp") == "" || a.get("metadata", "deletionGracePeriodSeconds") != "0" {
+		t.Fatalf("first phase: %s", a.body)
+	}
+	h.do("POST", configMaps, configMap("f", "1")).want(409)
+	h.do("PATCH", configMaps+"/f", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json").want(200)
+	h.do("GET", configMaps+"/f", "").want(404)
+
+	h.do("POST", configMaps, configMap("g", "1")).want(201)
+	a = h.do("DELETE", configMaps+"/g", `{"propagationPolicy":"Foreground"}`).want(200)
+	if a.get("metadata", "finalizers", "0") != "foregroundDeletion" {
+		t.Errorf("foreground: %s", a.body)
+	}
+	h.do("POST", configMaps, configMap("o", "1")).want(201)
+	a = h.do("DELETE", configMaps+"/o?propagationPolicy=Orphan", "").want(200)
+	if a.get("metadata", "finalizers", "0") != "orphan" {
+		t.Errorf("orphan: %s", a.body)
+	}
+	h.do("POST", configMaps, configMap("p", "1")).want(201)
+	a = h.do("DELETE", configMaps+"/p", `{"preconditions":{"uid":"other"}}`).want(409)
+	if !strings.Contains(a.get("message"), "the UID in the precondition (other) does not match the UID in record") {
+		t.Errorf("precondition: %s", a.body)
+	}
+}
+
+func TestGracefulPods(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	pods := "/api/v1/namespaces/default/pods"
+	pod := func(name, node string) string {
+		return `{"metadata":{"name":"` + name + `"},"spec":{"nodeName":"` + node + `","containers":[{"name":"c","image":"i"}]}}`
+	}
+	h.do("POST", pods, pod("waits", "n1")).want(201)
+	a := h.do("DELETE", pods+"/waits", "").want(200)
+	if a.get("metadata", "deletionGracePeriodSeconds") != "30" {
+		t.Errorf("graceful: %s", a.body)
+	}
+	h.do("DELETE", pods+"/waits", `{"gracePeriodSeconds":0}`).want(200)
+	h.do("GET", pods+"/waits", "").want(404)
+	h.do("POST", pods, pod("unscheduled", "")).want(201)
+	h.do("DELETE", pods+"/unscheduled", "").want(200)
+	h.do("GET", pods+"/unscheduled", "").want(404)
+}
+
+func TestNamespacePhases(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).want(201)
+	a := h.do("DELETE", "/api/v1/namespaces/n", "").want(200)
+	if a.get("status", "phase") != "Terminating" || a.get("spec", "finalizers", "0") != "kubernetes" {
+		t.Fatalf("first phase: %s", a.body)
+	}
+	a = h.do("DELETE", "/api/v1/namespaces/n", "").want(200)
+	if a.get("kind") != "Namespace" {
+		t.Fatalf("second delete: %s", a.body)
+	}
+	finalized := strings.Replace(h.do("GET", "/api/v1/namespaces/n", "").body, `"finalizers":["kubernetes"]`, `"finalizers":[]`, 1)
+	h.do("PUT", "/api/v1/namespaces/n/finalize", finalized).want(200)
+	h.do("GET", "/api/v1/namespaces/n", "").want(404)
+}
+
+func TestListPagesAndSelectors(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	for i := range 25 {
+		h.do("POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%02d","labels":{"mod":"%d"}}}`, i, i%5)).want(201)
+	}
+	names := func(a answer) (list []string) {
+		var body struct {
+			Items []struct{ Metadata struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(a.body), &body); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range body.Items {
+			list = append(list, item.Metadata.Name)
+		}
+		return list
+	}
+	var all []string
+	path, first := configMaps+"?limit=10", ""
+	for page := 0; ; page++ {
+		a := h.do("GET", path, "").want(200)
+		all = append(all, names(a)...)
+		if first == "" {
+			first = a.get("metadata", "resourceVersion")
+		} else if rv := a.get("metadata", "resourceVersion"); rv != first {
+			t.Errorf("page %d is at %s, the first at %s", page, rv, first)
+		}
+		token := a.get("metadata", "continue")
+		if want := fmt.Sprint(15 - 10*page); token != "" && a.get("metadata", "remainingItemCount") != want {
+			t.Errorf("page %d: remaining %s, want %s", page, a.get("metadata", "remainingItemCount"), want)
+		}
+		if token == "" {
+			break
+		}
+		h.do("POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%02d-between"}}`, page)).want(201)
+		h.do("DELETE", fmt.Sprintf("%s/c%02d", configMaps, 20+page), "").want(200)
+		path = configMaps + "?limit=10&continue=" + token
+	}
+	if len(all) != 25 {
+		t.Errorf("pages hold %d objects, want the 25 of the first page's moment: %v", len(all), all)
+	}
+	a := h.do("GET", configMaps+"?labelSelector=mod%3D1", "").want(200)
+	if got := fmt.Sprint(names(a)); got != "[c01 c06 c11 c16]" {
+		t.Errorf("label selector: %s", got)
+	}
+	a = h.do("GET", configMaps+"?labelSelector=mod&limit=3", "").want(200)
+	if a.get("metadata", "remainingItemCount") != "" || a.get("metadata", "continue") == "" {
+		t.Errorf("selected page: %s", a.body)
+	}
+	a = h.do("GET", configMaps+"?fieldSelector=metadata.name%3Dc03", "").want(200)
+	if got := fmt.Sprint(names(a)); got != "[c03]" {
+		t.Errorf("field selector: %s", got)
+	}
+	a = h.do("GET", configMaps+"?resourceVersion="+first+"&resourceVersionMatch=Exact", "").want(200)
+	if len(names(a)) != 25 {
+		t.Errorf("exact list has %d", len(names(a)))
+	}
+	a = h.do("GET", configMaps+"?resourceVersion=100000", "").want(504)
+	if a.get("details", "causes", "0", "reason") != "ResourceVersionTooLarge" {
+		t.Errorf("future version: %s", a.body)
+	}
+	empty := h.do("GET", "/api/v1/namespaces/none/configmaps", "").want(200)
+	if !strings.Contains(empty.body, `"items":[]`) {
+		t.Errorf("empty list: %s", empty.body)
+	}
+}
+
+func TestTableMetadataYAMLProtobuf(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", configMaps, configMap("a", "1")).want(201)
+	a := h.do("GET", configMaps, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").want(200)
+	if a.get("kind") != "Table" || a.get("rows", "0", "cells", "0") != "a" || a.get("rows", "0", "object", "kind") != "PartialObjectMetadata" || a.get("columnDefinitions", "1", "name") != "Data" {
+		t.Errorf("table: %s", a.body)
+	}
+	a = h.do("GET", "/api/v1/namespaces/none/configmaps", "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").want(200)
+	if a.get("columnDefinitions", "0", "name") != "Name" || a.get("rows") != "[]" {
+		t.Errorf("empty table: %s", a.body)
+	}
+	a = h.do("GET", configMaps, "", "Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io").want(200)
+	if a.get("kind") != "PartialObjectMetadataList" || a.get("items", "0", "metadata", "name") != "a" || a.get("items", "0", "data") != "" {
+		t.Errorf("metadata list: %s", a.body)
+	}
+	a = h.do("GET", configMaps+"/a", "", "Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").want(200)
+	if a.get("kind") != "PartialObjectMetadata" || a.get("data") != "" {
+		t.Errorf("metadata: %s", a.body)
+	}
+	a = h.do("GET", configMaps+"/a", "", "Accept", "application/yaml").want(200)
+	if !strings.Contains(a.body, "kind: ConfigMap\n") || a.head.Get("Content-Type") != "application/yaml" {
+		t.Errorf("yaml: %s", a.body)
+	}
+	h.do("POST", configMaps, "metadata:\n  name: fromyaml\n", "Content-Type", "application/yaml").want(201)
+	a = h.do("GET", configMaps, "", "Accept", "application/vnd.kubernetes.protobuf").want(200)
+	if !strings.HasPrefix(a.body, "k8s\x00") {
+		t.Errorf("protobuf: %q", a.body)
+	}
+	a = h.do("GET", configMaps+"/a?pretty=true", "").want(200)
+	if !strings.Contains(a.body, "\n  \"kind\": \"ConfigMap\"") {
+		t.Errorf("pretty: %s", a.body)
+	}
+}
+
+func TestDeleteCollection(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	for i := range 10 {
+		h.do("POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%d","labels":{"odd":"%d"}}}`, i, i%2)).want(201)
+	}
+	a := h.do("DELETE", configMaps+"?labelSelector=odd%3D1", "").want(200)
+	if a.get("kind") != "ConfigMapList" || a.get("items", "4") == "" {
+		t.Errorf("answer: %s", a.body)
+	}
+	a = h.do("GET", configMaps, "").want(200)
+	if a.get("items", "4") == "" || a.get("items", "5") != "" {
+		t.Errorf("left: %s", a.body)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	before := h.store.Revision()
+	a := h.do("POST", configMaps+"?dryRun=All", `{"metadata":{"generateName":"x-"}}`).want(201)
+	if a.get("metadata", "name") == "" || a.get("metadata", "uid") == "" || a.get("metadata", "resourceVersion") != "" {
+		t.Errorf("dry create: %s", a.body)
+	}
+	if now := h.store.Revision(); now != before {
+		t.Errorf("a dry run consumed revisions %d to %d", before, now)
+	}
+	h.do("POST", configMaps, configMap("a", "1")).want(201)
+	h.do("POST", configMaps+"?dryRun=All", configMap("a", "1")).want(409)
+	before = h.store.Revision()
+	a = h.do("PATCH", configMaps+"/a?dryRun=All", `{"data":{"key":"2"}}`, "Content-Type", "application/merge-patch+json").want(200)
+	if a.get("data", "key") != "2" {
+		t.Errorf("dry patch: %s", a.body)
+	}
+	h.do("DELETE", configMaps+"/a?dryRun=All", "").want(200)
+	h.do("DELETE", configMaps+"?dryRun=All", "").want(200)
+	if got := h.do("GET", configMaps+"/a", "").want(200); got.get("data", "key") != "1" || h.store.Revision() != before {
+		t.Errorf("dry runs changed something: %s", got.body)
+	}
+}
+
+// events reads n events of a watch as "TYPE name" and the raw lines.
+func (h *harness) events(path string, n int, headers ...string) (list []string, raw []string) {
+	h.t.Helper()
+	req, _ := http.NewRequest("GET", h.http.URL+path, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{Timeout: 30 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		h.t.Fatalf("watch answered %d", resp.StatusCode)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for len(list) < n && lines.Scan() {
+		var e struct {
+			Type   string
+			Object struct {
+				Metadata struct{ Name string }
+				Reason   string
+			}
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			h.t.Fatalf("event %q: %v", lines.Text(), err)
+		}
+		list = append(list, strings.TrimSpace(e.Type+" "+e.Object.Metadata.Name+e.Object.Reason))
+		raw = append(raw, lines.Text())
+	}
+	return list, raw
+}
+
+func TestWatch(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	first := h.do("POST", configMaps, configMap("a", "1")).want(201)
+	rv := first.get("metadata", "resourceVersion")
+	h.do("POST", configMaps, `{"metadata":{"name":"b","labels":{"app":"x"}}}`).want(201)
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	h.do("PATCH", configMaps+"/a", `{"metadata":{"labels":{"app":"x"}}}`, merge...).want(200)
+	h.do("PATCH", configMaps+"/b", `{"metadata":{"labels":{"app":"y"}}}`, merge...).want(200)
+	h.do("DELETE", configMaps+"/a", "").want(200)
+
+	for _, test := range []struct {
+		name, query string
+		want        string
+	}{
+		{"exact start", "&resourceVersion=" + rv, "[ADDED b MODIFIED a MODIFIED b DELETED a]"},
+		{"selector transitions", "&labelSelector=app%3Dx&resourceVersion=" + rv, "[ADDED b ADDED a DELETED b DELETED a]"},
+		{"one object", "&fieldSelector=metadata.name%3Db&resourceVersion=" + rv, "[ADDED b MODIFIED b]"},
+		{"state then stream", "", "[ADDED b]"},
+		{"state from 0", "&resourceVersion=0", "[ADDED b]"},
+		{"initial events", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "[ADDED b BOOKMARK]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h.t = t
+			n := len(strings.Split(strings.Trim(test.want, "[]"), " ")) / 2
+			if strings.Contains(test.want, "BOOKMARK") {
+				n = 2
+			}
+			got, raw := h.events(configMaps+"?watch=1&timeoutSeconds=20"+test.query, n)
+			if fmt.Sprint(got) != test.want {
+				t.Errorf("got %v, want %s\n%s", got, test.want, strings.Join(raw, "\n"))
+			}
+		})
+	}
+	h.t = t
+	// An object that leaves the selection is shown as it was, at the revision of the change.
+	_, raw := h.events(configMaps+"?watch=1&timeoutSeconds=20&labelSelector=app%3Dx&resourceVersion="+rv, 3)
+	if !strings.Contains(raw[2], `"app":"x"`) {
+		t.Errorf("left: %s", raw[2])
+	}
+	got, raw := h.events("/api/v1/watch/namespaces/default/configmaps/b?timeoutSeconds=20&resourceVersion="+rv, 2)
+	if fmt.Sprint(got) != "[ADDED b MODIFIED b]" {
+		t.Errorf("deprecated path: %v %v", got, raw)
+	}
+}
+
+func TestWatchEndsAndBookmarks(t *testing.T) {
+	h := newHarness(t, rest.Options{BookmarkEvery: 20 * time.Millisecond})
+	h.do("POST", configMaps, configMap("a", "1")).want(201)
+	got, raw := h.events(configMaps+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=20&resourceVersion="+fmt.Sprint(h.store.Revision()), 2)
+	if fmt.Sprint(got) != "[BOOKMARK BOOKMARK]" || !strings.Contains(raw[0], fmt.Sprintf(`"resourceVersion":"%d"`, h.store.Revision())) {
+		t.Errorf("bookmarks: %v %v", got, raw)
+	}
+	if got, _ := h.events(configMaps+"?watch=1&timeoutSeconds=1", 100); len(got) != 1 {
+		t.Errorf("a watch of one second had %v", got)
+	}
+	done := make(chan []string)
+	go func() {
+		got, _ := h.events(configMaps+"?watch=1&timeoutSeconds=25", 100)
+		done <- got
+	}()
+	for h.store.Stats().Watchers == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	h.api.Drain()
+	if got := <-done; len(got) != 1 {
+		t.Errorf("a drained watch had %v", got)
+	}
+}
+
+func TestWatchBelowTheFloor(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", configMaps, configMap("a", "1")).want(201)
+	first := h.store.Revision()
+	for i := range 5 {
+		h.do("PUT", configMaps+"/a", configMap("a", fmt.Sprint(i))).want(200)
+	}
+	token := func() string {
+		h.do("POST", configMaps, configMap("b", "1")).want(201)
+		return h.do("GET", configMaps+"?limit=1", "").want(200).get("metadata", "continue")
+	}()
+	for i := range 5 {
+		h.do("PUT", configMaps+"/a", configMap("a", fmt.Sprint(i, "again"))).want(200)
+	}
+	if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
+		t.Fatal(err)
+	}
+	got, raw := h.events(fmt.Sprintf("%s?watch=1&timeoutSeconds=20&resourceVersion=%d", configMaps, first), 1)
+	if fmt.Sprint(got) != "[ERROR Expired]" || !strings.Contains(raw[0], "too old resource version") || !strings.Contains(raw[0], `"code":410`) {
+		t.Errorf("below the floor: %v %v", got, raw)
+	}
+	a := h.do("GET", fmt.Sprintf("%s?resourceVersion=%d&resourceVersionMatch=Exact", configMaps, first), "").want(410)
+	if a.get("reason") != "Expired" {
+		t.Errorf("exact list below the floor: %s", a.body)
+	}
+	a = h.do("GET", configMaps+"?limit=1&continue="+token, "")
+	if a.code == 200 {
+		return // a kept snapshot still serves it
+	}
+	a.want(410)
+	fresh := a.get("metadata", "continue")
+	a = h.do("GET", configMaps+"?limit=1&continue="+fresh, "").want(200)
+	if a.get("items", "0", "metadata", "name") != "b" {
+		t.Errorf("inconsistent continuation: %s", a.body)
+	}
+}
+
+// Two versions and two groups of the same objects.
+func TestOtherVersions(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	hpas := func(v string) string {
+		return "/apis/autoscaling/" + v + "/namespaces/default/horizontalpodautoscalers"
+	}
+	h.do("POST", hpas("v1"), `{"metadata":{"name":"h"},"spec":{"maxReplicas":3,"targetCPUUtilizationPercentage":50,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}`).want(201)
+	a := h.do("GET", hpas("v2")+"/h", "").want(200)
+	if a.get("apiVersion") != "autoscaling/v2" || a.get("spec", "metrics", "0", "resource", "target", "averageUtilization") != "50" {
+		t.Errorf("v2: %s", a.body)
+	}
+	a = h.do("GET", hpas("v1"), "").want(200)
+	if a.get("apiVersion") != "autoscaling/v1" || a.get("items", "0", "spec", "targetCPUUtilizationPercentage") != "50" || a.get("items", "0", "kind") != "" {
+		t.Errorf("v1 list: %s", a.body)
+	}
+	h.do("POST", "/apis/events.k8s.io/v1/namespaces/default/events", `{"metadata":{"name":"e"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c.io/x","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":"default"}}`).want(201)
+	a = h.do("GET", "/api/v1/namespaces/default/events/e", "").want(200)
+	if a.get("apiVersion") != "v1" || a.get("reportingComponent") != "c.io/x" {
+		t.Errorf("core event: %s", a.body)
+	}
+}
