@@ -3,9 +3,11 @@ package dialects
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 
+	"github.com/plinth-io/plinth/dialects/mysql"
+	"github.com/plinth-io/plinth/dialects/postgres"
 	"github.com/plinth-io/plinth/dialects/sqlite"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -14,31 +16,80 @@ import (
 type Options struct {
 	// Logf reports what an operator should know, such as a lost connection; nil: nothing.
 	Logf func(format string, args ...any)
+	// Getenv looks up PLINTH_DB_PASSWORD and PLINTH_DB_PASSWORD_FILE; os.Getenv.
+	Getenv func(name string) string
 }
 
 // Open opens the log at dsn and brings its schema up to date:
 //
-//	sqlite://path            a file, made if it is missing
-//	sqlite://:memory:        gone when the log is closed; each Open has its own
+//	sqlite://path                                a file, made if it is missing
+//	sqlite://:memory:                            gone when the log is closed; each Open has its own
+//	postgres://user:password@host:5432/database  (or postgresql://)
+//	mysql://user:password@host:3306/database     (or mariadb://)
 //
 // with these parameters after a question mark:
 //
-//	durability=full          (SQLite) what a commit survives: full, normal, off
-//	maxconns=N               the most connections it opens
+//	maxconns=N          the most connections it opens: 4 readers for SQLite, else 8
+//	durability=full     SQLite: what a commit survives: full, normal, off
+//	password_file=PATH  Postgres, MySQL: where the password is
+//	sslmode, sslrootcert, … as libpq has them; connect_timeout, application_name,
+//	search_path, default_query_exec_mode and the like as pgx has them (Postgres)
+//	tls=true|preferred|skip-verify|false, tls_ca=PATH, timeout, readTimeout,
+//	writeTimeout, socket=PATH (MySQL)
+//
+// A password that is in neither the DSN nor its password_file is taken from the
+// environment: PLINTH_DB_PASSWORD, or the file that PLINTH_DB_PASSWORD_FILE names.
 //
 // Errors are one line and never contain a password.
 func Open(ctx context.Context, dsn string, o Options) (sqlstore.Log, error) {
+	t, err := parse(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	log, err := t.open(ctx)
+	if err != nil {
+		return nil, redact(err, t.secrets)
+	}
+	return log, nil
+}
+
+// Check says what is wrong with dsn without connecting.
+func Check(dsn string, o Options) error {
+	_, err := parse(dsn, o)
+	return err
+}
+
+// target is a parsed DSN.
+type target struct {
+	open    func(context.Context) (sqlstore.Log, error)
+	secrets []string // what no error may show
+}
+
+var errScheme = errors.New("DSN is of no known kind; write sqlite://path, postgres://user:password@host:5432/database or mysql://user:password@host:3306/database")
+
+func parse(dsn string, o Options) (target, error) {
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
-		return nil, fmt.Errorf("DSN has no scheme; write sqlite://path")
+		return target{}, errScheme
 	}
 	switch strings.ToLower(scheme) {
 	case "sqlite":
 		so, err := parseSQLite(rest)
-		if err != nil {
-			return nil, err
-		}
-		return sqlite.Open(ctx, so)
+		return target{open: func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) }}, err
+	case "postgres", "postgresql":
+		po, secrets, err := parsePostgres(rest, o)
+		return target{func(ctx context.Context) (sqlstore.Log, error) { return opened(postgres.Open(ctx, po)) }, secrets}, err
+	case "mysql", "mariadb":
+		mo, secrets, err := parseMySQL(rest, o)
+		return target{func(ctx context.Context) (sqlstore.Log, error) { return opened(mysql.Open(ctx, mo)) }, secrets}, err
 	}
-	return nil, fmt.Errorf("DSN has an unknown scheme; write sqlite://path")
+	return target{}, errScheme
+}
+
+// opened keeps a nil pointer from becoming an interface that is not nil.
+func opened[L sqlstore.Log](log L, err error) (sqlstore.Log, error) {
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
 }

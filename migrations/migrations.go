@@ -48,25 +48,31 @@ func Schema(d Dialect) (string, error) {
 	return string(b), err
 }
 
+// Check says whether a database at version is up to date, or, with ErrNewer, that it is
+// not for this program.
+func Check(d Dialect, version int, dirty bool) (done bool, err error) {
+	newest, err := Newest(d)
+	if err != nil {
+		return false, err
+	}
+	if version > newest {
+		return false, fmt.Errorf("the database has schema version %d and this plinth knows up to %d: %w; use a newer plinth", version, newest, ErrNewer)
+	}
+	return version == newest && !dirty, nil
+}
+
 // Up brings the database behind db to the newest version. Several processes may call it
 // at once; db's own lock orders them. The caller closes db.
 func Up(d Dialect, db database.Driver) error {
-	newest, err := Newest(d)
-	if err != nil {
-		return err
-	}
 	version, dirty, err := db.Version()
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", plain(err))
 	}
-	switch {
-	case version > newest:
-		return fmt.Errorf("the database has schema version %d and this plinth knows up to %d: %w; use a newer plinth", version, newest, ErrNewer)
-	case version == newest && !dirty:
-		return nil
+	if done, err := Check(d, version, dirty); done || err != nil {
+		return err
 	}
 	if err := run(d, db); err != nil {
-		return fmt.Errorf("migrate schema to version %d: %w", newest, plain(err))
+		return fmt.Errorf("migrate schema: %w", plain(err))
 	}
 	return nil
 }

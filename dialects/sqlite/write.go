@@ -108,6 +108,9 @@ func (l *Log) use(ctx context.Context, f func(*writer) error) error {
 		return sqlstore.ErrClosed
 	default:
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case w := <-l.writer:
 		defer func() { l.writer <- w }()

@@ -1,1 +1,3 @@
--- to come
+DROP VIEW IF EXISTS objects;
+DROP TABLE IF EXISTS meta;
+DROP TABLE IF EXISTS log;

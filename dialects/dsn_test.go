@@ -1,0 +1,124 @@
+package dialects
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func noEnv(string) string { return "" }
+
+func TestBadDSN(t *testing.T) {
+	for _, test := range []struct{ dsn, want string }{
+		{"", "write sqlite://path"},
+		{"plinth.db", "write sqlite://path"},
+		{"root:hunter2@tcp(localhost:3306)/db", "write sqlite://path"},
+		{"oracle://x:hunter2@y/z", "write sqlite://path"},
+		{"sqlite://", "write sqlite://plinth.db"},
+		{"sqlite://a.db?durability=some", "write full, normal or off"},
+		{"sqlite://a.db?maxconns=0", "above 0"},
+		{"sqlite://a.db?cache=shared", "known are durability"},
+		{"postgres://u:hunter2@h:port/db", "cannot be parsed"},
+		{"postgres://u:12/hunter2@h/db", "percent-encoded"},
+		{"postgres://u:a?hunter2@h/db", "percent-encoded"},
+		{"postgres://u:a#hunter2@h/db", "percent-encoded"},
+		{"postgres://u:a@hunter2@h/db", "percent-encoded"},
+		{"postgres://u:%zzhunter2@h/db", "cannot be parsed"},
+		{"postgres://u:hunter2@h/db?poolsize=3", "unknown parameter"},
+		{"postgres://u:hunter2@h/db?sslmode=maybe", "sslmode"},
+		{"postgres://u:hunter2@h/db?maxconns=1", "above 1"},
+		{"postgres://u@h/db?password_file=/does/not/exist", "no such file"},
+		{"mysql://u:hunter2@h/", "names no database"},
+		{"mysql://u:hunter2@h/db?timeout=3", "duration"},
+		{"mysql://u:hunter2@h/db?tls=perhaps", "tls must be"},
+		{"mysql://u:hunter2@h/db?tls_ca=/does/not/exist", "no such file"},
+		{"mysql://u:hunter2@h/db?timeout=3s&timeout=4s", "given twice"},
+	} {
+		err := Check(test.dsn, Options{Getenv: noEnv})
+		switch {
+		case err == nil:
+			t.Errorf("%s: no error", test.dsn)
+		case !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s: error %q does not contain %q", test.dsn, err, test.want)
+		case strings.Contains(err.Error(), "hunter2"), strings.Contains(err.Error(), "\n"):
+			t.Errorf("%s: error %q shows the password or has two lines", test.dsn, err)
+		}
+	}
+}
+
+func TestPasswordSources(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name, value string) func(string) string {
+		return func(n string) string {
+			if n == name {
+				return value
+			}
+			return ""
+		}
+	}
+	for _, test := range []struct {
+		rest   string
+		getenv func(string) string
+		want   string
+	}{
+		{"u:in%40dsn@h/db", env("PLINTH_DB_PASSWORD", "from-env"), "in@dsn"},
+		{"u@h/db?password_file=" + file, env("PLINTH_DB_PASSWORD", "from-env"), "from-file"},
+		{"u@h/db", env("PLINTH_DB_PASSWORD", "from-env"), "from-env"},
+		{"u@h/db", env("PLINTH_DB_PASSWORD_FILE", file), "from-file"},
+		{"u@h/db", noEnv, ""},
+	} {
+		po, _, err := parsePostgres(test.rest, Options{Getenv: test.getenv})
+		if err != nil || po.Config.Password != test.want {
+			t.Errorf("postgres://%s: password %q, %v; want %q", test.rest, po.Config.Password, err, test.want)
+		}
+		mo, _, err := parseMySQL(test.rest, Options{Getenv: test.getenv})
+		if err != nil || mo.Config.Passwd != test.want {
+			t.Errorf("mysql://%s: password %q, %v; want %q", test.rest, mo.Config.Passwd, err, test.want)
+		}
+	}
+}
+
+// TestRefusedConnection proves that a driver's own errors do not show the password.
+func TestRefusedConnection(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, dsn := range []string{
+		"postgres://u:hunter2@127.0.0.1:1/db",
+		"mysql://u:hunter2@127.0.0.1:1/db",
+		"sqlite:///dev/null/plinth.db",
+	} {
+		_, err := Open(ctx, dsn, Options{Getenv: noEnv})
+		if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %q", dsn, err)
+		}
+	}
+}
+
+// FuzzDSN looks for a DSN whose error shows the password, encoded as it should be or not.
+func FuzzDSN(f *testing.F) {
+	f.Add("postgres", "p", "@h/db?sslmode=x", false)
+	f.Add("mysql", "a/b?c&d#e%zz", "@h:1/db", true)
+	f.Add("postgres", "a:b@c", "@h/db?host=y", false)
+	f.Add("sqlite", "x", "y", true)
+	f.Fuzz(func(t *testing.T, scheme, password, after string, encode bool) {
+		secret := "Hunter2Secret" // of letters only, so that it survives any encoding
+		password = secret + password + secret
+		if encode {
+			password = url.QueryEscape(password)
+		}
+		if strings.EqualFold(scheme, "sqlite") {
+			return // has no password
+		}
+		err := Check(scheme+"://user:"+password+after, Options{Getenv: noEnv})
+		if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("error shows the password or has two lines: %q", err)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package logtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+func TestAppendExpectations(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		diff(t, "empty head", sqlstore.Head{}, l.head())
+		a := l.append(
+			sqlstore.Change{Key: "/registry/a", Value: []byte("a1")},
+			sqlstore.Change{Key: "/registry/b", Expect: 1, Value: []byte("no")},
+			sqlstore.Change{Key: "/registry/c", Value: []byte("c1")},
+			sqlstore.Change{Key: "/registry/d", Delete: true, Expect: 9, Value: []byte("no")},
+		)
+		diff(t, "first batch", []sqlstore.Result{{Revision: 1, CreateRevision: 1}, {}, {Revision: 2, CreateRevision: 2}, {}}, a.Results)
+		a = l.append(
+			sqlstore.Change{Key: "/registry/a", Value: []byte("no")},                          // exists
+			sqlstore.Change{Key: "/registry/c", Expect: 1, Value: []byte("no")},               // other revision
+			sqlstore.Change{Key: "/registry/b", Value: []byte("b3")},                          // holds
+			sqlstore.Change{Key: "/registry/x", Delete: true, Value: []byte("no")},            // nothing to delete
+			sqlstore.Change{Key: "/registry/y", Expect: 2, Delete: true, Value: []byte("no")}, // not there
+		)
+		diff(t, "second batch", sqlstore.Appended{Head: 2, At: a.At, Results: []sqlstore.Result{
+			{Found: 1}, {Found: 2}, {Revision: 3, CreateRevision: 3}, {}, {},
+		}}, a)
+		l.put("/registry/a", 1, "a4")
+		l.delete("/registry/a", 4, "a4 at its end")
+		a = l.append(sqlstore.Change{Key: "/registry/a", Expect: 5, Value: []byte("no")})
+		diff(t, "update of a tombstone", []sqlstore.Result{{Found: 5, FoundDeleted: true}}, a.Results)
+		a = l.append(sqlstore.Change{Key: "/registry/a", Value: []byte("a6")})
+		diff(t, "recreate", []sqlstore.Result{{Revision: 6, CreateRevision: 6}}, a.Results)
+		l.put("/registry/a", 6, "a7")
+
+		diff(t, "rows", []sqlstore.Row{
+			{Revision: 1, Key: "/registry/a", CreateRevision: 1, Value: []byte("a1")},
+			{Revision: 2, Key: "/registry/c", CreateRevision: 2, Value: []byte("c1")},
+			{Revision: 3, Key: "/registry/b", CreateRevision: 3, Value: []byte("b3")},
+			{Revision: 4, Key: "/registry/a", CreateRevision: 1, Value: []byte("a4")},
+			{Revision: 5, Key: "/registry/a", CreateRevision: 1, Deleted: true, Value: []byte("a4 at its end")},
+			{Revision: 6, Key: "/registry/a", CreateRevision: 6, Value: []byte("a6")},
+			{Revision: 7, Key: "/registry/a", CreateRevision: 6, Value: []byte("a7")},
+		}, forget(l.rows()))
+		diff(t, "head", sqlstore.Head{Revision: 7}, l.head())
+	})
+}
+
+func TestKeysAreBytes(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		keys := []string{
+			"/registry/core/pods/a-b/x", "/registry/core/pods/a/x", "/registry/core/pods/a.b/x", "/registry/core/pods/a0/x",
+			"/registry/core/pods/A/x", "/registry/core/pods/Z/x", "/registry/core/pods/ä/x", "/registry/core/pods/a\u0308/x",
+			"/registry/core/pods/ß/x", "/registry/core/pods/ss/x", "/registry/core/pods/a/x ", "/registry/core/pods/a/X",
+			"/registry/core/pods/a_/x", "/registry/core/pods/a%/x", `/registry/core/pods/a\/x`, "/registry/core/pods/a'/x", "/registry/core/pods/日本/x",
+			"/registry/core/pods/" + strings.Repeat("n", 63) + "/" + strings.Repeat("x", 900),
+		}
+		var batch []sqlstore.Change
+		for _, key := range keys {
+			batch = append(batch, sqlstore.Change{Key: key, Value: []byte(key)})
+		}
+		for i, r := range l.append(batch...).Results {
+			if r.Revision != int64(i+1) {
+				t.Errorf("%q: %+v", keys[i], r)
+			}
+		}
+		slices.Sort(keys)
+		var got []string
+		for _, r := range l.state(first, end, int64(len(keys))) {
+			got = append(got, r.Key)
+		}
+		diff(t, "key order", keys, got)
+		from, to := sqlstore.RangeOf("/registry/core/pods/a/")
+		n, err := l.Count(context.Background(), from, to, int64(len(keys)))
+		if err != nil || n != 3 {
+			t.Errorf("count of a/: %d, %v", n, err)
+		}
+	})
+}
+
+func TestValuesAreBytes(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		every := make([]byte, 256)
+		for i := range every {
+			every[i] = byte(i)
+		}
+		large := make([]byte, 1<<20)
+		random := rand.NewChaCha8([32]byte{1})
+		_, _ = random.Read(large)
+		quotes := bytes.Repeat([]byte(`'"\`+"\x00\n"), 200_000) // what doubles when it is quoted
+		values := [][]byte{{}, every, large, quotes, []byte("ä\u2028日本")}
+		var batch []sqlstore.Change
+		for i, v := range values {
+			batch = append(batch, sqlstore.Change{Key: keyOf(i), Value: v})
+		}
+		l.append(batch...)
+		for i, r := range l.rows() {
+			if !bytes.Equal(r.Value, values[i]) {
+				t.Errorf("value %d is not what was written (%d bytes, %d written)", i, len(r.Value), len(values[i]))
+			}
+		}
+	})
+}
+
+func TestLargeBatch(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		var batch []sqlstore.Change
+		for i := range 512 {
+			batch = append(batch, sqlstore.Change{Key: keyOf(i), Value: bytes.Repeat([]byte{'x'}, 8<<10)})
+		}
+		a := l.append(batch...)
+		for i := range batch {
+			if a.Results[i].Revision != int64(i+1) {
+				t.Fatalf("change %d: %+v", i, a.Results[i])
+			}
+			batch[i].Expect = int64(i + 1)
+			if i%3 == 0 {
+				batch[i].Expect++
+			}
+		}
+		a = l.append(batch...)
+		next := int64(513)
+		for i, r := range a.Results {
+			want := sqlstore.Result{Found: int64(i + 1)}
+			if i%3 != 0 {
+				want = sqlstore.Result{Revision: next, CreateRevision: int64(i + 1)}
+				next++
+			}
+			if r != want {
+				t.Fatalf("change %d: %+v, want %+v", i, r, want)
+			}
+		}
+	})
+}
+
+func TestReopen(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			db.dsn = SQLite(t) // memory has nothing to reopen
+		}
+		l := openDSN(t, db.dsn)
+		id := l.ClusterID()
+		log{l, t}.put("/registry/a", 0, "1")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/b"}}); !errors.Is(err, sqlstore.ErrClosed) {
+			t.Errorf("append after close: %v", err)
+		}
+		again := db.open(t)
+		if len(id) != 36 || again.ClusterID() != id {
+			t.Errorf("cluster id %q, then %q", id, again.ClusterID())
+		}
+		again.put("/registry/a", 1, "2")
+	})
+}
+
+func TestCancelledAppend(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := l.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Value: []byte("1")}})
+		if !errors.Is(err, context.Canceled) || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrUnavailable) {
+			t.Errorf("append with a cancelled context: %v", err)
+		}
+		if l.put("/registry/a", 0, "1") != 1 {
+			t.Error("the cancelled append was written")
+		}
+	})
+}
+
+func TestClusterIDsDiffer(t *testing.T) {
+	ids := map[string]bool{}
+	forEach(t, func(t *testing.T, db database) {
+		id := db.open(t).ClusterID()
+		if ids[id] || len(id) != 36 {
+			t.Errorf("cluster id %q", id)
+		}
+		ids[id] = true
+	})
+}

@@ -1,0 +1,65 @@
+package dbserver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var postgresDirs = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin"}
+
+// StartPostgres starts a Postgres server. durable says whether it syncs its writes.
+func StartPostgres(durable bool) (*Server, error) {
+	return start(kind{
+		name:   "postgres",
+		users:  []string{"postgres"},
+		create: createPostgres,
+		command: func(s *Server) ([]string, error) {
+			program, err := find([]string{"postgres"}, postgresDirs...)
+			args := []string{program,
+				"-D", filepath.Join(s.dir, "data"),
+				"-c", "listen_addresses=127.0.0.1",
+				"-c", "port=" + strconv.Itoa(s.port),
+				"-c", "unix_socket_directories=" + s.dir,
+				"-c", "max_connections=200",
+				"-c", "shared_buffers=64MB",
+				"-c", "autovacuum_naptime=5s",
+			}
+			if !durable {
+				args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off")
+			}
+			return args, err
+		},
+		dsn: func(port int, database string) string {
+			if database == "" {
+				database = "postgres"
+			}
+			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", port, database)
+		},
+		ping: PingPostgres,
+		stop: syscall.SIGINT, // "fast": sessions are ended
+	})
+}
+
+func createPostgres(s *Server) error {
+	program, err := find([]string{"initdb"}, postgresDirs...)
+	if err != nil {
+		return err
+	}
+	return s.run(program, "--pgdata", filepath.Join(s.dir, "data"), "--username=postgres",
+		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+}
+
+// PingPostgres connects once.
+func PingPostgres(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return conn.Ping(ctx)
+}

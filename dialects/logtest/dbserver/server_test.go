@@ -1,0 +1,34 @@
+package dbserver
+
+import (
+	"context"
+	"os"
+	"testing"
+)
+
+func TestServers(t *testing.T) {
+	for name, start := range map[string]func(bool) (*Server, error){"postgres": StartPostgres, "mariadb": StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			s, err := start(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for _, end := range []func(){s.Stop, s.Kill} {
+				end()
+				if err := s.kind.ping(context.Background(), s.DSN("")); err == nil {
+					t.Fatal("it answers after its end")
+				}
+				if err := s.Start(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+				t.Errorf("directory is still there: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,8 @@
+package logtest
+
+import (
+	"crypto/rand"
+	"strings"
+)
+
+func randomName() string { return strings.ToLower(rand.Text()[:12]) }

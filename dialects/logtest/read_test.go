@@ -1,0 +1,143 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// history writes seven changes of three keys.
+func history(l log) {
+	l.put("/registry/a", 0, "a1")
+	l.put("/registry/b", 0, "b2")
+	l.put("/registry/a", 1, "a3")
+	l.delete("/registry/b", 2, "b4")
+	l.put("/registry/c", 0, "c5")
+	l.put("/registry/b", 0, "b6")
+	l.delete("/registry/a", 3, "a7")
+}
+
+func TestStateOfThePast(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		history(l)
+		for revision, want := range []string{"", "a1", "a1 b2", "a3 b2", "a3", "a3 c5", "a3 b6 c5", "b6 c5"} {
+			got, sep := "", ""
+			for _, r := range l.state(first, end, int64(revision)) {
+				got, sep = got+sep+string(r.Value), " "
+			}
+			if got != want {
+				t.Errorf("state at %d: %q, want %q", revision, got, want)
+			}
+			n, err := l.Count(context.Background(), first, end, int64(revision))
+			if err != nil || n != int64(len(want)+1)/3 {
+				t.Errorf("count at %d: %d, %v", revision, n, err)
+			}
+		}
+		rows, err := l.State(context.Background(), "/registry/b", "/registry/c", 7, 10)
+		if err != nil || len(rows) != 1 || rows[0].CreateRevision != 6 {
+			t.Errorf("state of a range: %+v, %v", rows, err)
+		}
+		if rows, err = l.State(context.Background(), first, end, 7, 1); err != nil || len(rows) != 1 || rows[0].Key != "/registry/b" {
+			t.Errorf("limit counts a tombstone: %+v, %v", rows, err)
+		}
+	})
+}
+
+func TestSteps(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		history(l)
+		row := func(revision int64, key, value string, created int64, deleted bool) sqlstore.Row {
+			return sqlstore.Row{Revision: revision, Key: "/registry/" + key, CreateRevision: created, Deleted: deleted, Value: []byte(value)}
+		}
+		a1, b2, a3 := row(1, "a", "a1", 1, false), row(2, "b", "b2", 2, false), row(3, "a", "a3", 1, false)
+		all := []sqlstore.Step{
+			{Row: a1},
+			{Row: b2},
+			{Row: a3, Prev: &a1},
+			{Row: row(4, "b", "b4", 2, true), Prev: &b2},
+			{Row: row(5, "c", "c5", 5, false)},
+			{Row: row(6, "b", "b6", 6, false)},
+			{Row: row(7, "a", "a7", 1, true), Prev: &a3},
+		}
+		for after := range all {
+			diff(t, "steps", all[after:], forgetSteps(l.steps(first, end, int64(after), 99)))
+		}
+		diff(t, "steps through 3", all[1:3], forgetSteps(l.steps(first, end, 1, 3)))
+		diff(t, "steps of b", []sqlstore.Step{all[1], all[3], all[5]}, forgetSteps(l.steps("/registry/b", "/registry/c", 0, 7)))
+		steps, err := l.Steps(context.Background(), first, end, 2, 7, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff(t, "two steps", all[2:4], forgetSteps(steps))
+	})
+}
+
+func forgetSteps(steps []sqlstore.Step) []sqlstore.Step {
+	var out []sqlstore.Step
+	for _, s := range steps {
+		s.At = 0
+		if s.Prev != nil {
+			p := *s.Prev
+			p.At = 0
+			s.Prev = &p
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestTime(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		ctx := context.Background()
+		if found, at, err := l.Time(ctx, 1); found != 0 || at != 0 || err != nil {
+			t.Errorf("time in an empty log: %d, %d, %v", found, at, err)
+		}
+		a := l.append(sqlstore.Change{Key: "/registry/a", Value: []byte("1")})
+		l.put("/registry/a", 1, "2")
+		l.put("/registry/a", 2, "3")
+		l.compact(2, 10)
+		if found, at, err := l.Time(ctx, 1); found != 2 || at < a.At || err != nil {
+			t.Errorf("time at 1: %d, %d, %v", found, at, err)
+		}
+		if found, _, err := l.Time(ctx, 4); found != 0 || err != nil {
+			t.Errorf("time after the end: %d, %v", found, err)
+		}
+	})
+}
+
+func TestRaise(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		ctx := context.Background()
+		history(l)
+		for _, revision := range []int64{3, 7} {
+			if err := l.Raise(ctx, revision); err != nil {
+				t.Fatal(err)
+			}
+			diff(t, "head after a raise that does nothing", sqlstore.Head{Revision: 7}, l.head())
+		}
+		if err := l.Raise(ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		diff(t, "head after raise", sqlstore.Head{Revision: 1000, Floor: 1000}, l.head())
+		if _, err := l.State(ctx, first, end, 999, 10); !errors.Is(err, sqlstore.ErrCompacted) {
+			t.Errorf("state below the floor: %v", err)
+		}
+		if rows := l.state(first, end, 1000); len(rows) != 2 {
+			t.Errorf("state at the floor: %+v", rows)
+		}
+		if got := l.put("/registry/c", 5, "c1001"); got != 1001 {
+			t.Errorf("next revision is %d", got)
+		}
+		deleted := l.compact(1000, 3)
+		if rows := l.rows(); deleted != 5 || len(rows) != 3 { // b6, c5, c1001; and a7, the last of its key, went too
+			t.Errorf("compaction deleted %d, left %+v", deleted, forget(rows))
+		}
+		diff(t, "head after compaction", sqlstore.Head{Revision: 1001, Floor: 1000}, l.head())
+	})
+}

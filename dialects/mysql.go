@@ -1,0 +1,72 @@
+package dialects
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/plinth-io/plinth/dialects/mysql"
+)
+
+var mysqlParams = []string{"tls", "tls_ca", "timeout", "readTimeout", "writeTimeout", "socket"}
+
+func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
+	s, err := parseServer("mysql", rest, o, mysqlParams)
+	if err != nil {
+		return mysql.Options{}, nil, err
+	}
+	config := driver.NewConfig()
+	config.User, config.Passwd = s.user, s.password
+	config.DBName = strings.TrimPrefix(s.url.Path, "/")
+	if config.DBName == "" {
+		return mysql.Options{}, nil, errors.New("mysql DSN names no database; write mysql://user:password@host:3306/database")
+	}
+	config.Net, config.Addr = "tcp", hostPort(s.url, "127.0.0.1", "3306")
+	if socket := s.params.Get("socket"); socket != "" {
+		config.Net, config.Addr = "unix", socket
+	}
+	config.Timeout = 10 * time.Second
+	for name, into := range map[string]*time.Duration{
+		"timeout": &config.Timeout, "readTimeout": &config.ReadTimeout, "writeTimeout": &config.WriteTimeout,
+	} {
+		if value := s.params.Get(name); value != "" {
+			if *into, err = time.ParseDuration(value); err != nil || *into < 0 {
+				return mysql.Options{}, nil, fmt.Errorf("mysql DSN: %s must be a duration such as 10s", name)
+			}
+		}
+	}
+	if err := mysqlTLS(config, s); err != nil {
+		return mysql.Options{}, nil, err
+	}
+	return mysql.Options{Config: config, MaxConns: s.maxConns, Logf: o.Logf}, []string{s.password}, nil
+}
+
+func mysqlTLS(config *driver.Config, s *server) error {
+	switch value := s.params.Get("tls"); value {
+	case "", "true", "false", "skip-verify", "preferred":
+		config.TLSConfig = value
+	default:
+		return errors.New("mysql DSN: tls must be true, preferred, skip-verify or false")
+	}
+	file := s.params.Get("tls_ca")
+	if file == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("mysql DSN: tls_ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return errors.New("mysql DSN: tls_ca: the file has no certificate in PEM form")
+	}
+	config.TLSConfig = ""
+	config.TLS = &tls.Config{RootCAs: roots, ServerName: s.url.Hostname(), MinVersion: tls.VersionTLS12}
+	return nil
+}

@@ -1,0 +1,207 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// attempts is how often a batch is tried as long as COMMIT was not sent.
+const attempts = 5
+
+// commitTimeout bounds the second half of a commit, which does not end with the caller:
+// an impatient client must not make the outcome unknown for its whole batch.
+const commitTimeout = 30 * time.Second
+
+// Append writes a batch in two round trips: lock and look; insert and commit.
+func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+	for try := 1; ; try++ {
+		a, err := l.tryAppend(ctx, batch)
+		if err == nil {
+			return a, nil
+		}
+		if try == attempts || !retryable(err) || ctx.Err() != nil {
+			return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
+		}
+	}
+}
+
+func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstore.Appended, err error) {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return a, err
+	}
+	defer func() { release(conn, err) }()
+	a.Results = make([]sqlstore.Result, len(batch))
+	if err := lockAndLook(ctx, conn, batch, &a); err != nil {
+		return a, err
+	}
+	rows := plan(batch, &a)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if len(rows) == 0 {
+		_, err := conn.ExecContext(ctx, `ROLLBACK`)
+		return a, err
+	}
+	return a, l.insertAndCommit(ctx, conn, rows, a.At)
+}
+
+// release gives the connection back. After an error it may still be inside the
+// transaction; closing it is the surest way to end that.
+func release(conn *sql.Conn, err error) {
+	if err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	conn.Close()
+}
+
+// lockAndLook takes the write lock and reads, under it, the head, the floor and the
+// newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
+//
+// The keys are a table of constants that is joined to the end of each key's history in
+// the index (key, id), so that a long history costs nothing.
+func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
+	args := make([]any, 0, 2*len(batch))
+	for i := range batch {
+		args = append(args, i, []byte(batch[i].Key))
+	}
+	rows, err := conn.QueryContext(ctx, `
+		START TRANSACTION READ WRITE;
+		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
+		SELECT id, `+"`at`"+` FROM log ORDER BY id DESC LIMIT 1;
+		SELECT STRAIGHT_JOIN newest.n, l.id, l.create_id, l.deleted
+		FROM (SELECT k.n, (SELECT o.id FROM log AS o
+		                   WHERE o.`+"`key`"+` = k.k
+		                   ORDER BY o.id DESC LIMIT 1) AS id
+		      FROM (SELECT ? AS n, ? AS k`+strings.Repeat(` UNION ALL SELECT ?, ?`, len(batch)-1)+`) AS k) AS newest
+		JOIN log AS l ON l.id = newest.id`, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := scanOne(rows, true, &a.Floor); err != nil {
+		return err
+	}
+	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	a.Head = max(a.Head, a.Floor)
+	a.At = max(time.Now().UnixMilli(), a.At)
+	if !rows.NextResultSet() {
+		return missing(rows)
+	}
+	for rows.Next() {
+		var n int
+		var r sqlstore.Result
+		if err := rows.Scan(&n, &r.Found, &r.CreateRevision, &r.FoundDeleted); err != nil {
+			return err
+		}
+		a.Results[n] = r
+	}
+	return rows.Err()
+}
+
+// scanOne reads the one row of the result set that is there if ok.
+func scanOne(rows *sql.Rows, ok bool, into ...any) error {
+	if !ok {
+		return missing(rows)
+	}
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	return rows.Scan(into...)
+}
+
+// missing says why there is no further result set.
+func missing(rows *sql.Rows) error {
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return errors.New("server sent fewer results than statements")
+}
+
+// row is one row to insert.
+type row struct {
+	id, created int64
+	change      *sqlstore.Change
+}
+
+// plan draws revisions for the changes that hold and turns what was found into results.
+func plan(batch []sqlstore.Change, a *sqlstore.Appended) []row {
+	rows := make([]row, 0, len(batch))
+	for i := range batch {
+		r := &a.Results[i]
+		if !batch[i].Holds(r.Found, r.FoundDeleted) {
+			r.CreateRevision = 0
+			continue
+		}
+		next := a.Head + 1 + int64(len(rows))
+		if batch[i].Expect == 0 {
+			r.CreateRevision = next
+		}
+		r.Revision, r.Found, r.FoundDeleted = next, 0, false
+		rows = append(rows, row{next, r.CreateRevision, &batch[i]})
+	}
+	return rows
+}
+
+// insertAndCommit sends the rows in as few packets as the server's limit allows, COMMIT
+// in the last one. Quoting may double a value's size.
+func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []row, at int64) error {
+	first, size := 0, 0
+	for i := range rows {
+		n := 2*(len(rows[i].change.Value)+len(rows[i].change.Key)) + 100
+		if size+n > l.packet-1000 && i > first {
+			if _, err := conn.ExecContext(ctx, insertSQL(i-first), insertArgs(rows[first:i], at)...); err != nil {
+				return err
+			}
+			first, size = i, 0
+		}
+		size += n
+	}
+	return commit(ctx, conn, insertSQL(len(rows)-first), insertArgs(rows[first:], at))
+}
+
+func insertSQL(n int) string {
+	return "INSERT INTO log (id, `key`, create_id, deleted, `at`, value) VALUES (?, ?, ?, ?, ?, ?)" +
+		strings.Repeat(`, (?, ?, ?, ?, ?, ?)`, n-1)
+}
+
+func insertArgs(rows []row, at int64) []any {
+	args := make([]any, 0, 6*len(rows))
+	for _, r := range rows {
+		value := r.change.Value
+		if value == nil {
+			value = []byte{}
+		}
+		args = append(args, r.id, []byte(r.change.Key), r.created, r.change.Delete, at, value)
+	}
+	return args
+}
+
+// commit runs insert and COMMIT in one packet. The SELECT between them tells their errors
+// apart: if its answer came, what fails after it is COMMIT.
+func commit(ctx context.Context, conn *sql.Conn, insert string, args []any) error {
+	rows, err := conn.QueryContext(ctx, insert+`; SELECT 1; COMMIT`, args...)
+	if err != nil {
+		return beforeCommit(err)
+	}
+	defer rows.Close()
+	for more := true; more; more = rows.NextResultSet() {
+		for rows.Next() {
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return unknown(err)
+	}
+	return rows.Close()
+}

@@ -1,0 +1,160 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Compact sweeps the next rows and moves the floor over them. The row of meta that says
+// how far the sweep came is the compactors' lock. The write lock is taken last, for
+// moving the floor, so writers go on while rows are deleted.
+func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
+	for try := 1; ; try++ {
+		var c sqlstore.Compacted
+		err := l.transact(ctx, func(tx *sql.Tx) (err error) {
+			c, err = compact(ctx, tx, through, limit)
+			return err
+		})
+		if err == nil {
+			return c, nil
+		}
+		if try == attempts || !retryable(err) || ctx.Err() != nil {
+			return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
+		}
+	}
+}
+
+// transact runs f in a transaction.
+func (l *Log) transact(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback()
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return unknown(err)
+	}
+	return nil
+}
+
+func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlstore.Compacted, err error) {
+	err = tx.QueryRowContext(ctx, `
+		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&c.Swept)
+	if errors.Is(err, sql.ErrNoRows) {
+		c.Busy, err = true, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	var newest int64
+	err = tx.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
+		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&c.Floor, &newest)
+	through = min(through, newest-1)
+	if err != nil || c.Busy || through <= c.Swept {
+		return c, err
+	}
+	var upto int64
+	err = tx.QueryRowContext(ctx, `
+		SELECT CASE WHEN COUNT(*) = ? THEN MAX(id) ELSE ? END
+		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS next`,
+		limit, through, c.Swept, through, limit).Scan(&upto)
+	if err != nil {
+		return c, err
+	}
+	if c.Deleted, err = sweep(ctx, tx, c.Swept, upto); err != nil {
+		return c, err
+	}
+	c.Swept = upto
+	if _, err := tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'swept'`, c.Swept); err != nil {
+		return c, err
+	}
+	// Another replica may have raised the floor since it was read.
+	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&c.Floor)
+	if err != nil {
+		return c, err
+	}
+	c.Floor = max(c.Floor, upto)
+	_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, c.Floor)
+	return c, err
+}
+
+// sweep deletes what the rows in (swept, upto] superseded, then tombstones among them.
+// Each row takes its predecessor with it: older ones went when the predecessor was swept,
+// so the cost does not depend on how long a key's history is. Ids are fetched first,
+// because MySQL does not let a DELETE ask its own table.
+func sweep(ctx context.Context, tx *sql.Tx, swept, upto int64) (int64, error) {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT (SELECT o.id FROM log AS o
+		        WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id
+		        ORDER BY o.id DESC LIMIT 1)
+		FROM log AS l
+		WHERE l.id > ? AND l.id <= ?`, swept, upto)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := scanIDs(rows)
+	if err != nil {
+		return 0, err
+	}
+	var superseded int64
+	if len(ids) > 0 {
+		r, err := tx.ExecContext(ctx, `DELETE FROM log WHERE id IN (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, ids...)
+		if err != nil {
+			return 0, err
+		}
+		superseded, _ = r.RowsAffected()
+	}
+	r, err := tx.ExecContext(ctx, `DELETE FROM log WHERE id > ? AND id <= ? AND deleted = 1`, swept, upto)
+	if err != nil {
+		return 0, err
+	}
+	tombstones, _ := r.RowsAffected()
+	return superseded + tombstones, nil
+}
+
+// scanIDs returns the ids that are not null.
+func scanIDs(rows *sql.Rows) ([]any, error) {
+	defer rows.Close()
+	var ids []any
+	for rows.Next() {
+		var id sql.NullInt64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		if id.Valid {
+			ids = append(ids, id.Int64)
+		}
+	}
+	return ids, rows.Err()
+}
+
+// Raise lifts the floor above everything the log has. The write lock comes first, so
+// that the highest id is final.
+func (l *Log) Raise(ctx context.Context, revision int64) error {
+	err := l.transact(ctx, func(tx *sql.Tx) error {
+		var floor, newest int64
+		err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM log`).Scan(&newest)
+		if err != nil || revision <= max(floor, newest) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, revision)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("raise floor: %w", l.classify(err))
+	}
+	return nil
+}

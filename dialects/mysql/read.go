@@ -1,0 +1,178 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/internal/poll"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Reads of the past fetch their rows first and the floor after them. The floor only
+// rises, and rises in the transaction that deletes: if it still permits the revision
+// then nothing was missing when the rows were read.
+
+// Head reads the end of the log.
+func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
+	var h sqlstore.Head
+	err := l.db.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
+		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// Follow polls: the server has no way to say that there is news.
+func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
+	p := poll.Poller{
+		Head: func(ctx context.Context) (int64, error) {
+			h, err := l.Head(ctx)
+			return h.Revision, err
+		},
+		Hint:  hint,
+		Least: 20 * time.Millisecond,
+		Most:  func() time.Duration { return 300 * time.Millisecond },
+	}
+	p.Run(ctx)
+}
+
+// checkFloor refuses a revision that is compacted.
+func (l *Log) checkFloor(ctx context.Context, revision int64) error {
+	var floor int64
+	err := l.db.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'`).Scan(&floor)
+	if err == nil && revision < floor {
+		return sqlstore.ErrCompacted
+	}
+	return err
+}
+
+// Rows returns rows after a revision in revision order.
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	rows, err := l.queryRows(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
+		FROM log
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+	}
+	return rows, nil
+}
+
+// State returns the rows in force at a revision. It walks the index (key, id) as far as
+// the limit asks, and fetches only rows that are the last of their key.
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	rows, err := l.queryRows(ctx, `
+		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
+		FROM log AS k FORCE INDEX (log_key_id)
+		JOIN log AS l ON l.id = k.id
+		WHERE k.`+"`key` >= ? AND k.`key`"+` < ? AND k.id <= ?
+		  AND k.id = (SELECT MAX(n.id) FROM log AS n WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?)
+		  AND l.deleted = 0
+		ORDER BY k.`+"`key`"+`
+		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", l.classify(err))
+	}
+	return rows, nil
+}
+
+// Count returns how many rows State would return.
+func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+	var n int64
+	err := l.db.QueryRowContext(ctx, `
+		SELECT STRAIGHT_JOIN COUNT(*)
+		FROM log AS k FORCE INDEX (log_key_id)
+		JOIN log AS l ON l.id = k.id
+		WHERE k.`+"`key` >= ? AND k.`key`"+` < ? AND k.id <= ?
+		  AND k.id = (SELECT MAX(n.id) FROM log AS n WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?)
+		  AND l.deleted = 0`, []byte(from), []byte(to), revision, revision).Scan(&n)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count state: %w", l.classify(err))
+	}
+	return n, nil
+}
+
+// Steps returns changes with what they replaced.
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	steps, err := l.querySteps(ctx, from, to, after, through, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, after)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", l.classify(err))
+	}
+	return steps, nil
+}
+
+func (l *Log) querySteps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	rows, err := l.db.QueryContext(ctx, `
+		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
+		FROM log AS l FORCE INDEX (PRIMARY)
+		LEFT JOIN log AS p
+		       ON p.id = (SELECT MAX(o.id) FROM log AS o WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id)
+		      AND p.deleted = 0
+		WHERE l.id > ? AND l.id <= ? AND l.`+"`key` >= ? AND l.`key`"+` < ?
+		ORDER BY l.id
+		LIMIT ?`, after, through, []byte(from), []byte(to), limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var steps []sqlstore.Step
+	for rows.Next() {
+		var s sqlstore.Step
+		var id, created, at sql.NullInt64
+		var value []byte
+		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
+		if err != nil {
+			return nil, err
+		}
+		if id.Valid {
+			s.Prev = &sqlstore.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
+		}
+		steps = append(steps, s)
+	}
+	return steps, rows.Err()
+}
+
+// Time returns the oldest row at or after a revision.
+func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+	err = l.db.QueryRowContext(ctx, "SELECT id, `at` FROM log WHERE id >= ? ORDER BY id LIMIT 1", revision).Scan(&found, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read time: %w", l.classify(err))
+	}
+	return found, at, nil
+}
+
+func (l *Log) queryRows(ctx context.Context, query string, args ...any) ([]sqlstore.Row, error) {
+	rows, err := l.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.Row
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}

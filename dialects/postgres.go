@@ -1,0 +1,58 @@
+package dialects
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects/postgres"
+)
+
+// postgresParams are those of libpq that pgx knows, and its own.
+var postgresParams = []string{
+	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslsni", "sslnegotiation", "host", "port",
+	"connect_timeout", "application_name", "search_path", "options", "target_session_attrs",
+	"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity", "passfile",
+}
+
+func parsePostgres(rest string, o Options) (postgres.Options, []string, error) {
+	s, err := parseServer("postgres", rest, o, postgresParams)
+	if err != nil {
+		return postgres.Options{}, nil, err
+	}
+	clean := url.URL{Scheme: "postgres", Host: s.url.Host, Path: s.url.Path, RawQuery: s.params.Encode()}
+	if s.user != "" {
+		clean.User = url.User(s.user)
+	}
+	config, err := pgx.ParseConfig(clean.String()) // without the password, so its error may be shown
+	if err != nil {
+		return postgres.Options{}, nil, redact(errors.New("postgres DSN: "+reason(err)), []string{s.password})
+	}
+	if s.password != "" {
+		config.Password = s.password
+	}
+	return postgres.Options{Config: config, MaxConns: s.maxConns, Logf: o.Logf}, []string{s.password, config.Password}, nil
+}
+
+// reason returns the last part of pgx's message, which repeats the whole DSN first.
+func reason(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, "`: "); i >= 0 {
+		text = text[i+3:]
+	}
+	return strings.TrimSpace(text)
+}
+
+// hostPort splits host, with port if there is none in it.
+func hostPort(u *url.URL, host, port string) string {
+	if h := u.Hostname(); h != "" {
+		host = h
+	}
+	if p := u.Port(); p != "" {
+		port = p
+	}
+	return net.JoinHostPort(host, port)
+}

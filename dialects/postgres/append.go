@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// attempts is how often a batch is tried as long as COMMIT was not sent.
+const attempts = 5
+
+// commitTimeout bounds the second half of a commit, which does not end with the caller:
+// an impatient client must not make the outcome unknown for its whole batch.
+const commitTimeout = 30 * time.Second
+
+// Append writes a batch in two round trips: lock and look; insert, notify and commit.
+func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+	for try := 1; ; try++ {
+		a, err := l.tryAppend(ctx, batch)
+		if err == nil {
+			return a, nil
+		}
+		if try == attempts || !retryable(err) || ctx.Err() != nil {
+			return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
+		}
+	}
+}
+
+func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstore.Appended, err error) {
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return a, err
+	}
+	defer func() { release(conn, err) }()
+	a.Results = make([]sqlstore.Result, len(batch))
+	if err := lockAndLook(ctx, conn.Conn(), batch, &a); err != nil {
+		return a, err
+	}
+	rows := plan(batch, &a)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if len(rows.ids) == 0 {
+		_, err := conn.Exec(ctx, `ROLLBACK`)
+		return a, err
+	}
+	return a, l.insertAndCommit(ctx, conn.Conn(), rows)
+}
+
+// release gives the connection back. After an error it may still be inside the
+// transaction; closing it is the surest way to end that.
+func release(conn *pgxpool.Conn, err error) {
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Conn().Close(ctx)
+	}
+	conn.Release()
+}
+
+// lockAndLook takes the write lock and reads, under it, the head, the floor and the
+// newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
+func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
+	keys := make([]string, len(batch))
+	for i := range batch {
+		keys[i] = batch[i].Key
+	}
+	var b pgx.Batch
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	// A replica that freezes or loses its network must not keep the lock.
+	b.Queue(`SET LOCAL idle_in_transaction_session_timeout = '20s'`)
+	b.Queue(`SELECT value::bigint FROM meta WHERE name = 'floor' FOR UPDATE`)
+	// The next statements have a snapshot of their own, taken after the lock was given.
+	b.Queue(`SELECT id, at FROM log ORDER BY id DESC LIMIT 1`)
+	b.Queue(`
+		SELECT k.n, l.id, l.create_id, l.deleted
+		FROM unnest($1::text[]) WITH ORDINALITY AS k (key, n)
+		CROSS JOIN LATERAL (
+			SELECT id, create_id, deleted FROM log
+			WHERE log.key = k.key COLLATE "C"
+			ORDER BY id DESC LIMIT 1) AS l`, keys)
+	r := conn.SendBatch(ctx, &b)
+	defer r.Close()
+	for range 2 {
+		if _, err := r.Exec(); err != nil {
+			return err
+		}
+	}
+	if err := r.QueryRow().Scan(&a.Floor); err != nil {
+		return err
+	}
+	err := r.QueryRow().Scan(&a.Head, &a.At)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	a.Head = max(a.Head, a.Floor)
+	a.At = max(time.Now().UnixMilli(), a.At)
+	if err := scanNewest(r, a.Results); err != nil {
+		return err
+	}
+	return r.Close()
+}
+
+func scanNewest(r pgx.BatchResults, results []sqlstore.Result) error {
+	rows, err := r.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n, id, created int64
+		var deleted bool
+		if err := rows.Scan(&n, &id, &created, &deleted); err != nil {
+			return err
+		}
+		results[n-1] = sqlstore.Result{Found: id, FoundDeleted: deleted, CreateRevision: created}
+	}
+	return rows.Err()
+}
+
+// columns are the rows to insert, as arrays for unnest.
+type columns struct {
+	ids, creates []int64
+	keys         []string
+	deletes      []bool
+	values       [][]byte
+	at           int64
+}
+
+// plan draws revisions for the changes that hold and turns what was found into results.
+func plan(batch []sqlstore.Change, a *sqlstore.Appended) columns {
+	c := columns{at: a.At}
+	next := a.Head + 1
+	for i := range batch {
+		r := &a.Results[i]
+		if !batch[i].Holds(r.Found, r.FoundDeleted) {
+			r.CreateRevision = 0
+			continue
+		}
+		if batch[i].Expect == 0 {
+			r.CreateRevision = next
+		}
+		r.Revision, r.Found, r.FoundDeleted = next, 0, false
+		next++
+		c.ids = append(c.ids, r.Revision)
+		c.creates = append(c.creates, r.CreateRevision)
+		c.keys = append(c.keys, batch[i].Key)
+		c.deletes = append(c.deletes, batch[i].Delete)
+		c.values = append(c.values, batch[i].Value)
+	}
+	return c
+}
+
+func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, c columns) error {
+	var b pgx.Batch
+	b.Queue(`
+		INSERT INTO log (id, key, create_id, deleted, at, value)
+		SELECT id, key, create_id, deleted, $5::bigint, value
+		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::boolean[], $6::bytea[])
+		     AS r (id, key, create_id, deleted, value)`,
+		c.ids, c.keys, c.creates, c.deletes, c.at, c.values)
+	b.Queue(`SELECT pg_notify($1, $2::bigint::text)`, l.channel(), c.ids[len(c.ids)-1])
+	b.Queue(`COMMIT`)
+	r := conn.SendBatch(ctx, &b)
+	defer r.Close()
+	for range 2 {
+		if _, err := r.Exec(); err != nil {
+			return beforeCommit(err)
+		}
+	}
+	tag, err := r.Exec()
+	if err == nil && tag.String() != "COMMIT" {
+		return fmt.Errorf("server answered COMMIT with %s", tag) // it had rolled back
+	}
+	if err == nil {
+		err = r.Close()
+	}
+	return atCommit(err)
+}
+
+// beforeCommit judges an error of a statement that COMMIT follows in the same pipeline.
+// If the server reports it, COMMIT was skipped; if the connection broke, who knows.
+func beforeCommit(err error) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) {
+		return err
+	}
+	return unknown(err)
+}
+
+// atCommit judges an error of COMMIT. An ordinary one is a rollback; the server's end in
+// the middle of it, or the connection's, may be anything.
+func atCommit(err error) error {
+	var e *pgconn.PgError
+	if err == nil || errors.As(err, &e) && e.SeverityUnlocalized == "ERROR" {
+		return err
+	}
+	return unknown(err)
+}

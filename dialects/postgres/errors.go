@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
+
+// classify says which errors mean that the database cannot be used now.
+func (l *Log) classify(err error) error {
+	if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrCompacted) {
+		return err
+	}
+	select {
+	case <-l.closed:
+		return fmt.Errorf("%w: %w", sqlstore.ErrClosed, err)
+	default:
+	}
+	if unavailable(err) {
+		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+	}
+	return err
+}
+
+func unavailable(err error) bool {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return unavailableCode(e.Code)
+	}
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || broken(err)
+}
+
+// unavailableCode knows the SQLSTATEs of a server that is away, full or read-only.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+func unavailableCode(code string) bool {
+	switch code {
+	case "25006", // read_only_sql_transaction
+		"57P01", "57P02", "57P03", "57P05", // shutdown, crash, cannot connect now, idle session
+		"25P03", // idle in transaction
+		"58030", // I/O error
+		"55P03", // lock not available
+		"3D000", // no such database: it may be being restored
+		"28P01", "28000":
+		return true
+	}
+	switch code[:2] {
+	case "08", "53": // connection exception, insufficient resources
+		return true
+	}
+	return false
+}
+
+// broken says that the connection is gone.
+func broken(err error) bool {
+	var netErr net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &netErr) || strings.Contains(err.Error(), "conn closed")
+}
+
+// retryable says that nothing was written and a new attempt may well succeed: the other
+// side of a deadlock has gone on, or a pooled connection had died in its sleep.
+func retryable(err error) bool {
+	if errors.Is(err, sqlstore.ErrUnknown) {
+		return false
+	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch e.Code {
+		case "40P01", "40001", "55P03", "25P03", "57P01":
+			return true
+		}
+		return false
+	}
+	var connect *pgconn.ConnectError
+	return !errors.As(err, &connect) && broken(err)
+}

@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects/internal/poll"
+)
+
+const (
+	pollLeast  = 20 * time.Millisecond // between two polls while there is news
+	pollAlone  = 300 * time.Millisecond
+	pollSafety = 5 * time.Second // while notifications are known to arrive
+	proofTime  = 3 * time.Second // how long a notification to oneself may take
+	dialPause  = time.Second
+)
+
+// channel is the log's own: several logs may live in schemas of one database, where
+// channels are shared.
+func (l *Log) channel() string { return "plinth_" + l.clusterID }
+
+// Follow listens on a connection of its own and polls besides: seldom while
+// notifications arrive, often while they do not, as behind a transaction pooler.
+func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
+	f := follower{log: l, hint: hint, wake: make(chan struct{}, 1)}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { f.listen(ctx) })
+	p := poll.Poller{
+		Head: func(ctx context.Context) (int64, error) {
+			h, err := l.Head(ctx)
+			return h.Revision, err
+		},
+		Hint:  hint,
+		Least: pollLeast,
+		Most:  f.pause,
+		Wake:  f.wake,
+		Found: f.found,
+	}
+	p.Run(ctx)
+}
+
+type follower struct {
+	log  *Log
+	hint func(int64)
+	wake chan struct{}
+
+	proven atomic.Bool  // notifications arrive
+	told   atomic.Int64 // the highest head a notification told
+
+	suspect int64 // owned by the poller: a head that no notification had told yet
+}
+
+func (f *follower) pause() time.Duration {
+	if f.proven.Load() {
+		return pollSafety
+	}
+	return pollAlone
+}
+
+// found hears of a head that polling found. A notification may be a moment behind, but
+// not as long as until the next news.
+func (f *follower) found(head int64) {
+	told := f.told.Load()
+	if f.suspect > told {
+		f.distrust()
+	}
+	f.suspect = 0
+	if told < head {
+		f.suspect = head
+	}
+}
+
+func (f *follower) distrust() {
+	f.proven.Store(false)
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// listen keeps a listening connection open until ctx ends.
+func (f *follower) listen(ctx context.Context) {
+	reported := false
+	for ctx.Err() == nil {
+		err := f.listenOnce(ctx)
+		f.distrust()
+		if ctx.Err() != nil {
+			return
+		}
+		if !reported {
+			f.log.logf("postgres: notifications do not arrive (%v); polling", err)
+			reported = !f.proven.Load()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(dialPause):
+		}
+	}
+}
+
+var errNoProof = errors.New("a notification to itself did not come back")
+
+func (f *follower) listenOnce(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, f.log.config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{f.log.channel()}.Sanitize()); err != nil {
+		return err
+	}
+	if err := f.prove(ctx, conn); err != nil {
+		return err
+	}
+	f.hint(0) // what was appended before LISTEN was not told
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		f.tell(n.Payload)
+	}
+}
+
+// prove sends a notification through the pool, as another replica would, and waits for
+// it: a transaction pooler accepts LISTEN and then delivers nothing.
+func (f *follower) prove(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := f.log.pool.Exec(ctx, `SELECT pg_notify($1, '0')`, f.log.channel()); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, proofTime)
+	defer cancel()
+	n, err := conn.WaitForNotification(wait)
+	if err != nil {
+		if ctx.Err() == nil && wait.Err() != nil {
+			return errNoProof
+		}
+		return err
+	}
+	f.tell(n.Payload)
+	return nil
+}
+
+func (f *follower) tell(payload string) {
+	head, err := strconv.ParseInt(payload, 10, 64)
+	if err != nil {
+		head = 0
+	}
+	f.told.Store(max(head, f.told.Load())) // one goroutine tells
+	f.proven.Store(true)
+	f.hint(head)
+}

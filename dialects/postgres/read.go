@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Reads of the past fetch their rows first and the floor after them, in one round trip.
+// The floor only rises, and rises in the transaction that deletes: if it still permits
+// the revision then nothing was missing when the rows were read.
+
+const readFloor = `SELECT value::bigint FROM meta WHERE name = 'floor'`
+
+// Head reads the end of the log.
+func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
+	var h sqlstore.Head
+	err := l.pool.QueryRow(ctx, `
+		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// Rows returns rows after a revision in revision order.
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	rows, err := l.pool.Query(ctx, `
+		SELECT id, key, create_id, deleted, at, value
+		FROM log
+		WHERE id > $1
+		ORDER BY id
+		LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+	}
+	out, err := pgx.CollectRows(rows, scanRow)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+	}
+	return out, nil
+}
+
+// State returns the rows in force at a revision. The inner query walks the index (key,
+// id) in order and is evaluated only as far as the limit asks.
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	var out []sqlstore.Row
+	err := l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, scanRow)
+		return err
+	}, `
+		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
+		FROM (SELECT key, max(id) AS id
+		      FROM log
+		      WHERE key >= $1 AND key < $2 AND id <= $3
+		      GROUP BY key
+		      ORDER BY key) AS newest
+		JOIN log AS l ON l.id = newest.id
+		WHERE NOT l.deleted
+		ORDER BY newest.key
+		LIMIT $4`, bound(from), bound(to), revision, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", l.classify(err))
+	}
+	return out, nil
+}
+
+// Count returns how many rows State would return.
+func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+	var n int64
+	err := l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
+		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		return err
+	}, `
+		SELECT count(*)
+		FROM (SELECT max(id) AS id
+		      FROM log
+		      WHERE key >= $1 AND key < $2 AND id <= $3
+		      GROUP BY key) AS newest
+		JOIN log AS l ON l.id = newest.id
+		WHERE NOT l.deleted`, bound(from), bound(to), revision)
+	if err != nil {
+		return 0, fmt.Errorf("count state: %w", l.classify(err))
+	}
+	return n, nil
+}
+
+// Steps returns changes with what they replaced.
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	var out []sqlstore.Step
+	err := l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, scanStep)
+		return err
+	}, `
+		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, p.id, p.create_id, p.at, p.value
+		FROM log AS l
+		LEFT JOIN LATERAL (
+			SELECT o.id, o.create_id, o.at, o.value, o.deleted FROM log AS o
+			WHERE o.key = l.key AND o.id < l.id
+			ORDER BY o.id DESC LIMIT 1) AS p ON NOT p.deleted
+		WHERE l.id > $1 AND l.id <= $2 AND l.key >= $3 AND l.key < $4
+		ORDER BY l.id
+		LIMIT $5`, after, through, bound(from), bound(to), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", l.classify(err))
+	}
+	return out, nil
+}
+
+// Time returns the oldest row at or after a revision.
+func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT id, at FROM log WHERE id >= $1 ORDER BY id LIMIT 1`, revision).Scan(&found, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read time: %w", l.classify(err))
+	}
+	return found, at, nil
+}
+
+// readPast runs query, lets scan read its rows and refuses a revision below the floor.
+func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) error, query string, args ...any) error {
+	var b pgx.Batch
+	b.Queue(query, args...)
+	b.Queue(readFloor)
+	r := l.pool.SendBatch(ctx, &b)
+	defer r.Close()
+	rows, err := r.Query()
+	if err != nil {
+		return err
+	}
+	if err := scan(rows); err != nil {
+		return err
+	}
+	var floor int64
+	if err := r.QueryRow().Scan(&floor); err != nil {
+		return err
+	}
+	if revision < floor {
+		return sqlstore.ErrCompacted
+	}
+	return r.Close()
+}
+
+func scanRow(row pgx.CollectableRow) (r sqlstore.Row, err error) {
+	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value)
+	return r, err
+}
+
+func scanStep(row pgx.CollectableRow) (s sqlstore.Step, err error) {
+	var id, created, at *int64
+	var value []byte
+	err = row.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
+	if err == nil && id != nil {
+		s.Prev = &sqlstore.Row{Revision: *id, Key: s.Key, CreateRevision: *created, At: *at, Value: value}
+	}
+	return s, err
+}
