@@ -9,11 +9,16 @@
 package builtin
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -29,6 +34,11 @@ type Options struct {
 	Authenticator authenticator.Request
 	// Audiences that a token of a tokenreview must be for if the review names none.
 	Audiences authenticator.Audiences
+	// Registry is where the resource of an admission policy's paramKind is looked up, and
+	// Policy reads the policy of a binding. They narrow down which permission the author
+	// needs; without them it is that for every resource.
+	Registry *kind.Registry
+	Policy   func(ctx context.Context, name string) (*admissionregistration.ValidatingAdmissionPolicy, error)
 }
 
 // Kinds returns every resource that is served by default, in no particular order.
@@ -42,7 +52,25 @@ func Kinds(o Options) []*kind.Kind {
 	var kinds []*kind.Kind
 	for _, group := range [][]*kind.Kind{
 		coreKinds(),
+		admissionKinds(o),
 		appsKinds(),
+		authenticationKinds(o),
+		authorizationKinds(o),
+		autoscalingKinds(),
+		batchKinds(),
+		certificatesKinds(),
+		coordinationKinds(),
+		discoveryKinds(),
+		eventsKinds(),
+		extensionsKinds(),
+		flowcontrolKinds(),
+		networkingKinds(),
+		nodeKinds(),
+		policyKinds(),
+		rbacKinds(),
+		registrationKinds(),
+		schedulingKinds(),
+		storageKinds(),
 	} {
 		kinds = append(kinds, group...)
 	}
@@ -69,7 +97,7 @@ func (g group) complete(k *kind.Kind) {
 	k.ListKind = k.Kind + "List"
 	if k.Versions == nil {
 		for _, v := range g.versions {
-			k.Versions = append(k.Versions, kind.Version{Name: v})
+			k.Versions = append(k.Versions, kind.Version{Name: v, Deprecated: deprecated(g.scheme, k.GVK(v))})
 		}
 	}
 	if k.Stored == (kind.Stored{}) {
@@ -94,6 +122,19 @@ func (g group) complete(k *kind.Kind) {
 }
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// minor is the release of Kubernetes 1.x whose resources these are.
+const minor = 33
+
+// deprecated is the warning that goes with every answer of a deprecated version.
+func deprecated(scheme *runtime.Scheme, gvk schema.GroupVersionKind) string {
+	obj, err := scheme.New(gvk)
+	if err != nil || !deprecation.IsDeprecated(obj, 1, minor) {
+		return ""
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return deprecation.WarningMessage(obj)
+}
 
 // metadataAttrs selects by name and, where there is one, namespace.
 func metadataAttrs(namespaced bool) storage.AttrFunc {

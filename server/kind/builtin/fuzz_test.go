@@ -3,6 +3,7 @@ package builtin_test
 import (
 	"math/rand"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/fuzzer"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	admissionregistration "k8s.io/kubernetes/pkg/apis/admissionregistration/fuzzer"
 	apps "k8s.io/kubernetes/pkg/apis/apps/fuzzer"
@@ -23,7 +24,7 @@ import (
 var apiFuzzerFuncs = []fuzzer.FuzzerFuncs{
 	core.Funcs, apps.Funcs, batch.Funcs, autoscaling.Funcs, rbac.Funcs, policy.Funcs,
 	certificates.Funcs, admissionregistration.Funcs, storage.Funcs, networking.Funcs,
-	discovery.Funcs, flowcontrol.Funcs, scheduling.Funcs,
+	discovery.Funcs, flowcontrol.Funcs, scheduling.Funcs, apiextensions.Funcs,
 }
 
 func newSource(seed int64) rand.Source { return rand.NewSource(seed) }

@@ -1,0 +1,23 @@
+package builtin
+
+import (
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/registry/core/event"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// eventsKinds is the second face of the core group's events: the same objects under
+// another group, stored as core/v1.
+func eventsKinds() []*kind.Kind {
+	return group{scheme: legacyscheme.Scheme, name: "events.k8s.io", versions: []string{"v1"}}.kinds(
+		&kind.Kind{
+			Resource: "events", Singular: "event", Kind: "Event",
+			ShortNames: []string{"ev"},
+			Namespaced: true,
+			Create:     event.Strategy, Update: event.Strategy, Delete: event.Strategy,
+			Attrs:  event.GetAttrs,
+			Stored: kind.Stored{Group: "", Resource: "events", Version: "v1"},
+		},
+	)
+}

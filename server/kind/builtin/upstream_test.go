@@ -1,0 +1,321 @@
+package builtin_test
+
+import (
+	"net"
+	"reflect"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/controlplane"
+	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
+	admissionregistration "k8s.io/kubernetes/pkg/registry/admissionregistration/rest"
+	apps "k8s.io/kubernetes/pkg/registry/apps/rest"
+	authentication "k8s.io/kubernetes/pkg/registry/authentication/rest"
+	authorization "k8s.io/kubernetes/pkg/registry/authorization/rest"
+	autoscaling "k8s.io/kubernetes/pkg/registry/autoscaling/rest"
+	batch "k8s.io/kubernetes/pkg/registry/batch/rest"
+	certificates "k8s.io/kubernetes/pkg/registry/certificates/rest"
+	coordination "k8s.io/kubernetes/pkg/registry/coordination/rest"
+	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
+	limitrangestore "k8s.io/kubernetes/pkg/registry/core/limitrange/storage"
+	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
+	pvstore "k8s.io/kubernetes/pkg/registry/core/persistentvolume/storage"
+	pvcstore "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim/storage"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	podtemplatestore "k8s.io/kubernetes/pkg/registry/core/podtemplate/storage"
+	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
+	core "k8s.io/kubernetes/pkg/registry/core/rest"
+	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
+	servicestore "k8s.io/kubernetes/pkg/registry/core/service/storage"
+	discoveryrest "k8s.io/kubernetes/pkg/registry/discovery/rest"
+	events "k8s.io/kubernetes/pkg/registry/events/rest"
+	flowcontrol "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
+	networking "k8s.io/kubernetes/pkg/registry/networking/rest"
+	node "k8s.io/kubernetes/pkg/registry/node/rest"
+	policy "k8s.io/kubernetes/pkg/registry/policy/rest"
+	rbac "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	scheduling "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+)
+
+// What kube-apiserver installs is asked from its own storage constructors. They are given
+// a storage that must never be called: this test reads only what they declare.
+
+type neverCalled struct{ storage.Interface }
+
+func (neverCalled) ReadinessCheck() error { return nil }
+
+type restOptions struct{}
+
+func (restOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	decorator := func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
+		func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+		return neverCalled{}, func() {}, nil
+	}
+	return generic.RESTOptions{
+		StorageConfig:  &storagebackend.ConfigForResource{GroupResource: resource},
+		Decorator:      decorator,
+		ResourcePrefix: resource.String(),
+	}, nil
+}
+
+type provider interface {
+	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
+}
+
+// upstream returns kube-apiserver's storages by group, version and "resource" or
+// "resource/subresource".
+func upstream(t *testing.T) map[schema.GroupVersion]map[string]rest.Storage {
+	t.Helper()
+	enabled := controlplane.DefaultAPIResourceConfigSource()
+	never := authorizerfactory.NewAlwaysDenyAuthorizer()
+	loopback := &restclient.Config{Host: "127.0.0.1:0"}
+	client := kubernetes.NewForConfigOrDie(loopback)
+	all := map[schema.GroupVersion]map[string]rest.Storage{}
+	for _, p := range []provider{
+		&core.GenericConfig{},
+		authentication.RESTStorageProvider{},
+		authorization.RESTStorageProvider{Authorizer: never, RuleResolver: never},
+		autoscaling.RESTStorageProvider{},
+		batch.RESTStorageProvider{},
+		certificates.RESTStorageProvider{},
+		coordination.RESTStorageProvider{},
+		discoveryrest.StorageProvider{},
+		networking.RESTStorageProvider{},
+		node.RESTStorageProvider{},
+		policy.RESTStorageProvider{},
+		rbac.RESTStorageProvider{Authorizer: never},
+		scheduling.RESTStorageProvider{},
+		storagerest.RESTStorageProvider{},
+		flowcontrol.RESTStorageProvider{},
+		apps.StorageProvider{},
+		admissionregistration.RESTStorageProvider{Authorizer: never, DiscoveryClient: discovery.NewDiscoveryClient(client.RESTClient())},
+		events.RESTStorageProvider{},
+	} {
+		info, err := p.NewRESTStorage(enabled, restOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for version, storages := range info.VersionedResourcesStorageMap {
+			if len(storages) > 0 {
+				all[schema.GroupVersion{Group: info.PrioritizedVersions[0].Group, Version: version}] = storages
+			}
+		}
+	}
+	for name, s := range coreStorages(t) {
+		all[schema.GroupVersion{Version: "v1"}][name] = s
+	}
+	return all
+}
+
+// coreStorages are those of the core group that need a kubelet or allocators.
+func coreStorages(t *testing.T) map[string]rest.Storage {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods, err := podstore.NewStorage(restOptions{}, nil, nil, nil)
+	check(err)
+	nodes, err := nodestore.NewStorage(restOptions{}, kubeletclient.KubeletClientConfig{}, nil)
+	check(err)
+	_, cidr, _ := net.ParseCIDR("10.0.0.0/24")
+	ips, err := ipallocator.NewInMemory(cidr)
+	check(err)
+	services, serviceStatus, _, err := servicestore.NewREST(restOptions{}, api.IPv4Protocol, map[api.IPFamily]ipallocator.Interface{api.IPv4Protocol: ips}, nil, nil, nil, nil)
+	check(err)
+	controllers, err := controllerstore.NewStorage(restOptions{})
+	check(err)
+	templates, err := podtemplatestore.NewREST(restOptions{})
+	check(err)
+	endpoints, err := endpointstore.NewREST(restOptions{})
+	check(err)
+	limits, err := limitrangestore.NewREST(restOptions{})
+	check(err)
+	volumes, volumeStatus, err := pvstore.NewREST(restOptions{})
+	check(err)
+	claims, claimStatus, err := pvcstore.NewREST(restOptions{})
+	check(err)
+	return map[string]rest.Storage{
+		"pods": pods.Pod, "pods/status": pods.Status, "pods/ephemeralcontainers": pods.EphemeralContainers, "pods/resize": pods.Resize,
+		"nodes": nodes.Node, "nodes/status": nodes.Status,
+		"services": services, "services/status": serviceStatus,
+		"replicationcontrollers": controllers.Controller, "replicationcontrollers/status": controllers.Status, "replicationcontrollers/scale": controllers.Scale,
+		"podtemplates": templates, "endpoints": endpoints, "limitranges": limits,
+		"persistentvolumes": volumes, "persistentvolumes/status": volumeStatus,
+		"persistentvolumeclaims": claims, "persistentvolumeclaims/status": claimStatus,
+	}
+}
+
+func TestServedVersions(t *testing.T) {
+	served := map[schema.GroupVersion]bool{}
+	for _, k := range builtin.Kinds(builtin.Options{}) {
+		for _, v := range k.Versions {
+			served[schema.GroupVersion{Group: k.Group, Version: v.Name}] = true
+		}
+	}
+	// These two groups have servers of their own in kube-apiserver.
+	want := map[schema.GroupVersion]bool{apiextensionsv1.SchemeGroupVersion: true, apiregistrationv1.SchemeGroupVersion: true}
+	for gv, enabled := range controlplane.DefaultAPIResourceConfigSource().GroupVersionConfigs {
+		if enabled {
+			want[gv] = true
+		}
+	}
+	if diff := cmp.Diff(want, served); diff != "" {
+		t.Errorf("group versions (-upstream +plinth):\n%s", diff)
+	}
+}
+
+// declared is what a resource says about itself in discovery and on delete.
+type declared struct {
+	Kind, Singular         string
+	Namespaced             bool
+	ShortNames, Categories []string
+	Verbs                  []string
+	ReturnDeleted          bool
+	Subresources           map[string][]string
+}
+
+func TestResourcesAreUpstreams(t *testing.T) {
+	ours := map[schema.GroupVersion]map[string]declared{}
+	for _, k := range builtin.Kinds(builtin.Options{}) {
+		for _, v := range k.Versions {
+			gv := k.GVK(v.Name).GroupVersion()
+			if ours[gv] == nil {
+				ours[gv] = map[string]declared{}
+			}
+			ours[gv][k.Resource] = declare(k)
+		}
+	}
+	for gv, storages := range upstream(t) {
+		if diff := cmp.Diff(declareUpstream(t, gv, storages), ours[gv], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-upstream +plinth):\n%s", gv, diff)
+		}
+	}
+}
+
+func declare(k *kind.Kind) declared {
+	d := declared{
+		Kind: k.Kind, Singular: k.Singular, Namespaced: k.Namespaced, ShortNames: k.ShortNames, Categories: k.Categories,
+		Verbs: k.Verbs, ReturnDeleted: k.ReturnDeleted, Subresources: map[string][]string{},
+	}
+	for name, s := range k.Subresources {
+		d.Subresources[name] = s.Verbs
+	}
+	return d
+}
+
+func declareUpstream(t *testing.T, gv schema.GroupVersion, storages map[string]rest.Storage) map[string]declared {
+	t.Helper()
+	all := map[string]declared{}
+	for path, s := range storages {
+		if strings.Contains(path, "/") {
+			continue
+		}
+		d := declared{
+			Kind:         kindOf(t, gv, s),
+			Singular:     s.(rest.SingularNameProvider).GetSingularName(),
+			Namespaced:   s.(rest.Scoper).NamespaceScoped(),
+			Verbs:        verbsOf(s),
+			Subresources: map[string][]string{},
+		}
+		if p, ok := s.(rest.ShortNamesProvider); ok {
+			d.ShortNames = p.ShortNames()
+		}
+		if p, ok := s.(rest.CategoriesProvider); ok {
+			d.Categories = p.Categories()
+		}
+		d.ReturnDeleted = returnsDeleted(reflect.ValueOf(s))
+		for sub, s := range storages {
+			if name, ok := strings.CutPrefix(sub, path+"/"); ok {
+				d.Subresources[name] = verbsOf(s)
+			}
+		}
+		all[path] = d
+	}
+	return all
+}
+
+func kindOf(t *testing.T, gv schema.GroupVersion, s rest.Storage) string {
+	t.Helper()
+	if p, ok := s.(rest.GroupVersionKindProvider); ok {
+		return p.GroupVersionKind(gv).Kind
+	}
+	kinds, _, err := legacyscheme.Scheme.ObjectKinds(s.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds[0].Kind
+}
+
+func verbsOf(s rest.Storage) []string {
+	var verbs []string
+	add := func(ok bool, verb string) {
+		if ok {
+			verbs = append(verbs, verb)
+		}
+	}
+	_, ok := s.(rest.Creater)
+	add(ok, "create")
+	_, ok = s.(rest.GracefulDeleter)
+	add(ok, "delete")
+	_, ok = s.(rest.CollectionDeleter)
+	add(ok, "deletecollection")
+	_, ok = s.(rest.Getter)
+	add(ok, "get")
+	_, ok = s.(rest.Lister)
+	add(ok, "list")
+	_, ok = s.(rest.Patcher)
+	add(ok, "patch")
+	_, ok = s.(rest.Updater)
+	add(ok, "update")
+	_, ok = s.(rest.Watcher)
+	add(ok, "watch")
+	sort.Strings(verbs)
+	return verbs
+}
+
+// returnsDeleted looks through upstream's wrappers for the field of the store inside.
+func returnsDeleted(v reflect.Value) bool {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	if f := v.FieldByName("ReturnDeletedObject"); f.IsValid() {
+		return f.Bool()
+	}
+	for _, name := range []string{"store", "StandardStorage"} {
+		if f := v.FieldByName(name); f.IsValid() {
+			return returnsDeleted(f)
+		}
+	}
+	return false
+}
