@@ -17,8 +17,11 @@ import (
 // faultyLog is a real log with failures in its way.
 type faultyLog struct {
 	Log
+	t      testing.TB
 	away   atomic.Bool // the database does not answer
 	shared bool        // other processes may append
+
+	appending atomic.Bool
 
 	mu    sync.Mutex
 	fault func(batch []Change) fault
@@ -52,7 +55,23 @@ func (l *faultyLog) next(batch []Change) fault {
 	return l.fault(batch)
 }
 
+// checkBatch checks what a log may rely on.
+func (l *faultyLog) checkBatch(batch []Change) {
+	keys := map[string]bool{}
+	for _, c := range batch {
+		if keys[c.Key] {
+			l.t.Errorf("a batch has %s twice", c.Key)
+		}
+		keys[c.Key] = true
+	}
+	if !l.appending.CompareAndSwap(false, true) {
+		l.t.Error("two appends at a time")
+	}
+}
+
 func (l *faultyLog) Append(ctx context.Context, batch []Change) (Appended, error) {
+	l.checkBatch(batch)
+	defer l.appending.Store(false)
 	if l.away.Load() {
 		return Appended{}, errAway
 	}
@@ -91,8 +110,12 @@ func (l *faultyLog) Steps(ctx context.Context, from, to string, after, through i
 	return l.Log.Steps(ctx, from, to, after, through, limit)
 }
 
+func newFaultyLog(t testing.TB, dsn string) *faultyLog {
+	return &faultyLog{Log: openLog(t, dsn), t: t}
+}
+
 func newFaultyStore(t *testing.T, o Options) (*Store, *faultyLog) {
-	log := &faultyLog{Log: openLog(t, fileDSN(t))}
+	log := newFaultyLog(t, fileDSN(t))
 	return openStore(t, log, o), log
 }
 
@@ -132,6 +155,19 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestUnknownIsReadAtOnce checks that nobody has to ask before what was written becomes
+// visible.
+func TestUnknownIsReadAtOnce(t *testing.T) {
+	s, log := newFaultyStore(t, Options{})
+	log.set(always(persisted))
+	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/a", Value: value("a", 0)}); !errors.Is(err, ErrUnknown) {
+		t.Fatalf("commit: %v", err)
+	}
+	if err := s.Wait(t.Context(), 1); err != nil || s.Get(maps+"ns/a") == nil {
+		t.Errorf("it is there: %v, %v", s.Get(maps+"ns/a"), err)
+	}
+}
+
 func TestOneBadChangeAlone(t *testing.T) {
 	s, log := newFaultyStore(t, Options{})
 	log.set(func(batch []Change) fault {
@@ -165,7 +201,8 @@ func TestOneBadChangeAlone(t *testing.T) {
 }
 
 func TestDatabaseAway(t *testing.T) {
-	log := &faultyLog{Log: openLog(t, fileDSN(t)), shared: true}
+	log := newFaultyLog(t, fileDSN(t))
+	log.shared = true
 	s := openStore(t, log, Options{})
 	a := create(t, s, maps+"ns/a")
 	log.away.Store(true)
@@ -307,7 +344,7 @@ func TestContextEndsInTheTransaction(t *testing.T) {
 
 func TestCloseFinishesQueuedCommits(t *testing.T) {
 	dsn := fileDSN(t)
-	log := &faultyLog{Log: openLog(t, dsn)}
+	log := newFaultyLog(t, dsn)
 	s, err := Open(t.Context(), log, Options{MaxBatch: 3})
 	if err != nil {
 		t.Fatal(err)

@@ -22,11 +22,12 @@ type hub struct {
 // replica is one Store's side of a hub.
 type replica struct {
 	faultyLog
-	hub *hub
+	hub  *hub
+	deaf bool // gets no hints
 }
 
-func (h *hub) join() *replica {
-	return &replica{faultyLog: faultyLog{Log: h.log, shared: true}, hub: h}
+func (h *hub) join(t testing.TB, deaf bool) *replica {
+	return &replica{faultyLog: faultyLog{Log: h.log, t: t, shared: true}, hub: h, deaf: deaf}
 }
 
 func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) {
@@ -34,7 +35,7 @@ func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) 
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	for other, hint := range r.hub.hints {
-		if other != r {
+		if other != r && !other.deaf {
 			hint(0)
 		}
 	}
@@ -55,16 +56,61 @@ func (r *replica) Follow(ctx context.Context, hint func(int64)) {
 func (r *replica) Close() error { return nil }
 
 // newReplicas opens two Stores on one database.
-func newReplicas(t *testing.T, o Options) (a, b *Store, logA, logB *replica) {
+func newReplicas(t *testing.T, deaf bool) (a, b *Store, logA, logB *replica) {
 	h := &hub{log: openLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
 	t.Cleanup(func() { h.log.Close() })
-	logA, logB = h.join(), h.join()
-	return openStore(t, logA, o), openStore(t, logB, o), logA, logB
+	logA, logB = h.join(t, deaf), h.join(t, deaf)
+	return openStore(t, logA, Options{}), openStore(t, logB, Options{}), logA, logB
 }
 
 func TestReplicas(t *testing.T) {
-	a, b, _, _ := newReplicas(t, Options{})
-	testReplicas(t, a, b)
+	for name, deaf := range map[string]bool{"hints": false, "no hints": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b, _, _ := newReplicas(t, deaf)
+			testReplicas(t, a, b)
+		})
+	}
+}
+
+// TestOwnCommitFindsMissedRows checks that a replica that heard nothing of another's
+// rows applies them before its own.
+func TestOwnCommitFindsMissedRows(t *testing.T) {
+	a, b, _, _ := newReplicas(t, true)
+	w, err := b.Watch(maps, maps, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i := range 5 {
+		create(t, a, fmt.Sprintf("%sns/a%d", maps, i))
+	}
+	last := create(t, b, maps+"ns/b")
+	if b.Get(maps+"ns/a4") == nil {
+		t.Error("b has its own row and not the ones before")
+	}
+	if n := len(poll(t, w, last.Revision)); n != 6 {
+		t.Errorf("%d events, want 6", n)
+	}
+}
+
+func TestHintWakesWatcher(t *testing.T) {
+	a, b, _, _ := newReplicas(t, false)
+	w, err := b.Watch(maps, maps, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, _, err := w.Poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, a, maps+"ns/a")
+	<-w.Wait()
+	if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	if n := b.Stats().HeadReads; n != 0 {
+		t.Errorf("it took %d queries for the head", n)
+	}
 }
 
 // testReplicas writes on both and compares what they show.
@@ -97,7 +143,7 @@ func testReplicas(t *testing.T, a, b *Store) {
 // TestReadYourWritesElsewhere checks that whatever one replica acknowledged is seen on
 // another after Sync, however fast one follows the other.
 func TestReadYourWritesElsewhere(t *testing.T) {
-	a, b, _, _ := newReplicas(t, Options{})
+	a, b, _, _ := newReplicas(t, false)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -120,7 +166,7 @@ func TestReadYourWritesElsewhere(t *testing.T) {
 // TestCutOffReplica lets one replica miss changes that the other has compacted before
 // it comes back.
 func TestCutOffReplica(t *testing.T) {
-	a, b, _, logB := newReplicas(t, Options{})
+	a, b, _, logB := newReplicas(t, false)
 	gone, stays := create(t, a, maps+"ns/gone"), create(t, a, maps+"ns/stays")
 	if _, err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)

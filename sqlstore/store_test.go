@@ -52,7 +52,7 @@ func openStore(t testing.TB, log Log, o Options) *Store {
 }
 
 func newStore(t testing.TB, o Options) *Store {
-	return openStore(t, openLog(t, fileDSN(t)), o)
+	return openStore(t, newFaultyLog(t, fileDSN(t)), o)
 }
 
 func value(key string, n int) []byte {

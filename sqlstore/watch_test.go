@@ -234,3 +234,47 @@ func TestIdleWatchersAreCheap(t *testing.T) {
 		t.Errorf("%d watchers saw the change of one namespace", woken)
 	}
 }
+
+// TestWaitIsEnough checks that who polls only when Wait says so gets everything, from
+// the log and from the window.
+func TestWaitIsEnough(t *testing.T) {
+	for _, window := range []int{1, 200000, 32 << 20} {
+		t.Run(fmt.Sprint(window), func(t *testing.T) {
+			s := newStore(t, Options{WindowBytes: window})
+			w, err := s.Watch(maps, maps, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			var wg sync.WaitGroup
+			for i := range 50 {
+				wg.Go(func() {
+					for j := range 20 {
+						create(t, s, fmt.Sprintf("%sns/%d-%d", maps, i, j))
+					}
+				})
+			}
+			wg.Wait()
+			for n := 0; n < 1000; {
+				select {
+				case <-w.Wait():
+				default:
+					t.Fatalf("after %d of 1000 events Wait says that there are no more", n)
+				}
+				events, _, err := w.Poll(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += len(events)
+			}
+			if events, through, err := w.Poll(t.Context()); err != nil || len(events) > 0 || through != s.Revision() {
+				t.Errorf("at the end: %d events through %d, %v", len(events), through, err)
+			}
+			select {
+			case <-w.Wait():
+				t.Error("Wait promises more than there is")
+			default:
+			}
+		})
+	}
+}
