@@ -1,0 +1,66 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// A copy holds the source's state and nothing else, above every revision of the source.
+func TestCopyBetweenDialects(t *testing.T) {
+	for name, dsn := range map[string]string{"postgres": logtest.Postgres(t), "mariadb": logtest.MariaDB(t), "sqlite": "sqlite://:memory:"} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			from, to := openDSN(t, "sqlite://:memory:"), openDSN(t, dsn)
+			const n = 600
+			for i := range n {
+				mustAppend(t, from, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%04d", i), Value: []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}`)})
+			}
+			gone := mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/default/gone", Value: []byte(`{"metadata":{}}`)})
+			mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/default/gone", Expect: gone, Delete: true, Value: []byte(`{"metadata":{}}`)})
+			last, err := from.Head(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied, err := sqlstore.Copy(ctx, to, from, nil)
+			if err != nil || copied != n {
+				t.Fatalf("copied %d, %v", copied, err)
+			}
+			head, err := to.Head(ctx)
+			if err != nil || head.Floor <= last.Revision || head.Revision != head.Floor+n {
+				t.Errorf("target is at %+v, %v; the source was at %d", head, err, last.Revision)
+			}
+			rows, err := to.State(ctx, "/", "0", head.Revision, 2*n)
+			if err != nil || len(rows) != n {
+				t.Errorf("target has %d objects, %v", len(rows), err)
+			}
+			if _, err := sqlstore.Copy(ctx, to, from, nil); !errors.Is(err, sqlstore.ErrNotEmpty) {
+				t.Errorf("copied twice: %v", err)
+			}
+		})
+	}
+}
+
+func openDSN(t *testing.T, dsn string) sqlstore.Log {
+	t.Helper()
+	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+func mustAppend(t *testing.T, log sqlstore.Log, c sqlstore.Change) int64 {
+	t.Helper()
+	a, err := log.Append(context.Background(), []sqlstore.Change{c})
+	if err != nil || a.Results[0].Revision == 0 {
+		t.Fatalf("append %s: %+v, %v", c.Key, a, err)
+	}
+	return a.Results[0].Revision
+}
