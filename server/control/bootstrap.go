@@ -1,0 +1,127 @@
+// Package control holds what keeps a cluster's own objects in order: the ones that every
+// cluster begins with, and the controllers that run inside.
+//
+// Everything here is a client of the API: it uses the server through a rest.Config as
+// any other program would, so that admission, rules and conflicts apply. Only what
+// controllers watch is read from the store, where it is at hand.
+package control
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	typeddiscovery "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	typedscheduling "k8s.io/client-go/kubernetes/typed/scheduling/v1"
+	"k8s.io/client-go/rest"
+	priorities "k8s.io/kubernetes/pkg/apis/scheduling/v1"
+)
+
+// Address is where clients inside a cluster find the API.
+type Address struct {
+	// IP of this server as others reach it; nil, or a loopback address, which says nothing
+	// to others: the kubernetes Service gets no endpoint.
+	IP net.IP
+	// Port that this server listens on.
+	Port int
+	// Shared says that other servers may be endpoints of the same Service.
+	Shared bool
+}
+
+// Bootstrap makes the objects that every cluster begins with and that are not there yet:
+// the system namespaces, the system priority classes, and the kubernetes Service with
+// its endpoint. Several servers may do so at once. Objects that are there are left as
+// they are, but for the endpoint, which moves with the server.
+func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
+	c, err := newClients(config)
+	if err != nil {
+		return err
+	}
+	// All at once, so that the creates share one or two commits.
+	group, ctx := errgroup.WithContext(ctx)
+	for _, pc := range priorities.SystemPriorityClasses() {
+		group.Go(func() error { return c.ensurePriorityClass(ctx, pc) })
+	}
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		group.Go(func() error { return c.ensureNamespace(ctx, name) })
+	}
+	group.Go(func() error {
+		if err := c.ensureNamespace(ctx, metav1.NamespaceDefault); err != nil {
+			return err
+		}
+		inside, ctx := errgroup.WithContext(ctx)
+		inside.Go(func() error { return c.ensureService(ctx, at.Port) })
+		inside.Go(func() error { return c.ensureEndpoint(ctx, at) })
+		return inside.Wait()
+	})
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
+
+// clients are the few typed clients that bootstrap needs; a whole clientset takes longer
+// to make than all of bootstrap's requests.
+type clients struct {
+	core       typedcore.CoreV1Interface
+	discovery  typeddiscovery.DiscoveryV1Interface
+	scheduling typedscheduling.SchedulingV1Interface
+}
+
+func newClients(config *rest.Config) (*clients, error) {
+	config = quiet(config)
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	c := &clients{}
+	if c.core, err = typedcore.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	if c.discovery, err = typeddiscovery.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	if c.scheduling, err = typedscheduling.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	return c, nil
+}
+
+// quiet keeps warnings, such as that of a deprecated version, out of the log: they are
+// for people who write requests.
+func quiet(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+	return config
+}
+
+func (c *clients) ensureNamespace(ctx context.Context, name string) error {
+	_, err := c.core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err = c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	}
+	return orExists("namespace "+name, err)
+}
+
+func (c *clients) ensurePriorityClass(ctx context.Context, pc *schedulingv1.PriorityClass) error {
+	_, err := c.scheduling.PriorityClasses().Get(ctx, pc.Name, metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		_, err = c.scheduling.PriorityClasses().Create(ctx, pc.DeepCopy(), metav1.CreateOptions{})
+	}
+	return orExists("priority class "+pc.Name, err)
+}
+
+// orExists lets another server have been faster.
+func orExists(what string, err error) error {
+	if err == nil || errors.IsAlreadyExists(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
