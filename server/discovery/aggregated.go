@@ -1,0 +1,126 @@
+package discovery
+
+import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// aggregatedOnly accepts only media types that ask for the aggregated form, in the
+// version that is current or the one before it.
+type aggregatedOnly struct{}
+
+func (aggregatedOnly) AllowsMediaTypeTransform(_, _ string, gvk *schema.GroupVersionKind) bool {
+	if gvk == nil {
+		return false
+	}
+	return gvk.Group == apidiscovery.GroupName && gvk.Kind == "APIGroupDiscoveryList" &&
+		(gvk.Version == "v2" || gvk.Version == "v2beta1")
+}
+
+func (aggregatedOnly) AllowsServerVersion(string) bool  { return false }
+func (aggregatedOnly) AllowsStreamSchema(s string) bool { return s == "watch" }
+
+func newList() *apidiscovery.APIGroupDiscoveryList {
+	return &apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{
+		Kind: "APIGroupDiscoveryList", APIVersion: apidiscovery.SchemeGroupVersion.String(),
+	}}
+}
+
+// serveAggregated answers with everything below path. The tag lets a client that has the
+// document already skip its body.
+func (d *documents) serveAggregated(w http.ResponseWriter, r *http.Request, path string, as schema.GroupVersionKind, info runtime.SerializerInfo) error {
+	list := d.aggregated[path]
+	tag, err := d.etag(path, list)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "public")
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	doc := document{path: path, as: as.GroupVersion(), encoder: info.Serializer.Identifier()}
+	body, err := d.encode(doc, info, func() runtime.Object { return inVersion(list, as.Version) })
+	if err != nil {
+		return err
+	}
+	return respond(w, info.MediaType+";g="+as.Group+";v="+as.Version+";as="+as.Kind, body)
+}
+
+// etag depends on the content alone, so that it is the same on every replica and after a
+// restart.
+func (d *documents) etag(path string, list *apidiscovery.APIGroupDiscoveryList) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if tag, ok := d.etags[path]; ok {
+		return tag, nil
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", path, err)
+	}
+	tag := strconv.Quote(fmt.Sprintf("%X", sha512.Sum512(b)))
+	d.etags[path] = tag
+	return tag, nil
+}
+
+// inVersion translates to the older form, whose fields are the same.
+func inVersion(list *apidiscovery.APIGroupDiscoveryList, version string) runtime.Object {
+	if version != apidiscoveryv2beta1.SchemeGroupVersion.Version {
+		return list
+	}
+	old := &apidiscoveryv2beta1.APIGroupDiscoveryList{}
+	if b, err := json.Marshal(list); err != nil || json.Unmarshal(b, old) != nil {
+		panic("discovery: v2beta1 cannot hold what v2 has")
+	}
+	old.APIVersion = apidiscoveryv2beta1.SchemeGroupVersion.String()
+	return old
+}
+
+// aggregate is one version of the group in the aggregated document.
+func (g *group) aggregate(v string) apidiscovery.APIVersionDiscovery {
+	out := apidiscovery.APIVersionDiscovery{Version: v, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
+	for _, k := range g.kinds {
+		if k.Version(v) != nil {
+			out.Resources = append(out.Resources, aggregateKind(k))
+		}
+	}
+	return out
+}
+
+// aggregateKind leaves group and version out of responseKind where they are the path's,
+// as upstream does.
+func aggregateKind(k *kind.Kind) apidiscovery.APIResourceDiscovery {
+	r := apidiscovery.APIResourceDiscovery{
+		Resource:         k.Resource,
+		ResponseKind:     &metav1.GroupVersionKind{Kind: k.Kind},
+		Scope:            apidiscovery.ScopeCluster,
+		SingularResource: k.Singular,
+		Verbs:            k.Verbs,
+		ShortNames:       k.ShortNames,
+		Categories:       k.Categories,
+	}
+	if k.Namespaced {
+		r.Scope = apidiscovery.ScopeNamespace
+	}
+	for _, s := range subresources(k) {
+		r.Subresources = append(r.Subresources, apidiscovery.APISubresourceDiscovery{
+			Subresource:  s.Name,
+			ResponseKind: &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s)},
+			Verbs:        s.Verbs,
+		})
+	}
+	return r
+}

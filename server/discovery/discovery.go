@@ -1,0 +1,131 @@
+// Package discovery tells clients which groups, versions and resources are served: the
+// classic documents, one for each path, and the aggregated one that has everything in a
+// single answer.
+//
+// Documents are made from the kind registry's Set once for each of its generations, and
+// each is encoded once for each media type that is asked for.
+package discovery
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/rest"
+)
+
+// Discovery answers GET of /, /api, /apis and everything below that is not a resource.
+type Discovery struct {
+	kinds *kind.Registry
+	paths []string // of the rest of the server, for /
+
+	mu   sync.Mutex
+	docs *documents // of the newest generation that was asked for; guarded by mu
+}
+
+// New describes what kinds holds. paths are further paths that GET / lists.
+func New(kinds *kind.Registry, paths ...string) *Discovery {
+	return &Discovery{kinds: kinds, paths: paths}
+}
+
+// codecs encode discovery's types, which have their kind and apiVersion set already; the
+// scheme behind them has nothing to convert.
+var codecs = serializer.NewCodecFactory(runtime.NewScheme())
+
+func (d *Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		rest.WriteError(w, r, errors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
+		return
+	}
+	if err := d.serve(w, r); err != nil {
+		rest.WriteError(w, r, err)
+	}
+}
+
+func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
+	docs := d.current()
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if path == "" {
+		responsewriters.WriteRawJSON(http.StatusOK, metav1.RootPaths{Paths: docs.list(d.paths)}, w)
+		return nil
+	}
+	if path == "/api" || path == "/apis" {
+		// The same URL has two answers, so that caches must look at Accept. The aggregated
+		// one wins wherever in Accept it stands.
+		w.Header().Set("Vary", "Accept")
+		if accepted, info, err := negotiation.NegotiateOutputMediaType(r, codecs, aggregatedOnly{}); err == nil && accepted.Convert != nil {
+			return docs.serveAggregated(w, r, path, *accepted.Convert, info)
+		}
+	}
+	_, info, err := negotiation.NegotiateOutputMediaType(r, codecs, negotiation.DefaultEndpointRestrictions)
+	if err != nil {
+		return err
+	}
+	if path == "/api" {
+		return write(w, info, coreVersions(r))
+	}
+	body, err := docs.encoded(path, info)
+	if err != nil {
+		return err
+	}
+	return respond(w, info.MediaType, body)
+}
+
+// current returns the documents of the registry's present generation.
+func (d *Discovery) current() *documents {
+	set := d.kinds.Set()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.docs == nil || d.docs.generation < set.Generation {
+		d.docs = newDocuments(set)
+	}
+	return d.docs
+}
+
+// coreVersions is /api. It names the address that the client has reached, so that it
+// differs between requests and isn't kept; like upstream's it has no apiVersion.
+func coreVersions(r *http.Request) *metav1.APIVersions {
+	v := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		v.ServerAddressByClientCIDRs = []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: addr.String()}}
+	}
+	return v
+}
+
+func write(w http.ResponseWriter, info runtime.SerializerInfo, obj runtime.Object) error {
+	body, err := runtime.Encode(info.Serializer, obj)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", obj, err)
+	}
+	return respond(w, info.MediaType, body)
+}
+
+func respond(w http.ResponseWriter, contentType string, body []byte) error {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // a client that is gone is nobody's error
+	return nil
+}
+
+// notFound is for a group or version that is not served, in the words that clients use.
+func notFound() error {
+	return &errors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotFound,
+		Reason:  metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+		Details: &metav1.StatusDetails{},
+	}}
+}

@@ -1,0 +1,202 @@
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// documents are all answers for one generation of the registry.
+type documents struct {
+	generation int64
+	byPath     map[string]runtime.Object
+	aggregated map[string]*apidiscovery.APIGroupDiscoveryList // for /api and /apis
+
+	mu    sync.Mutex
+	bytes map[document][]byte // guarded by mu; a few per path
+	etags map[string]string   // by path; guarded by mu
+}
+
+// document names one encoding of one path.
+type document struct {
+	path    string
+	as      schema.GroupVersion // of the aggregated form, else empty
+	encoder runtime.Identifier
+}
+
+func newDocuments(set *kind.Set) *documents {
+	d := &documents{
+		generation: set.Generation,
+		byPath:     map[string]runtime.Object{},
+		aggregated: map[string]*apidiscovery.APIGroupDiscoveryList{"/api": newList(), "/apis": newList()},
+		bytes:      map[document][]byte{},
+		etags:      map[string]string{},
+	}
+	all := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	for _, g := range groupsOf(set) {
+		d.add(g)
+		if g.name != "" {
+			all.Groups = append(all.Groups, g.summary())
+		}
+	}
+	d.byPath["/apis"] = all
+	return d
+}
+
+// add makes the documents of one group.
+func (d *documents) add(g *group) {
+	root, base := "/apis", "/apis/"+g.name
+	if g.name == "" {
+		root, base = "/api", "/api"
+	} else {
+		summary := g.summary()
+		summary.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+		d.byPath[base] = &summary
+	}
+	item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+	for _, v := range g.versions {
+		d.byPath[base+"/"+v] = g.resources(v)
+		item.Versions = append(item.Versions, g.aggregate(v))
+	}
+	d.aggregated[root].Items = append(d.aggregated[root].Items, item)
+}
+
+// list returns all paths that are served, sorted.
+func (d *documents) list(others []string) []string {
+	paths := append([]string{"/api"}, others...)
+	for path := range d.byPath {
+		paths = append(paths, path)
+	}
+	sort.Strings(paths)
+	return slices.Compact(paths)
+}
+
+// encoded returns the document of path.
+func (d *documents) encoded(path string, info runtime.SerializerInfo) ([]byte, error) {
+	obj, ok := d.byPath[path]
+	if !ok {
+		return nil, notFound()
+	}
+	return d.encode(document{path: path, encoder: info.Serializer.Identifier()}, info, func() runtime.Object { return obj })
+}
+
+// encode returns the bytes of doc, made of what object returns the first time.
+func (d *documents) encode(doc document, info runtime.SerializerInfo, object func() runtime.Object) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b, ok := d.bytes[doc]; ok {
+		return b, nil
+	}
+	b, err := runtime.Encode(info.Serializer, object())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", doc.path, err)
+	}
+	d.bytes[doc] = b
+	return b, nil
+}
+
+// group is one API group of a Set.
+type group struct {
+	name     string
+	versions []string // most preferred first
+	kinds    []*kind.Kind
+}
+
+func groupsOf(set *kind.Set) []*group {
+	var groups []*group
+	for _, k := range set.Kinds {
+		if n := len(groups); n == 0 || groups[n-1].name != k.Group {
+			groups = append(groups, &group{name: k.Group})
+		}
+		g := groups[len(groups)-1]
+		g.kinds = append(g.kinds, k)
+		for _, v := range k.Versions {
+			if !slices.Contains(g.versions, v.Name) {
+				g.versions = append(g.versions, v.Name)
+			}
+		}
+	}
+	for _, g := range groups {
+		slices.SortFunc(g.versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+	}
+	return groups
+}
+
+func (g *group) summary() metav1.APIGroup {
+	s := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
+		s.Versions = append(s.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: schema.GroupVersion{Group: g.name, Version: v}.String(),
+			Version:      v,
+		})
+	}
+	s.PreferredVersion = s.Versions[0]
+	return s
+}
+
+// resources is the classic document of one version.
+func (g *group) resources(v string) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: schema.GroupVersion{Group: g.name, Version: v}.String(),
+		APIResources: []metav1.APIResource{},
+	}
+	if g.name == "" {
+		list.APIVersion = "" // as upstream has it, for clients of the first releases
+	}
+	for _, k := range g.kinds {
+		if k.Version(v) == nil {
+			continue
+		}
+		list.APIResources = append(list.APIResources, resource(k))
+		for _, s := range subresources(k) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: k.Resource + "/" + s.Name, Namespaced: k.Namespaced, Verbs: s.Verbs,
+				Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s),
+			})
+		}
+	}
+	return list
+}
+
+func resource(k *kind.Kind) metav1.APIResource {
+	r := metav1.APIResource{
+		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: k.Kind,
+		Verbs: k.Verbs, ShortNames: k.ShortNames, Categories: k.Categories,
+	}
+	if k.Virtual == nil {
+		r.StorageVersionHash = discovery.StorageVersionHash(k.Stored.Group, k.Stored.Version, k.Kind)
+	}
+	return r
+}
+
+func bodyKind(k *kind.Kind, s *kind.Subresource) string {
+	if s.GVK.Kind != "" {
+		return s.GVK.Kind
+	}
+	return k.Kind
+}
+
+func subresources(k *kind.Kind) []*kind.Subresource {
+	list := make([]*kind.Subresource, 0, len(k.Subresources))
+	for _, s := range k.Subresources {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *kind.Subresource) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
