@@ -27,8 +27,8 @@ INSERT INTO meta (name, value) VALUES
     ('cluster_id', gen_random_uuid()::text)
 ON CONFLICT DO NOTHING;
 
--- The current state, for people. The object is json and not jsonb: that one refuses
--- strings with a NUL, and one such object would fail every query.
+-- The current state, for people. Postgres cannot have a NUL in text and fails at its escape
+-- in JSON; it is shown as U+FFFD.
 CREATE OR REPLACE VIEW objects AS
 SELECT o.json ->> 'apiVersion'                               AS api_version,
        o.json ->> 'kind'                                     AS kind,
@@ -39,7 +39,7 @@ SELECT o.json ->> 'apiVersion'                               AS api_version,
        to_timestamp(o.at / 1000.0)                           AS updated_at,
        o.json                                                AS object
 FROM (SELECT l.id, l.at,
-             regexp_replace(convert_from(l.value, 'UTF8'), '"metadata":\{',
+             regexp_replace(replace(convert_from(l.value, 'UTF8'), '\u0000', '\ufffd'), '"metadata":\{',
                             '"metadata":{"resourceVersion":"' || l.id || '",')::json AS json
       FROM log l
       WHERE NOT l.deleted

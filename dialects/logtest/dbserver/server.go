@@ -63,7 +63,7 @@ func start(k kind) (*Server, error) {
 		if s.port, err = freePort(); err != nil {
 			break
 		}
-		if err = s.Start(); err == nil {
+		if err = s.startOnce(); err == nil {
 			return s, nil
 		}
 	}
@@ -161,9 +161,19 @@ func (s *Server) prepared(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts the server, after Stop or Kill on the same port as before, and waits until
-// it answers.
-func (s *Server) Start() error {
+// Start starts the server again after Stop or Kill, on the same port as before, and waits
+// until it answers. Processes of a killed Postgres linger for a moment and hold its data.
+func (s *Server) Start() (err error) {
+	for range 50 {
+		if err = s.startOnce(); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
+
+func (s *Server) startOnce() error {
 	args, err := s.kind.command(s)
 	if err != nil {
 		return err

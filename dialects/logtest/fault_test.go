@@ -1,0 +1,218 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestCommitLost cuts the connection before the packet with COMMIT reaches the server.
+func TestCommitLost(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		direct, l := db.open(t), log{openDSN(t, dsn), t}
+		defer l.Close()
+		l.put("/registry/a", 0, "1")
+		p.arm("LOST-VALUE", lose)
+		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/b", Value: []byte("LOST-VALUE")}})
+		if !errors.Is(err, sqlstore.ErrUnknown) {
+			t.Errorf("append: %v, want ErrUnknown", err)
+		}
+		p.disarm()
+		if got := l.put("/registry/c", 0, "2"); got != 2 {
+			t.Errorf("next revision %d, want 2: the lost change is there", got)
+		}
+		if rows := direct.rows(); len(rows) != 2 {
+			t.Errorf("rows %+v", forget(rows))
+		}
+	})
+}
+
+// TestCommitPersisted cuts the connection after COMMIT was done and before its answer.
+func TestCommitPersisted(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		direct, l := db.open(t), log{openDSN(t, dsn), t}
+		defer l.Close()
+		l.put("/registry/a", 0, "1")
+		p.arm("PERSISTED-VALUE", swallow)
+		result := make(chan error, 1)
+		go func() {
+			_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/b", Value: []byte("PERSISTED-VALUE")}})
+			result <- err
+		}()
+		within(t, "row to appear", func(ctx context.Context) error { return reach(ctx, direct, 2) })
+		p.cut()
+		if err := <-result; !errors.Is(err, sqlstore.ErrUnknown) {
+			t.Errorf("append: %v, want ErrUnknown", err)
+		}
+		if got := l.put("/registry/c", 0, "3"); got != 3 {
+			t.Errorf("next revision %d, want 3: the persisted change is not there", got)
+		}
+	})
+}
+
+// reach waits until the log's head is at least revision.
+func reach(ctx context.Context, l sqlstore.Log, revision int64) error {
+	for {
+		h, err := l.Head(ctx)
+		if err == nil && h.Revision >= revision {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestImpatientCaller cancels while COMMIT is on its way: the outcome is known.
+func TestImpatientCaller(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		l := log{openDSN(t, dsn), t}
+		defer l.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		caught := p.arm("MARKED-VALUE", swallow)
+		go func() {
+			<-caught
+			cancel()
+			time.Sleep(50 * time.Millisecond) // Append must not have come back meanwhile
+			p.cut()
+		}()
+		start := time.Now()
+		_, err := l.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Value: []byte("MARKED-VALUE")}})
+		if !errors.Is(err, sqlstore.ErrUnknown) || time.Since(start) < 50*time.Millisecond {
+			t.Errorf("append: %v after %v; it ended with its caller, not with its connection", err, time.Since(start))
+		}
+	})
+}
+
+// TestUnreachable says what errors look like when the server is away.
+func TestUnreachable(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": StartPostgres, "mariadb": StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			server := start(t)
+			dsn := CreateDatabase(t, server)
+			l := log{openDSN(t, dsn), t}
+			defer l.Close()
+			l.put("/registry/a", 0, "1")
+			server.Stop()
+			ctx := context.Background()
+			_, appendErr := l.Append(ctx, []sqlstore.Change{{Key: "/registry/b", Value: []byte("2")}})
+			_, headErr := l.Head(ctx)
+			_, stateErr := l.State(ctx, first, end, 1, 10)
+			_, compactErr := l.Compact(ctx, 1, 10)
+			for what, err := range map[string]error{
+				"append": appendErr, "head": headErr, "state": stateErr, "compact": compactErr, "raise": l.Raise(ctx, 9),
+			} {
+				if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUnknown) {
+					t.Errorf("%s: %v, want ErrUnavailable", what, err)
+				}
+			}
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			within(t, "recovery", func(ctx context.Context) error { return reach(ctx, l, 1) })
+			if got := l.put("/registry/b", 0, "2"); got != 2 {
+				t.Errorf("revision %d after the server came back", got)
+			}
+			l.check()
+		})
+	}
+}
+
+// TestRestartUnderLoad stops and kills the server while a writer goes on. What was
+// acknowledged must be there, what failed and is not unknown must not.
+func TestRestartUnderLoad(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": StartPostgres, "mariadb": StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			server := start(t)
+			l := log{openDSN(t, CreateDatabase(t, server)), t}
+			defer l.Close()
+			w := &loader{log: l, stop: make(chan struct{}), done: make(chan struct{})}
+			go w.run()
+			for _, end := range []func(){server.Stop, server.Kill} {
+				time.Sleep(300 * time.Millisecond)
+				end()
+				if err := server.Start(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			within(t, "recovery", func(ctx context.Context) error { return reach(ctx, l, l.head().Revision+20) })
+			close(w.stop)
+			<-w.done
+			w.compare(t)
+			l.check()
+		})
+	}
+}
+
+// loader appends one new key after the other.
+type loader struct {
+	log        sqlstore.Log
+	stop, done chan struct{}
+
+	acknowledged     map[string]int64 // after done: key to revision
+	failed, unknowns []string
+	odd              []error // errors that are neither unavailable nor unknown
+}
+
+func (w *loader) run() {
+	defer close(w.done)
+	w.acknowledged = map[string]int64{}
+	for i := 0; ; i++ {
+		select {
+		case <-w.stop:
+			return
+		default:
+		}
+		key := keyOf(i)
+		a, err := w.log.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
+		switch {
+		case err == nil:
+			w.acknowledged[key] = a.Results[0].Revision
+		case errors.Is(err, sqlstore.ErrUnknown):
+			w.unknowns = append(w.unknowns, key)
+		default:
+			w.failed = append(w.failed, key)
+			if !errors.Is(err, sqlstore.ErrUnavailable) {
+				w.odd = append(w.odd, err)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+func (w *loader) compare(t *testing.T) {
+	t.Helper()
+	t.Logf("%d acknowledged, %d failed, %d unknown", len(w.acknowledged), len(w.failed), len(w.unknowns))
+	found := map[string]int64{}
+	for _, r := range (log{w.log, t}).rows() {
+		found[r.Key] = r.Revision
+	}
+	for key, revision := range w.acknowledged {
+		if found[key] != revision {
+			t.Errorf("%s was acknowledged at %d and is at %d", key, revision, found[key])
+		}
+	}
+	for _, key := range w.failed {
+		if found[key] != 0 {
+			t.Errorf("%s was refused and is at %d", key, found[key])
+		}
+	}
+	for key := range found {
+		if w.acknowledged[key] == 0 && !slices.Contains(w.unknowns, key) {
+			t.Errorf("%s is there out of nothing", key)
+		}
+	}
+	for _, err := range w.odd {
+		t.Errorf("an error is neither unavailable nor unknown: %v", err)
+	}
+}
