@@ -67,6 +67,9 @@ func (c *committer) close() {
 	c.nudge()
 }
 
+// inFlight says that a batch is in its transaction or on its way to the tail.
+func (c *committer) inFlight() bool { return len(c.done) < cap(c.done) }
+
 func (c *committer) nudge() {
 	select {
 	case c.wake <- struct{}{}:

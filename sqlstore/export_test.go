@@ -11,4 +11,4 @@ func (s *Store) Queued() int {
 }
 
 // Committing says that a batch is in its transaction or being applied.
-func (s *Store) Committing() bool { return len(s.commits.done) < cap(s.commits.done) }
+func (s *Store) Committing() bool { return s.commits.inFlight() }

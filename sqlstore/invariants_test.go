@@ -17,8 +17,8 @@ func checkInvariants(t testing.TB, s *Store, log Log) {
 		t.Errorf("head: %v", err)
 		return
 	}
-	if err := s.Wait(ctx, head.Revision); err != nil {
-		t.Errorf("wait for head: %v", err)
+	if r, err := s.Sync(ctx); err != nil || r != head.Revision {
+		t.Errorf("sync: %d, %v; the head is %d", r, err, head.Revision)
 		return
 	}
 	checkRows(t, log)

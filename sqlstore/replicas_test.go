@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -23,7 +24,8 @@ type hub struct {
 type replica struct {
 	faultyLog
 	hub  *hub
-	deaf bool // gets no hints
+	deaf bool          // gets no hints
+	gate chan struct{} // if set, reading rows waits until it is closed
 }
 
 func (h *hub) join(t testing.TB, deaf bool) *replica {
@@ -50,6 +52,13 @@ func (r *replica) Follow(ctx context.Context, hint func(int64)) {
 	r.hub.mu.Lock()
 	delete(r.hub.hints, r)
 	r.hub.mu.Unlock()
+}
+
+func (r *replica) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+	if r.gate != nil {
+		<-r.gate
+	}
+	return r.faultyLog.Rows(ctx, after, limit)
 }
 
 // Close leaves the log to the other replicas.
@@ -110,6 +119,30 @@ func TestHintWakesWatcher(t *testing.T) {
 	}
 	if n := b.Stats().HeadReads; n != 0 {
 		t.Errorf("it took %d queries for the head", n)
+	}
+}
+
+func TestReplicasOnPostgres(t *testing.T) { testReplicasOn(t, logtest.Postgres(t)) }
+func TestReplicasOnMariaDB(t *testing.T)  { testReplicasOn(t, logtest.MariaDB(t)) }
+
+// testReplicasOn opens two Stores on one real database, each with its own connections.
+func testReplicasOn(t *testing.T, dsn string) {
+	a := openStore(t, &faultyLog{Log: openLog(t, dsn), t: t}, Options{})
+	b := openStore(t, &faultyLog{Log: openLog(t, dsn), t: t}, Options{WindowBytes: 20000})
+	w, err := b.Watch(maps, maps, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	testReplicas(t, a, b)
+	if diff := cmp.Diff(history(t, a, maps), rowsOf(poll(t, w, b.Revision()))); diff != "" {
+		t.Errorf("a watcher on one replica, the history on the other:\n%s", diff)
+	}
+	if err := a.CompactTo(t.Context(), a.Revision()-10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Sync(t.Context()); err != nil || b.Floor() != a.Floor() {
+		t.Errorf("floor %d after Sync, %v; the other replica's is %d", b.Floor(), err, a.Floor())
 	}
 }
 
@@ -208,6 +241,47 @@ func TestCutOffReplica(t *testing.T) {
 	defer fresh.Close()
 	if n := len(poll(t, fresh, b.Revision())); n != 1 {
 		t.Errorf("%d events above the floor, want 1", n)
+	}
+}
+
+// TestSweptWhileReading lets a replica hear of changes and read them only when the other
+// has compacted them.
+func TestSweptWhileReading(t *testing.T) {
+	h := &hub{log: openLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
+	t.Cleanup(func() { h.log.Close() })
+	a := openStore(t, h.join(t, false), Options{})
+	gone := create(t, a, maps+"ns/gone")
+	logB := h.join(t, false)
+	logB.gate = make(chan struct{})
+	b := openStore(t, logB, Options{})
+	commit(t, a, Change{Key: gone.Key, Expect: gone.Revision, Delete: true, Value: value(gone.Key, 0)})
+	last := create(t, a, maps+"ns/other")
+	if err := a.CompactTo(t.Context(), last.Revision); err != nil {
+		t.Fatal(err)
+	}
+	close(logB.gate)
+	if err := b.Wait(t.Context(), last.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if b.Get(gone.Key) != nil {
+		t.Error("a deleted object is still there")
+	}
+	if b.Floor() != a.Floor() {
+		t.Errorf("floor %d, the other replica's is %d", b.Floor(), a.Floor())
+	}
+}
+
+// TestRaiseWhileOpen raises the revision under an open store's feet.
+func TestRaiseWhileOpen(t *testing.T) {
+	a, b, logA, _ := newReplicas(t, false)
+	e := create(t, a, maps+"ns/a")
+	if err := logA.Raise(t.Context(), 5000); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{a, b} {
+		if r, err := s.Sync(t.Context()); err != nil || r != 5000 || s.Floor() != 5000 || s.Get(e.Key) == nil {
+			t.Errorf("sync: %d, %v; floor %d", r, err, s.Floor())
+		}
 	}
 }
 

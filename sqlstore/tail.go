@@ -8,6 +8,7 @@ import (
 const (
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second
+	ownFirst   = 5 * time.Millisecond
 )
 
 // tail follows the log in order and is the only writer of the state. Batches of this
@@ -68,9 +69,27 @@ func (s *Store) runTail() {
 			s.applyBatch(b)
 			continue
 		case <-s.tail.nudged:
+			s.awaitOwn()
 		case <-again:
 		}
 		again = s.follow()
+	}
+}
+
+// awaitOwn lets a batch of this process arrive first if it may be what a hint is about:
+// databases tell a process of its own commits too, and often before COMMIT returns.
+func (s *Store) awaitOwn() {
+	if s.Revision() >= s.tail.hint.Load() || !s.commits.inFlight() {
+		return
+	}
+	late := time.NewTimer(ownFirst)
+	defer late.Stop()
+	select {
+	case b, ok := <-s.tail.commits:
+		if ok {
+			s.applyBatch(b)
+		}
+	case <-late.C:
 	}
 }
 
