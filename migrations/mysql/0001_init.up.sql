@@ -9,12 +9,12 @@ CREATE TABLE IF NOT EXISTS log (
     `at`      BIGINT          NOT NULL,
     value     LONGBLOB        NOT NULL,
     UNIQUE KEY log_key_id (`key`, id)
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS meta (
     name  VARBINARY(64)  NOT NULL PRIMARY KEY,
     value VARBINARY(255) NOT NULL
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4;
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- floor: revisions below it are compacted; its row is the write lock. swept: all rows up
 -- to here were looked at; its row is the compactor's lock.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+)
+
+// install installs the server's package without starting the system's own server.
+func (n need) install() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("cannot install %s: not root", n.pkg)
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return fmt.Errorf("cannot install %s: %w", n.pkg, err)
+	}
+	undo, err := forbidServices()
+	if err != nil {
+		return err
+	}
+	defer undo()
+	fmt.Fprintf(os.Stderr, "withservers: installing %s\n", n.pkg)
+	for _, args := range [][]string{
+		{"apt-get", "update", "-qq"},
+		{"apt-get", "install", "-qq", "--yes", "--no-install-recommends", n.pkg},
+	} {
+		if err := quietly(append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forbidServices puts Debian's policy script in place that keeps packages from starting
+// services, if there is none. https://people.debian.org/~hmh/invokerc.d-policyrc.d-specification.txt
+func forbidServices() (undo func(), err error) {
+	const policy = "/usr/sbin/policy-rc.d"
+	f, err := os.OpenFile(policy, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if errors.Is(err, os.ErrExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(f, "#!/bin/sh\nexit 101\n")
+	return func() { os.Remove(policy) }, errors.Join(err, f.Close())
+}
+
+// quietly runs a program and shows its output only if it fails.
+func quietly(env []string, args ...string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// composeFile is fed to docker compose; ${PORT} is the one on the loopback interface.
+var composeFiles = map[string]string{
+	"Postgres": `
+services:
+  db:
+    image: postgres:16
+    environment: {POSTGRES_PASSWORD: plinth}
+    ports: ["127.0.0.1:${PORT}:5432"]
+`,
+	"MariaDB": `
+services:
+  db:
+    image: mariadb:10.11
+    environment: {MARIADB_ROOT_PASSWORD: plinth}
+    ports: ["127.0.0.1:${PORT}:3306"]
+`,
+}
+
+// compose runs the server in a container.
+func (n need) compose() (dsn string, stop func(), err error) {
+	if _, err := exec.LookPath("docker"); err != nil {
+		return "", nil, fmt.Errorf("cannot run %s in a container: %w", n.product, err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", nil, err
+	}
+	compose := func(args ...string) error {
+		cmd := exec.Command("docker", append([]string{"compose", "-p", "plinth-test-" + port, "-f", "-"}, args...)...)
+		cmd.Stdin = strings.NewReader(composeFiles[n.product])
+		cmd.Env = append(os.Environ(), "PORT="+port)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("docker compose %s: %w\n%s", args[0], err, out)
+		}
+		return nil
+	}
+	stop = func() {
+		if err := compose("down", "--volumes"); err != nil {
+			fmt.Fprintln(os.Stderr, "withservers:", err)
+		}
+	}
+	if err := compose("up", "--detach"); err != nil {
+		return "", nil, err
+	}
+	dsn, ping := "postgres://postgres:plinth@127.0.0.1:"+port+"/postgres?sslmode=disable", dbserver.PingPostgres
+	if n.product == "MariaDB" {
+		dsn, ping = "mysql://root:plinth@127.0.0.1:"+port+"/mysql", dbserver.PingMySQL
+	}
+	if err := await(func(ctx context.Context) error { return ping(ctx, dsn) }); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("%s in a container does not answer: %w", n.product, err)
+	}
+	return dsn, stop, nil
+}
+
+func await(ping func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for {
+		err := ping(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}

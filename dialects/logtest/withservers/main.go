@@ -1,0 +1,134 @@
+// Command withservers runs a command with real database servers to test against:
+//
+//	go run ./dialects/logtest/withservers -- go test ./...
+//
+// It exports PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL. Where they are set already it
+// leaves them alone. Else it starts throw-away servers from installed binaries; if there
+// are none it installs them with apt-get (as root), or else runs the servers with docker
+// compose. The command's output and exit code are its own.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+)
+
+func main() {
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: withservers -- COMMAND [ARGUMENT]...")
+		os.Exit(2)
+	}
+	code, err := run(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "withservers:", err)
+	}
+	os.Exit(code)
+}
+
+// need is one server that tests want.
+type need struct {
+	env     string
+	product string
+	pkg     string // Debian's
+	start   func(durable bool) (*dbserver.Server, error)
+}
+
+var needs = []need{
+	{"PLINTH_TEST_POSTGRES", "Postgres", "postgresql", dbserver.StartPostgres},
+	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB},
+}
+
+func run(args []string) (code int, err error) {
+	// An interrupt from the terminal reaches the command too; other signals are passed on.
+	// Either way it ends, and then the servers do.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	env, stop, err := provide()
+	defer stop()
+	if err != nil {
+		return 1, err
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for waiting := true; waiting; {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGINT {
+				_ = cmd.Process.Signal(s)
+			}
+		case err = <-ended:
+			waiting = false
+		}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
+
+// provide makes sure that all servers are there and returns what to add to the
+// environment; stop undoes it, also after an error.
+func provide() (env []string, stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, f := range stops {
+			f()
+		}
+	}
+	for _, n := range needs {
+		if os.Getenv(n.env) != "" {
+			continue
+		}
+		dsn, end, err := n.provide()
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, end)
+		env = append(env, n.env+"="+dsn)
+	}
+	return env, stop, nil
+}
+
+func (n need) provide() (dsn string, stop func(), err error) {
+	server, err := n.start(false)
+	if !errors.Is(err, dbserver.ErrNotInstalled) {
+		return started(server, err)
+	}
+	installErr := n.install()
+	if installErr == nil {
+		return started(n.start(false))
+	}
+	dsn, stop, composeErr := n.compose()
+	if composeErr == nil {
+		return dsn, stop, nil
+	}
+	return "", nil, fmt.Errorf("no %s server: set %s, or install the package %s\n\t%w\n\t%w\n\t%w", n.product, n.env, n.pkg, err, installErr, composeErr)
+}
+
+func started(server *dbserver.Server, err error) (string, func(), error) {
+	if err != nil {
+		return "", nil, err
+	}
+	return server.DSN(""), func() {
+		if err := server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "withservers:", err)
+		}
+	}, nil
+}

@@ -1,0 +1,164 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+	"github.com/plinth-io/plinth/migrations"
+)
+
+var update = flag.Bool("update", false, "write the schema dumps anew")
+
+// database is a migrated database, opened without plinth.
+type database struct {
+	dialect migrations.Dialect
+	dsn     string
+	db      *sql.DB
+}
+
+func forEach(t *testing.T, test func(t *testing.T, d database)) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "plinth.db")
+		db, err := sql.Open("sqlite3", path)
+		run(t, database{migrations.SQLite, "sqlite://" + path, db}, err, test)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		dsn := logtest.Postgres(t)
+		db, err := sql.Open("pgx", dsn)
+		run(t, database{migrations.Postgres, dsn, db}, err, test)
+	})
+	t.Run("mysql", func(t *testing.T) {
+		dsn := logtest.MariaDB(t)
+		db, err := dbserver.OpenMySQL(dsn)
+		run(t, database{migrations.MySQL, dsn, db}, err, test)
+	})
+}
+
+func run(t *testing.T, d database, err error, test func(t *testing.T, d database)) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.db.Close()
+	if err := d.open(); err != nil {
+		t.Fatal(err)
+	}
+	test(t, d)
+}
+
+// open opens and closes the database as plinth does, which migrates it.
+func (d database) open() error {
+	l, err := dialects.Open(context.Background(), d.dsn, dialects.Options{})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (d database) exec(t *testing.T, query string) {
+	t.Helper()
+	if _, err := d.db.Exec(query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// TestSchemaDump compares the committed dumps with what the migrations make.
+// After a change of the schema: go test ./migrations -run SchemaDump -update
+func TestSchemaDump(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+		got := dump(t, d)
+		if *update {
+			if err := os.WriteFile(filepath.Join(string(d.dialect), "schema.sql"), []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		want, err := migrations.Schema(d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s/schema.sql is stale; run go test ./migrations -run SchemaDump -update (-committed +made):\n%s", d.dialect, diff)
+		}
+	})
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+		d.exec(t, `UPDATE schema_migrations SET version = 99`)
+		err := d.open()
+		if !errors.Is(err, migrations.ErrNewer) || strings.Contains(err.Error(), "\n") ||
+			!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "use a newer plinth") {
+			t.Errorf("open: %v", err)
+		}
+	})
+}
+
+// TestInterruptedMigration leaves the database as a crash in the middle of the first
+// migration does: marked dirty, with a part of it done.
+func TestInterruptedMigration(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+		d.exec(t, `DROP VIEW objects`)
+		d.exec(t, `DELETE FROM meta WHERE name = 'floor'`)
+		d.exec(t, `UPDATE schema_migrations SET dirty = true`)
+		if err := d.open(); err != nil {
+			t.Fatal(err)
+		}
+		want, err := migrations.Schema(d.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, dump(t, d)); diff != "" {
+			t.Errorf("schema after the second run (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestManyOpenAtOnce(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+		if d.dialect == migrations.SQLite {
+			return // one process, one Log
+		}
+		d.exec(t, `DROP VIEW objects`)
+		d.exec(t, `DROP TABLE meta`)
+		d.exec(t, `DROP TABLE log`)
+		d.exec(t, `DROP TABLE schema_migrations`)
+		errs := make(chan error)
+		for range 4 {
+			go func() { errs <- d.open() }()
+		}
+		for range 4 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestDown(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+		down, err := os.ReadFile(filepath.Join(string(d.dialect), "0001_init.down.sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range strings.Split(strings.TrimSpace(string(down)), ";\n") {
+			d.exec(t, statement)
+		}
+		if got := dump(t, d); strings.Contains(got, "log") {
+			t.Errorf("the last migration down leaves\n%s", got)
+		}
+	})
+}

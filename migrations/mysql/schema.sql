@@ -1,0 +1,29 @@
+-- The schema after all migrations, as the database describes it. Not to be edited:
+-- go test ./migrations -run SchemaDump -update
+
+CREATE TABLE `log` (
+  `id` bigint NOT NULL AUTO_INCREMENT,
+  `key` varbinary(1024) NOT NULL,
+  `create_id` bigint NOT NULL,
+  `deleted` tinyint(1) NOT NULL,
+  `at` bigint NOT NULL,
+  `value` longblob NOT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `log_key_id` (`key`,`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
+CREATE TABLE `meta` (
+  `name` varbinary(64) NOT NULL,
+  `value` varbinary(255) NOT NULL,
+  PRIMARY KEY (`name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
+-- VIEW objects:
+--     api_version longtext
+--     kind longtext
+--     namespace longtext
+--     name longtext
+--     resource_version bigint
+--     created_at longtext
+--     updated_at datetime
+--     object longtext

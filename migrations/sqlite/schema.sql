@@ -1,0 +1,32 @@
+-- The schema after all migrations, as the database describes it. Not to be edited:
+-- go test ./migrations -run SchemaDump -update
+
+CREATE TABLE log (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    key       TEXT    NOT NULL COLLATE BINARY,
+    create_id INTEGER NOT NULL,
+    deleted   INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    value     BLOB    NOT NULL
+);
+
+CREATE UNIQUE INDEX log_key_id ON log (key, id);
+
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE VIEW objects AS
+SELECT json_extract(o.json, '$.apiVersion')                        AS api_version,
+       json_extract(o.json, '$.kind')                              AS kind,
+       coalesce(json_extract(o.json, '$.metadata.namespace'), '')  AS namespace,
+       json_extract(o.json, '$.metadata.name')                     AS name,
+       o.id                                                        AS resource_version,
+       json_extract(o.json, '$.metadata.creationTimestamp')        AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', o.at / 1000.0, 'unixepoch')  AS updated_at,
+       json_set(o.json, '$.metadata.resourceVersion', CAST(o.id AS TEXT)) AS object
+FROM (SELECT l.id, l.at, CAST(l.value AS TEXT) AS json
+      FROM log l
+      WHERE l.deleted = 0
+        AND l.id = (SELECT max(n.id) FROM log n WHERE n.key = l.key)) o;
