@@ -184,5 +184,5 @@ func (s *Store) appendLog(b *batch) error {
 // lock and writes nothing.
 func (s *Store) probe() {
 	_, err := s.log.Append(s.ctx, nil)
-	s.health.wrote(err)
+	s.health.probed(err)
 }

@@ -12,3 +12,9 @@ func (s *Store) Queued() int {
 
 // Committing says that a batch is in its transaction or being applied.
 func (s *Store) Committing() bool { return s.commits.inFlight() }
+
+// Probe asks the database whether it takes writes, of an idle Store.
+func (s *Store) Probe() error {
+	_, err := s.log.Append(s.ctx, nil)
+	return err
+}

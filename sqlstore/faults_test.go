@@ -22,6 +22,7 @@ type faultyLog struct {
 	shared bool        // other processes may append
 
 	appending atomic.Bool
+	probes    atomic.Int64 // empty batches that failed
 
 	mu    sync.Mutex
 	fault func(batch []Change) fault
@@ -73,6 +74,9 @@ func (l *faultyLog) Append(ctx context.Context, batch []Change) (Appended, error
 	l.checkBatch(batch)
 	defer l.appending.Store(false)
 	if l.away.Load() {
+		if len(batch) == 0 {
+			l.probes.Add(1)
+		}
 		return Appended{}, errAway
 	}
 	switch l.next(batch) {
@@ -217,6 +221,9 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	if s.Get(a.Key) != a {
 		t.Error("reads stopped")
+	}
+	for log.probes.Load() == 0 {
+		time.Sleep(10 * time.Millisecond)
 	}
 	log.away.Store(false)
 	for s.Healthy() != nil { // it finds out by itself

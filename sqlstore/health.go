@@ -6,14 +6,21 @@ import (
 	"time"
 )
 
-// probeEvery is how often a Store asks a database that failed whether it works again.
-const probeEvery = 500 * time.Millisecond
+const (
+	// probeEvery is how often a Store asks a database that failed whether it works again.
+	probeEvery = 500 * time.Millisecond
+	// doubtFor is how long a failed write is believed when the database answers probes
+	// all the same: a full disk takes locks and no rows.
+	doubtFor = 10 * time.Second
+)
 
 // health remembers how the last read and the last write of the database went.
 type health struct {
-	mu       sync.Mutex
-	readErr  error
-	writeErr error
+	mu          sync.Mutex
+	readErr     error
+	writeErr    error
+	writeAt     time.Time // when rows were refused with writeErr
+	probeFailed bool      // since then
 }
 
 // Healthy returns nil, or why the database cannot be used now. Reads that do not ask
@@ -39,16 +46,30 @@ func (h *health) readFails() bool {
 	return h.readErr != nil
 }
 
-// wrote notes the outcome of an Append. One that failed for its own sake says nothing
+// wrote notes the outcome of a batch. One that failed for its own sake says nothing
 // about the database.
 func (h *health) wrote(err error) {
-	if err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown) {
+	if err != nil && !isAway(err) {
 		return
 	}
 	h.mu.Lock()
-	h.writeErr = err
+	h.writeErr, h.writeAt, h.probeFailed = err, time.Now(), false
 	h.mu.Unlock()
 }
+
+// probed notes the outcome of a batch without rows.
+func (h *health) probed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err != nil:
+		h.writeErr, h.probeFailed = err, true
+	case h.probeFailed || time.Since(h.writeAt) > doubtFor:
+		h.writeErr = nil
+	}
+}
+
+func isAway(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) }
 
 // probeIn returns when writes should be probed, 0 for never.
 func (h *health) probeIn() time.Duration {

@@ -59,7 +59,8 @@ type Step struct {
 // use except Append, which has one caller at a time. Errors that mean the database is
 // away, read-only or full wrap ErrUnavailable; no error text contains a password.
 type Log interface {
-	// Append writes a batch in one transaction: it takes the write lock, reads head and
+	// Append writes a batch in one transaction (an empty one takes the lock and writes
+	// nothing, which tells whether the database takes writes): it takes the write lock, reads head and
 	// floor, checks each change's expectation against the newest row of its key, draws
 	// revisions for those that hold in order of the batch, starting at head+1, inserts
 	// them in one statement (or one prepared statement's loop) and commits. Keys in a

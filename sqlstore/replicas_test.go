@@ -135,6 +135,9 @@ func testReplicasOn(t *testing.T, dsn string) {
 	}
 	defer w.Close()
 	testReplicas(t, a, b)
+	if err := a.Probe(); err != nil {
+		t.Errorf("probe: %v", err)
+	}
 	if diff := cmp.Diff(history(t, a, maps), rowsOf(poll(t, w, b.Revision()))); diff != "" {
 		t.Errorf("a watcher on one replica, the history on the other:\n%s", diff)
 	}

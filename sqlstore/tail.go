@@ -153,16 +153,26 @@ func (s *Store) applyOwn(b *batch) {
 		if r.Revision == 0 {
 			continue
 		}
-		p.entry = b.entry(i)
-		// The tail may have read the rows already, when a hint was faster.
-		if r.Revision > applied {
-			puts = append(puts, put{p.entry, p.change.Delete})
+		if r.Revision <= applied { // read from the log, when a hint was faster
+			p.entry = s.applied(b, i)
+			continue
 		}
+		p.entry = b.entry(i)
+		puts = append(puts, put{p.entry, p.change.Delete})
 	}
 	s.state.apply(puts)
 	s.answer(b)
 	clear(puts)
 	s.tail.puts = puts[:0]
+}
+
+// applied returns the entry of b's i-th change when its row has been applied: the one
+// that readers share if it is still current.
+func (s *Store) applied(b *batch, i int) *Entry {
+	if e := s.Get(b.changes[i].Key); e != nil && e.Revision == b.appended.Results[i].Revision {
+		return e
+	}
+	return b.entry(i)
 }
 
 func (s *Store) answer(b *batch) {
