@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/install"
 
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
 	// All API groups that kube-apiserver knows, also those that are not served: an object
 	// of one of them in a request's body must be refused for the right reason. They
 	// install themselves in legacyscheme.Scheme.
@@ -49,4 +51,9 @@ func newScheme(install func(*runtime.Scheme)) *runtime.Scheme {
 	install(scheme)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return scheme
+}
+
+// Schemes are all schemes that this package's types are in.
+func Schemes() []*runtime.Scheme {
+	return []*runtime.Scheme{legacyscheme.Scheme, crdScheme(), apiServiceScheme()}
 }

@@ -1,0 +1,246 @@
+package openapi
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// The parameters of each verb.
+var (
+	prettyParameter = parameter{In: common.QueryParameterKind, Field: "pretty", Type: "string", Help: "If 'true', the answer is indented for people to read."}
+	nameParameter   = func(kind string) parameter {
+		return parameter{In: common.PathParameterKind, Field: "name", Type: "string", Must: true, Help: "name of the " + kind}
+	}
+	namespaceParameter = parameter{In: common.PathParameterKind, Field: "namespace", Type: "string", Must: true, Help: "namespace of the object"}
+	forceParameter     = parameter{In: common.QueryParameterKind, Field: "force", Type: "boolean", Help: metav1.PatchOptions{}.SwaggerDoc()["force"]}
+	bodyParameter      = parameter{In: common.BodyParameterKind, Field: "body", Must: true}
+	optionsParameter   = parameter{In: common.BodyParameterKind, Field: "body"}
+
+	createParameters = optionParameters(metav1.CreateOptions{}, metav1.CreateOptions{}.SwaggerDoc())
+	updateParameters = optionParameters(metav1.UpdateOptions{}, metav1.UpdateOptions{}.SwaggerDoc())
+	deleteParameters = optionParameters(metav1.DeleteOptions{}, metav1.DeleteOptions{}.SwaggerDoc())
+	listParameters   = optionParameters(metav1.ListOptions{}, metav1.ListOptions{}.SwaggerDoc())
+)
+
+var (
+	mediaTypes   = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+	streamTypes  = append(mediaTypes[:len(mediaTypes):len(mediaTypes)], runtime.ContentTypeJSON+";stream=watch", runtime.ContentTypeProtobuf+";stream=watch")
+	anyMediaType = []string{"*/*"}
+	patchTypes   = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+)
+
+// operations are all routes of one Kind in one version.
+type operations struct {
+	g      *groupVersion
+	k      *kind.Kind
+	model  any // of the object
+	list   any // of its list
+	routes []common.Route
+}
+
+// modelName is a type's name in the generated schemas.
+type modelName string
+
+func (m modelName) OpenAPICanonicalTypeName() string { return string(m) }
+
+func operationsOf(g *groupVersion, k *kind.Kind) ([]common.Route, error) {
+	o := &operations{g: g, k: k}
+	if err := o.findModels(); err != nil {
+		return nil, err
+	}
+	collection := "/" + g.path + "/" + k.Resource
+	if k.Namespaced {
+		o.allNamespaces(collection)
+		collection = "/" + g.path + "/namespaces/{namespace}/" + k.Resource
+	}
+	o.collection(collection)
+	o.object(collection+"/{name}", "", o.model, k.GVK(g.version), k.Verbs)
+	for _, s := range k.Subresources {
+		model, gvk, err := o.subresourceModel(s)
+		if err != nil {
+			return nil, err
+		}
+		o.object(collection+"/{name}/"+s.Name, s.Name, model, gvk, s.Verbs)
+	}
+	return o.routes, nil
+}
+
+// findModels names the types of objects and lists. This is where a Kind that has no type
+// of its own, but a schema, would name that.
+func (o *operations) findModels() error {
+	gv := schema.GroupVersion{Group: o.g.group, Version: o.g.version}
+	obj, err := o.k.Codec.Versioned(o.k.Codec.New(), gv)
+	if err != nil {
+		return fmt.Errorf("find the type of %s: %w", gv.WithKind(o.k.Kind), err)
+	}
+	o.model = obj
+	o.list = modelName(reflect.TypeOf(obj).Elem().PkgPath() + "." + o.k.ListKind)
+	return nil
+}
+
+func (o *operations) subresourceModel(s *kind.Subresource) (any, schema.GroupVersionKind, error) {
+	if s.GVK.Kind == "" || s.Codec == nil {
+		return o.model, o.k.GVK(o.g.version), nil
+	}
+	obj, err := s.Codec.Versioned(s.Codec.New(), s.GVK.GroupVersion())
+	if err != nil {
+		return nil, s.GVK, fmt.Errorf("find the type of %s: %w", s.GVK, err)
+	}
+	return obj, s.GVK, nil
+}
+
+// allNamespaces is the collection across namespaces; a virtual resource has none.
+func (o *operations) allNamespaces(path string) {
+	if o.k.Can("list") {
+		o.add(route{
+			method: "GET", path: path, action: "list", id: o.id("list", "", o.k.Kind+"ForAllNamespaces"),
+			description: "list or watch objects of kind " + o.k.Kind,
+			parameters:  listParameters, produces: streamTypes, answer: o.list, answers: []int{200},
+		})
+	}
+}
+
+func (o *operations) collection(path string) {
+	if o.k.Can("list") {
+		o.add(route{
+			method: "GET", path: path, action: "list", id: o.id("list", "", o.scope()+o.k.Kind),
+			description: "list or watch objects of kind " + o.k.Kind,
+			parameters:  listParameters, produces: streamTypes, answer: o.list, answers: []int{200},
+		})
+	}
+	if o.k.Can("create") {
+		o.add(route{
+			method: "POST", path: path, action: "post", id: o.id("create", "", o.scope()+o.k.Kind),
+			description: "create a " + o.k.Kind,
+			parameters:  join(createParameters, bodyParameter), consumes: anyMediaType, body: o.model,
+			answer: o.model, answers: []int{200, 201, 202},
+		})
+	}
+	if o.k.Can("deletecollection") {
+		o.add(route{
+			method: "DELETE", path: path, action: "deletecollection", id: o.id("delete", "Collection", o.scope()+o.k.Kind),
+			description: "delete collection of " + o.k.Kind,
+			parameters:  join(without(listParameters, deleteParameters, "allowWatchBookmarks", "watch"), optionsParameter),
+			consumes:    anyMediaType, body: &metav1.DeleteOptions{},
+			answer: &metav1.Status{}, answers: []int{200},
+		})
+	}
+}
+
+// object is everything below one object's path: the object itself, or a subresource.
+func (o *operations) object(path, subresource string, model any, gvk schema.GroupVersionKind, verbs []string) {
+	suffix, what := o.scope()+o.k.Kind+camel(subresource), "the specified "+o.k.Kind
+	if subresource != "" {
+		what = subresource + " of " + what
+	}
+	for _, verb := range verbs {
+		r := route{path: path, gvk: gvk, answer: model, answers: []int{200, 201}}
+		switch verb {
+		case "get":
+			r.method, r.action, r.id, r.description = "GET", "get", o.id("read", "", suffix), "read "+what
+			r.answers = []int{200}
+		case "update":
+			r.method, r.action, r.id, r.description = "PUT", "put", o.id("replace", "", suffix), "replace "+what
+			r.parameters, r.consumes, r.body = join(updateParameters, bodyParameter), anyMediaType, model
+		case "patch":
+			r.method, r.action, r.id, r.description = "PATCH", "patch", o.id("patch", "", suffix), "partially update "+what
+			r.parameters, r.consumes, r.body = join(updateParameters, forceParameter, bodyParameter), patchTypes, &metav1.Patch{}
+		case "delete":
+			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete a "+o.k.Kind
+			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
+			r.answers = []int{200, 202}
+			if !o.k.ReturnDeleted {
+				r.answer = &metav1.Status{}
+			}
+		default:
+			continue
+		}
+		r.parameters = join(r.parameters, nameParameter(o.k.Kind))
+		o.add(r)
+	}
+}
+
+// add completes r with what all routes have.
+func (o *operations) add(r route) {
+	if r.gvk.Empty() {
+		r.gvk = o.k.GVK(o.g.version)
+	}
+	if r.produces == nil {
+		r.produces = mediaTypes
+	}
+	r.parameters = join(r.parameters, prettyParameter)
+	if strings.Contains(r.path, "{namespace}") {
+		r.parameters = join(r.parameters, namespaceParameter)
+	}
+	r.tag = uncapitalized(o.groupName()) + "_" + o.g.version
+	o.routes = append(o.routes, &r)
+}
+
+// id is upstream's operation ID, which generated clients make their method names of.
+func (o *operations) id(verb, collection, rest string) string {
+	return verb + o.groupName() + camel(o.g.version) + collection + rest
+}
+
+func (o *operations) groupName() string {
+	if o.g.group == "" {
+		return "Core"
+	}
+	return camel(strings.TrimSuffix(o.g.group, ".k8s.io"))
+}
+
+func (o *operations) scope() string {
+	if o.k.Namespaced {
+		return "Namespaced"
+	}
+	return ""
+}
+
+// camel joins the words of s, each with a capital.
+func camel(s string) string {
+	var b strings.Builder
+	start := true
+	for _, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			start = true
+			continue
+		}
+		if start {
+			r = unicode.ToUpper(r)
+		}
+		b.WriteRune(r)
+		start = false
+	}
+	return b.String()
+}
+
+func uncapitalized(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func join(list []common.Parameter, more ...common.Parameter) []common.Parameter {
+	return append(list[:len(list):len(list)], more...)
+}
+
+// without merges two lists of parameters, each name once, and leaves some out.
+func without(a, b []common.Parameter, names ...string) []common.Parameter {
+	seen := map[string]bool{}
+	for _, name := range names {
+		seen[name] = true
+	}
+	var out []common.Parameter
+	for _, p := range join(a, b...) {
+		if !seen[p.Name()] {
+			seen[p.Name()] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
