@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+)
+
+// Options say what a run measures.
+type Options struct {
+	// DSNs are the databases to measure; none: SQLite. Servers are only asked for scratch
+	// databases of their own, for which the user needs the right to create databases.
+	DSNs []string
+	// Dir gets report.json and the charts; ./bench-out. It also holds the SQLite files
+	// while they are measured, so it decides which disk that is.
+	Dir string
+	// Quick takes short rounds and few objects, to see that everything works.
+	Quick bool
+	// Child is the command of a process that calls Child; it is started for plinth and
+	// for the handlers that plinth is compared with.
+	Child []string
+	// Version is plinth's own, for the report.
+	Version string
+	// Progress is a terminal that shows what is being done; nil: nothing.
+	Progress io.Writer
+	// Profiles makes each server measurement leave its CPU profile in Dir.
+	Profiles bool
+}
+
+// scale is how much work a run is.
+type scale struct {
+	rounds   int
+	round    time.Duration // of one half of a pair
+	starts   int
+	idle     time.Duration // until memory is looked at
+	objects  int           // in a list
+	watchers int
+	watch    time.Duration
+}
+
+var (
+	full  = scale{rounds: 5, round: 1500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, watchers: 100, watch: 10 * time.Second}
+	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, watchers: 20, watch: 500 * time.Millisecond}
+)
+
+// run is one Run.
+type run struct {
+	Options
+	scale    scale
+	dir      string // for what is removed at the end
+	progress progress
+}
+
+// Run measures everything on every database and writes the report. It needs a quiet
+// machine and, without Quick, about two minutes for each.
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	if len(o.DSNs) == 0 {
+		o.DSNs = []string{"sqlite://plinth.db"}
+	}
+	if o.Dir == "" {
+		o.Dir = "bench-out"
+	}
+	r := &run{Options: o, scale: full, progress: progress{w: o.Progress, begun: time.Now()}}
+	if o.Quick {
+		r.scale = quick
+	}
+	for _, dsn := range o.DSNs {
+		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.makeDirs(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
+	defer r.progress.clear()
+	report, err := r.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return report, report.write(o.Dir)
+}
+
+func (r *run) makeDirs() (err error) {
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(r.Dir, "scratch-"); err != nil {
+		return err
+	}
+	r.dir, err = filepath.Abs(r.dir)
+	return err
+}
+
+func (r *run) measure(ctx context.Context) (*Report, error) {
+	report := &Report{
+		Plinth:   r.Version,
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs:     runtime.NumCPU(),
+		Begun:    r.progress.begun,
+		Quick:    r.Quick,
+	}
+	for _, dsn := range r.DSNs {
+		d := &Database{Name: dialects.Scheme(dsn)}
+		report.Databases = append(report.Databases, d)
+		if err := r.measureStorage(ctx, d, dsn); err != nil {
+			return nil, fmt.Errorf("measure %s: %w", d.Name, err)
+		}
+		if err := r.measureServer(ctx, d, dsn); err != nil {
+			return nil, fmt.Errorf("measure plinth on %s: %w", d.Name, err)
+		}
+	}
+	report.Seconds = time.Since(report.Begun).Seconds()
+	return report, nil
+}

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"time"
+)
+
+// op is one operation of a load.
+type op func(ctx context.Context, worker int) error
+
+// side is one half of a comparison, round by round.
+type side struct {
+	rates   []float64 // operations a second
+	cpus    []float64 // microseconds of the server's CPU time for each operation
+	samples []time.Duration
+}
+
+// sides are plinth and what it is compared with.
+type sides struct{ plinth, echo side }
+
+// compare loads plinth and the handler in turn.
+func (g *rig) compare(ctx context.Context, workers int, plinth, echo op) (*sides, error) {
+	var s sides
+	// A round that does not count warms both up.
+	for _, o := range []op{plinth, echo} {
+		if _, err := closedLoop(ctx, workers, g.scale.round/3, o); err != nil {
+			return nil, err
+		}
+	}
+	for range g.scale.rounds {
+		if err := s.plinth.add(ctx, g.plinth, workers, g.scale.round, plinth); err != nil {
+			return nil, err
+		}
+		if err := s.echo.add(ctx, g.echo, workers, g.scale.round, echo); err != nil {
+			return nil, err
+		}
+	}
+	return &s, nil
+}
+
+func (s *side) add(ctx context.Context, p *process, workers int, d time.Duration, o op) error {
+	before, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	l, err := closedLoop(ctx, workers, d, o)
+	if err != nil {
+		return err
+	}
+	after, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	s.rates = append(s.rates, l.rate())
+	s.cpus = append(s.cpus, float64(after-before)/float64(time.Microsecond)/float64(l.ops))
+	s.samples = append(s.samples, l.samples...)
+	return nil
+}
+
+// rates compares how many operations a second there were, each worth size units.
+func (s *sides) rates(what, floor string, size float64, unit string) Figure {
+	return Figure{
+		What: what, Value: median(s.plinth.rates) * size, Unit: unit,
+		Against: median(s.echo.rates) * size, Floor: floor,
+		Ratio:   median(ratios(s.plinth.rates, s.echo.rates)),
+		Latency: latencyOf(s.plinth.samples),
+	}
+}
+
+// cpu compares the CPU time that each operation took the server.
+func (s *sides) cpu(what string) Figure {
+	return Figure{
+		What: what, Value: median(s.plinth.cpus), Unit: "µs/req",
+		Against: median(s.echo.cpus), Floor: "echo",
+		Ratio: median(ratios(s.plinth.cpus, s.echo.cpus)),
+	}
+}

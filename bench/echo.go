@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/plinth-io/plinth/server/auth"
+)
+
+// echoServer answers every request with the same bytes, on a listener like plinth's.
+type echoServer struct {
+	pki     *auth.PKI
+	url     string
+	http    *http.Server
+	body    atomic.Pointer[[]byte]
+	serving sync.WaitGroup
+}
+
+// Paths of the two kinds of handlers.
+const (
+	echoPath  = "/api/v1/namespaces/bench/configmaps" // a route of the router that plinth uses
+	plainPath = "/plain"                              // net/http and nothing else
+)
+
+func startEcho() (*echoServer, error) {
+	pki, err := auth.OpenPKI("", auth.ServingNames("127.0.0.1", nil))
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &echoServer{pki: pki, url: "https://" + listener.Addr().String()}
+	s.body.Store(&[]byte{})
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: time.Minute,
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"h2", "http/1.1"},
+			GetCertificate: pki.Serving,
+			ClientAuth:     tls.RequestClientCert,
+		},
+		// As package server has it.
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          1000,
+			MaxReceiveBufferPerStream:     256 << 10,
+			MaxReceiveBufferPerConnection: 4<<20 - 1,
+			MaxReadFrameSize:              256 << 10,
+		},
+	}
+	s.serving.Go(func() { _ = s.http.ServeTLS(listener, "", "") })
+	return s, nil
+}
+
+func (s *echoServer) handler() http.Handler {
+	e := echo.New()
+	answer := func(c echo.Context) error {
+		if _, err := io.Copy(io.Discard, c.Request().Body); err != nil {
+			return err
+		}
+		return c.Blob(http.StatusOK, "application/json", *s.body.Load())
+	}
+	e.GET(echoPath+"/:name", answer)
+	e.POST(echoPath, answer)
+	e.PUT(echoPath+"/:name", answer)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == plainPath {
+			s.plain(w)
+			return
+		}
+		e.ServeHTTP(w, r)
+	})
+}
+
+// plain writes all bytes at once, the cheapest way there is.
+func (s *echoServer) plain(w http.ResponseWriter) {
+	body := *s.body.Load()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // an error is the client's leaving
+}
+
+func (s *echoServer) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	s.serving.Wait()
+	return err
+}

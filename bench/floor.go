@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+)
+
+// floor is a bare driver on one connection to the log's table, with the settings that the
+// dialect uses. It does what an append cannot do without and nothing else: no lock, no
+// expectation, no look at what is there.
+type floor interface {
+	// insert writes rows durably in one transaction.
+	insert(ctx context.Context, rows []row) error
+	// describe returns the database's version and what a commit survives.
+	describe(ctx context.Context) (version, settings string, err error)
+	close(ctx context.Context) error
+}
+
+// row is one row of the log that is created once.
+type row struct {
+	id    int64
+	key   string
+	value []byte
+}
+
+// openFloor opens the bare driver on a database with the log's schema.
+func openFloor(ctx context.Context, dsn string) (floor, error) {
+	log, err := dialects.Open(ctx, dsn, dialects.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	switch dialects.Scheme(dsn) {
+	case "postgres":
+		return openPostgresFloor(ctx, dsn)
+	case "mysql":
+		return openMySQLFloor(ctx, dsn)
+	}
+	return openSQLiteFloor(ctx, dsn)
+}
+
+// keys is how many keys the writes of floor and store go round: enough that hardly two
+// in flight are the same, few enough that what the store keeps in memory stays small.
+const keys = 10_000
+
+func keyOf(i int64) string { return fmt.Sprintf("%sbench/cm-%05d", configMaps, i%keys) }
+
+const configMaps = "/registry/core/configmaps/"
+
+// valueOf is an object of 1 KiB as the log stores it.
+func valueOf(i int64) []byte {
+	value := fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cm-%05d","namespace":"bench"},"data":{"n":"%012d","pad":"`, i%keys, i)
+	return append(append(value, strings.Repeat("x", 1024-len(value)-3)...), `"}}`...)
+}
+
+// floorLoad inserts transactions of n rows for d; its operations are the rows.
+func floorLoad(ctx context.Context, f floor, next *int64, n int, d time.Duration) (load, error) {
+	rows := make([]row, n)
+	l, err := closedLoop(ctx, 1, d, func(ctx context.Context, _ int) error {
+		for i := range rows {
+			*next++
+			rows[i] = row{*next, keyOf(*next), valueOf(*next)}
+		}
+		return f.insert(ctx, rows)
+	})
+	l.ops *= n
+	return l, err
+}

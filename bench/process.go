@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// process is a child, seen from the measuring side. It is used by one goroutine.
+type process struct {
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	orders  *json.Encoder
+	replies *json.Decoder
+	stderr  bytes.Buffer // read after the end
+	begun   time.Time
+	target  answer // where it listens, and whom it knows
+}
+
+// startProcess starts a child and gives it its first order, to serve.
+func (r *run) startProcess(ctx context.Context, first order) (*process, error) {
+	if len(r.Child) == 0 {
+		return nil, errors.New("no command is given for the processes to measure")
+	}
+	// The child ends with its input. It is not killed when ctx ends: it stops by itself.
+	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), r.Child[0], r.Child[1:]...)}
+	p.cmd.Stderr = &p.stderr
+	p.cmd.Env = os.Environ()
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdin, p.orders, p.replies = in, json.NewEncoder(in), json.NewDecoder(out)
+	p.begun = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.Child[0], err)
+	}
+	if p.target, err = p.do(first); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+func (p *process) do(o order) (a answer, err error) {
+	if err := p.orders.Encode(o); err != nil {
+		return a, fmt.Errorf("give order: %w", err)
+	}
+	if err := p.replies.Decode(&a); err != nil {
+		return a, fmt.Errorf("read answer to %q: %w", o.Do, err)
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
+
+// cpu returns the CPU time used so far.
+func (p *process) cpu() (time.Duration, error) {
+	a, err := p.do(order{Do: doUsage})
+	return a.CPU, err
+}
+
+// stop lets the child end. What it wrote to standard error is part of an error.
+func (p *process) stop() error {
+	p.stdin.Close()
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("measured process: %w: %s", err, bytes.TrimSpace(p.stderr.Bytes()))
+	}
+	return nil
+}

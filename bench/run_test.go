@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain makes the test binary the child that Run starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "bench-child" {
+		if err := Child(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestRun measures everything once, quickly, and looks at what comes out.
+func TestRun(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var progress bytes.Buffer
+	report, err := Run(context.Background(), Options{
+		Dir: dir, Quick: true, Child: []string{exe, "bench-child"}, Version: "test", Progress: &progress,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkFigures(t, report)
+	checkFiles(t, dir, report)
+	if !strings.Contains(progress.String(), "sqlite: plinth over HTTPS: watch") {
+		t.Errorf("progress does not say what is measured: %q", progress.String())
+	}
+	var table bytes.Buffer
+	if err := report.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", table.String())
+}
+
+// checkFigures wants every line that has a target, with something measured in each.
+func checkFigures(t *testing.T, r *Report) {
+	targets := 0
+	for _, f := range r.Databases[0].Figures {
+		if f.Target != nil {
+			targets++
+		}
+		if f.Value <= 0 && f.Unit != "events" || f.Floor != "" && (f.Ratio <= 0 || f.Against <= 0) {
+			t.Errorf("nothing was measured: %+v", f)
+		}
+		if f.What == "watch: events lost or repeated" && f.Value != 0 {
+			t.Errorf("%v events were lost or came twice", f.Value)
+		}
+	}
+	// Two of the store, start, memory twice, get, create, update, list, watch twice.
+	if targets != 11 {
+		t.Errorf("%d lines have a target, 11 should", targets)
+	}
+}
+
+// checkFiles wants the report and the charts, and nothing left besides.
+func checkFiles(t *testing.T, dir string, r *Report) {
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(found) != len(r.Files) {
+		t.Errorf("directory has %v, report names %v, %v", found, r.Files, err)
+	}
+	for _, path := range r.Files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(path) == ".svg" {
+			checkXML(t, path, b)
+		} else if err := json.Unmarshal(b, new(Report)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func checkXML(t *testing.T, name string, b []byte) {
+	d := xml.NewDecoder(bytes.NewReader(b))
+	d.Strict = true
+	elements := 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%s is not well-formed: %v", name, err)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			elements++
+			for _, a := range start.Attr {
+				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+					t.Errorf("%s: %s has %s=%q", name, start.Name.Local, a.Name.Local, a.Value)
+				}
+			}
+		}
+	}
+	if elements < 10 {
+		t.Errorf("%s has only %d elements", name, elements)
+	}
+}

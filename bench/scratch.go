@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects"
+)
+
+// scratch is a database of its own, made for one measurement.
+type scratch struct {
+	dsn  string
+	drop func(context.Context) error
+}
+
+// newScratch makes a database beside the one that dsn names, which it leaves alone; that
+// needs the right to create databases. SQLite's is a file in dir.
+func newScratch(ctx context.Context, dsn, dir string) (*scratch, error) {
+	var s *scratch
+	var err error
+	name := "plinth_bench_" + rand.Text()[:12]
+	switch dialects.Scheme(dsn) {
+	case "sqlite":
+		s, err = scratchFile(dsn, filepath.Join(dir, name))
+	case "postgres":
+		s, err = scratchPostgres(ctx, dsn, name)
+	case "mysql":
+		s, err = scratchMySQL(ctx, dsn, name)
+	default:
+		err = dialects.Check(dsn, dialects.Options{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a scratch database: %w", err)
+	}
+	return s, nil
+}
+
+func scratchFile(dsn, dir string) (*scratch, error) {
+	o, err := dialects.SQLiteOptions(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	fresh := "sqlite://" + filepath.Join(dir, "plinth.db")
+	if o.Durability != "" {
+		fresh += "?durability=" + string(o.Durability)
+	}
+	return &scratch{fresh, func(context.Context) error { return os.RemoveAll(dir) }}, nil
+}
+
+func scratchPostgres(ctx context.Context, dsn, name string) (*scratch, error) {
+	config, err := dialects.PostgresConfig(dsn, dialects.Options{})
+	if err != nil {
+		return nil, err
+	}
+	exec := func(ctx context.Context, query string) error {
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, query)
+		return errors.Join(err, conn.Close(ctx))
+	}
+	// The name is of letters and digits, so it needs no quotes.
+	if err := exec(ctx, `CREATE DATABASE `+name); err != nil {
+		return nil, err
+	}
+	drop := func(ctx context.Context) error { return exec(ctx, `DROP DATABASE `+name+` WITH (FORCE)`) }
+	return withDatabase(dsn, name, drop)
+}
+
+func scratchMySQL(ctx context.Context, dsn, name string) (*scratch, error) {
+	config, err := dialects.MySQLConfig(dsn, dialects.Options{})
+	if err != nil {
+		return nil, err
+	}
+	exec := func(ctx context.Context, query string) error {
+		connector, err := mysql.NewConnector(config)
+		if err != nil {
+			return err
+		}
+		db := sql.OpenDB(connector)
+		_, err = db.ExecContext(ctx, query)
+		return errors.Join(err, db.Close())
+	}
+	if err := exec(ctx, `CREATE DATABASE `+name); err != nil {
+		return nil, err
+	}
+	drop := func(ctx context.Context) error { return exec(ctx, `DROP DATABASE `+name) }
+	return withDatabase(dsn, name, drop)
+}
+
+func withDatabase(dsn, name string, drop func(context.Context) error) (*scratch, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return nil, errors.New("the DSN cannot be parsed") // the parser's words repeat it
+	}
+	u.Path = "/" + name
+	return &scratch{u.String(), drop}, nil
+}

@@ -1,0 +1,308 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// concurrent is how many requests are under way at once.
+const concurrent = 64
+
+// rig is plinth and the handlers it is compared with, under measurement.
+type rig struct {
+	*run
+	d            *Database
+	plinth, echo *process
+	toPlinth     []*client
+	toEcho       []*client
+}
+
+func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err error) {
+	if err := r.measureStart(ctx, d, dsn); err != nil {
+		return err
+	}
+	s, err := newScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	g := &rig{run: r, d: d}
+	if g.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: filepath.Join(r.dir, "data")}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.plinth.stop(), os.RemoveAll(filepath.Join(r.dir, "data"))) }()
+	if g.echo, err = r.startProcess(ctx, order{Do: doEcho}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.echo.stop()) }()
+	if err := g.connect(ctx); err != nil {
+		return err
+	}
+	defer closeAll(append(g.toPlinth, g.toEcho...))
+	// The order matters: memory is looked at before and after the objects are there.
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"memory when idle", g.measureIdle},
+		{"memory with objects", g.measureFilled},
+		{"list", g.measureList},
+		{"get", g.measureGet},
+		{"watch", g.measureWatch},
+		{"update", g.measureUpdate},
+		{"create", g.measureCreate},
+	} {
+		r.progress.say("%s: plinth over HTTPS: %s", d.Name, step.what)
+		if err := g.profiled(step.what, func() error { return step.do(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func (g *rig) profiled(what string, f func() error) error {
+	if !g.Profiles {
+		return f()
+	}
+	file, err := filepath.Abs(filepath.Join(g.run.Options.Dir, g.d.Name+"-"+strings.ReplaceAll(what, " ", "-")+".pprof"))
+	if err != nil {
+		return err
+	}
+	if _, err := g.plinth.do(order{Do: doProfile, File: file}); err != nil {
+		return err
+	}
+	err = f()
+	_, end := g.plinth.do(order{Do: doRest})
+	return errors.Join(err, end)
+}
+
+// measureStart starts plinth on empty databases until it says that it is ready.
+func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
+	var seconds []float64
+	for i := range r.scale.starts {
+		r.progress.say("%s: start, %d of %d", d.Name, i+1, r.scale.starts)
+		took, err := r.start(ctx, dsn)
+		if err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		seconds = append(seconds, took.Seconds())
+	}
+	f := Figure{What: "start to /readyz, empty", Value: median(seconds), Unit: "s"}
+	if d.Name == "sqlite" {
+		f.Target = atMost(0.5)
+	}
+	d.add(f)
+	return nil
+}
+
+func (r *run) start(ctx context.Context, dsn string) (_ time.Duration, err error) {
+	s, err := newScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	dir := filepath.Join(r.dir, "start")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p, err := r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	c, err := p.dial()
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	err = c.untilReady(ctx)
+	return time.Since(p.begun), err
+}
+
+func (g *rig) connect(ctx context.Context) (err error) {
+	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
+		return err
+	}
+	namespace := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`)
+	if _, err := g.toPlinth[0].do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil); err != nil {
+		return err
+	}
+	g.toEcho, err = g.echo.dialMany(ctx, connections, plainPath)
+	return err
+}
+
+// measureIdle looks at memory a while after the start.
+func (g *rig) measureIdle(ctx context.Context) error {
+	return g.measureMemory(ctx, "resident memory, idle", 120)
+}
+
+// measureFilled creates the objects that list and get are measured with.
+func (g *rig) measureFilled(ctx context.Context) error {
+	_, err := each(ctx, concurrent, g.scale.objects, func(ctx context.Context, i int) error {
+		_, err := g.toPlinth[i%connections].do(ctx, http.MethodPost, echoPath, configMap(fmt.Sprintf("cm-%05d", i), 0), nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", number(float64(g.scale.objects))), 200)
+}
+
+func (g *rig) measureMemory(ctx context.Context, what string, most float64) error {
+	select {
+	case <-time.After(g.scale.idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	a, err := g.plinth.do(order{Do: doUsage})
+	f := Figure{What: what, Value: float64(a.RSS) / (1 << 20), Unit: "MiB"}
+	if g.d.Name == "sqlite" {
+		f.Target = atMost(most)
+	}
+	g.d.add(f)
+	return err
+}
+
+// configMap is an object as a client sends it, with 1 KiB of data in which n can be
+// replaced without changing the length.
+func configMap(name string, n int) []byte {
+	data := fmt.Sprintf(`"data":{"n":"%012d","sent":"%020d","pad":"`, n, 0)
+	return fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench","labels":{"app":"bench"}},%s%s"}}`,
+		name, data, strings.Repeat("x", 1024-len(data)))
+}
+
+// measureList compares bytes a second, one list at a time.
+func (g *rig) measureList(ctx context.Context) error {
+	var list bytes.Buffer
+	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, echoPath, nil, &list); err != nil {
+		return err
+	}
+	if items := bytes.Count(list.Bytes(), []byte(`"n":"`)); items != g.scale.objects {
+		return fmt.Errorf("the list has %d items", items)
+	}
+	if _, err := g.echo.do(order{Do: doAnswer, Body: list.Bytes()}); err != nil {
+		return err
+	}
+	whole := int64(list.Len())
+	get := func(c *client, path string) op {
+		return func(ctx context.Context, _ int) error {
+			n, err := c.do(ctx, http.MethodGet, path, nil, nil)
+			if err == nil && n != whole {
+				err = fmt.Errorf("GET %s: %d bytes instead of %d", path, n, whole)
+			}
+			return err
+		}
+	}
+	rounds, err := g.compare(ctx, 1, get(g.toPlinth[0], echoPath), get(g.toEcho[0], plainPath))
+	if err != nil {
+		return err
+	}
+	f := rounds.rates(fmt.Sprintf("list of %s", number(float64(g.scale.objects))), "net/http", float64(whole)/(1<<20), "MiB/s")
+	f.Target = atLeast(0.5)
+	g.d.add(f)
+	return nil
+}
+
+// measureGet compares requests a second.
+func (g *rig) measureGet(ctx context.Context) error {
+	path := echoPath + "/cm-00000"
+	if err := g.teach(ctx, path); err != nil {
+		return err
+	}
+	get := func(clients []*client) op {
+		return func(ctx context.Context, w int) error {
+			_, err := clients[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+			return err
+		}
+	}
+	rounds, err := g.compare(ctx, concurrent, get(g.toPlinth), get(g.toEcho))
+	if err != nil {
+		return err
+	}
+	f := rounds.rates("get, 64 at a time", "echo", 1, "req/s")
+	f.Target = atLeast(0.6)
+	g.d.add(f)
+	g.d.add(rounds.cpu("get, server CPU"))
+	return nil
+}
+
+// teach makes the handlers answer what plinth answers at path.
+func (g *rig) teach(ctx context.Context, path string) error {
+	var body bytes.Buffer
+	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, path, nil, &body); err != nil {
+		return err
+	}
+	_, err := g.echo.do(order{Do: doAnswer, Body: body.Bytes()})
+	return err
+}
+
+// measureCreate compares CPU time for each request.
+func (g *rig) measureCreate(ctx context.Context) error {
+	if err := g.teach(ctx, echoPath+"/cm-00000"); err != nil {
+		return err
+	}
+	var next atomic.Int64
+	post := func(clients []*client) op {
+		return func(ctx context.Context, w int) error {
+			body := configMap(fmt.Sprintf("new-%07d", next.Add(1)), 0)
+			_, err := clients[w%connections].do(ctx, http.MethodPost, echoPath, body, nil)
+			return err
+		}
+	}
+	return g.compareWrites(ctx, "create", 4, post(g.toPlinth), post(g.toEcho))
+}
+
+// measureUpdate compares CPU time for each request. Each worker changes one field of an
+// object of its own, in what the server answered last.
+func (g *rig) measureUpdate(ctx context.Context) error {
+	if err := g.teach(ctx, echoPath+"/cm-00000"); err != nil {
+		return err
+	}
+	put := func(clients []*client) op {
+		objects := make([]bytes.Buffer, concurrent)
+		turns := make([]int, concurrent)
+		return func(ctx context.Context, w int) error {
+			c, path := clients[w%connections], fmt.Sprintf("%s/cm-%05d", echoPath, w)
+			if objects[w].Len() == 0 {
+				if _, err := c.do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
+					return err
+				}
+			}
+			turns[w]++
+			body := bytes.Clone(objects[w].Bytes())
+			setField(body, "n", fmt.Sprintf("%012d", turns[w]))
+			_, err := c.do(ctx, http.MethodPut, path, body, &objects[w])
+			return err
+		}
+	}
+	return g.compareWrites(ctx, "update of one field", 5, put(g.toPlinth), put(g.toEcho))
+}
+
+// setField writes value over the same number of bytes after "name":" in object.
+func setField(object []byte, name, value string) {
+	if i := bytes.Index(object, []byte(`"`+name+`":"`)); i >= 0 {
+		copy(object[i+len(name)+4:], value)
+	}
+}
+
+func (g *rig) compareWrites(ctx context.Context, what string, most float64, plinth, echo op) error {
+	rounds, err := g.compare(ctx, concurrent, plinth, echo)
+	if err != nil {
+		return err
+	}
+	f := rounds.rates(what+", 64 at a time", "echo", 1, "req/s")
+	f.Against, f.Floor, f.Ratio = 0, "", 0 // one waits for a disk, the other does not
+	g.d.add(f)
+	f = rounds.cpu(what + ", server CPU")
+	if g.d.Name == "sqlite" {
+		f.Target = atMost(most)
+	}
+	g.d.add(f)
+	return nil
+}

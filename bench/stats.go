@@ -1,0 +1,56 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Latency is how long the operations of one measurement took, in milliseconds.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// latencyOf sorts samples. It is nil without any.
+func latencyOf(samples []time.Duration) *Latency {
+	if len(samples) == 0 {
+		return nil
+	}
+	slices.Sort(samples)
+	return &Latency{
+		P50: millis(percentile(samples, 50)),
+		P90: millis(percentile(samples, 90)),
+		P99: millis(percentile(samples, 99)),
+		Max: millis(samples[len(samples)-1]),
+	}
+}
+
+// percentile is the nearest rank: the smallest sample that p percent do not exceed.
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// median is 0 without values.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// ratios divides pair by pair.
+func ratios(a, b []float64) []float64 {
+	out := make([]float64, min(len(a), len(b)))
+	for i := range out {
+		out[i] = a[i] / b[i]
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// writers are how many write to the store at once.
+var writers = []int{1, 16, 64, 256}
+
+// storage measures the bare driver and the store in turn, each on a database of its own.
+type storage struct {
+	floor     floor
+	store     *sqlstore.Store
+	inserted  int64   // rows of the floor
+	revisions []int64 // of each key in the store, by its number
+}
+
+// storageRounds are the rates of each round.
+type storageRounds struct {
+	rates1     []float64
+	rates100   []float64
+	store      map[int][]float64 // by writers
+	samples    map[int][]time.Duration
+	samples1   []time.Duration
+	samples100 []time.Duration
+}
+
+func (r *run) measureStorage(ctx context.Context, d *Database, dsn string) (err error) {
+	s := &storage{revisions: make([]int64, keys)}
+	below, err := newScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, below.drop(context.WithoutCancel(ctx))) }()
+	above, err := newScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, above.drop(context.WithoutCancel(ctx))) }()
+	if s.floor, err = openFloor(ctx, below.dsn); err != nil {
+		return fmt.Errorf("open the bare driver: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.floor.close(context.WithoutCancel(ctx))) }()
+	if s.store, err = openStore(ctx, above.dsn); err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.store.Close()) }()
+	if d.Version, d.Settings, err = s.floor.describe(ctx); err != nil {
+		return err
+	}
+	rounds, err := r.storageRounds(ctx, d, s)
+	if err != nil {
+		return err
+	}
+	rounds.report(d)
+	return nil
+}
+
+func openStore(ctx context.Context, dsn string) (*sqlstore.Store, error) {
+	log, err := dialects.Open(ctx, dsn, dialects.Options{})
+	if err != nil {
+		return nil, err
+	}
+	store, err := sqlstore.Open(ctx, log, sqlstore.Options{})
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return store, nil
+}
+
+func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*storageRounds, error) {
+	rounds := &storageRounds{store: map[int][]float64{}, samples: map[int][]time.Duration{}}
+	// A round that does not count fills the caches and the table.
+	if _, err := s.writeLoad(ctx, 64, r.scale.round); err != nil {
+		return nil, err
+	}
+	for i := range r.scale.rounds {
+		r.progress.say("%s: bare driver and store, round %d of %d", d.Name, i+1, r.scale.rounds)
+		if err := rounds.add(ctx, s, r.scale.round); err != nil {
+			return nil, err
+		}
+	}
+	return rounds, nil
+}
+
+// add measures one round: each floor next to what is compared with it.
+func (r *storageRounds) add(ctx context.Context, s *storage, d time.Duration) error {
+	floor := func(rows int, rates *[]float64, samples *[]time.Duration) error {
+		l, err := floorLoad(ctx, s.floor, &s.inserted, rows, d)
+		*rates = append(*rates, l.rate())
+		*samples = append(*samples, l.samples...)
+		return err
+	}
+	store := func(writers int) error {
+		l, err := s.writeLoad(ctx, writers, d)
+		r.store[writers] = append(r.store[writers], l.rate())
+		r.samples[writers] = append(r.samples[writers], l.samples...)
+		return err
+	}
+	return errors.Join(
+		floor(1, &r.rates1, &r.samples1),
+		store(1),
+		store(16),
+		store(256),
+		floor(100, &r.rates100, &r.samples100),
+		store(64),
+	)
+}
+
+// writeLoad lets writers put new versions of objects into the store. Each has keys of
+// its own, so none ever fails its expectation.
+func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (load, error) {
+	turns := make([]int64, writers)
+	return closedLoop(ctx, writers, d, func(ctx context.Context, w int) error {
+		turns[w]++
+		i := (int64(w) + turns[w]*int64(writers)) % (keys - keys%int64(writers))
+		e, err := s.store.Commit(ctx, sqlstore.Change{
+			Key: keyOf(i), Expect: s.revisions[i], Value: valueOf(i),
+		})
+		if err == nil {
+			s.revisions[i] = e.Revision
+		}
+		return err
+	})
+}
+
+func (r *storageRounds) report(d *Database) {
+	d.add(Figure{What: "bare driver, 1 row a commit", Value: median(r.rates1), Unit: "rows/s", Latency: latencyOf(r.samples1)})
+	d.add(Figure{What: "bare driver, 100 rows a commit", Value: median(r.rates100), Unit: "rows/s", Latency: latencyOf(r.samples100)})
+	for _, n := range writers {
+		f := Figure{What: "store, 1 writer", Value: median(r.store[n]), Unit: "rows/s", Writers: n, Latency: latencyOf(r.samples[n])}
+		if n > 1 {
+			f.What = fmt.Sprintf("store, %d writers", n)
+		}
+		switch n {
+		case 1:
+			f.Against, f.Floor, f.Target = median(r.rates1), "1-row floor", atLeast(0.6)
+			f.Ratio = median(ratios(r.store[n], r.rates1))
+		case 64:
+			f.Against, f.Floor, f.Target = median(r.rates100), "100-row floor", atLeast(0.4)
+			f.Ratio = median(ratios(r.store[n], r.rates100))
+		}
+		d.add(f)
+	}
+}
