@@ -1,0 +1,162 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Config says which controllers run and on what.
+type Config struct {
+	// Client reaches the API, as somebody who may do everything.
+	Client *rest.Config
+	Store  *sqlstore.Store
+	Kinds  *kind.Registry
+
+	// Controllers are kube-controller-manager's --controllers: "*" stands for all, "NAME"
+	// turns one on, "-NAME" turns it off, the first that fits counts. "none" stands for
+	// nothing. nil: all.
+	Controllers []string
+
+	// Shared says that other servers may serve the same database. Then controllers run on
+	// one of them at a time: the holder of the Lease plinth-controllers in kube-system.
+	Shared bool
+	// Identity tells this server from the others; needed if Shared.
+	Identity string
+
+	// Logf reports what an operator should know; nil: nothing.
+	Logf func(format string, args ...any)
+}
+
+// Manager runs the controllers inside the server.
+type Manager struct {
+	config  Config
+	client  *rest.Config
+	enabled []controller
+}
+
+// controller is one that can be run. run returns when ctx ends, and all that it started
+// has ended then.
+type controller struct {
+	name, alias string
+	run         func(m *Manager, ctx context.Context) error
+}
+
+// controllers under upstream's names, and the ones they had before Kubernetes 1.28.
+var controllers = []controller{
+	{names.NamespaceController, "namespace", (*Manager).runNamespaces},
+	{names.GarbageCollectorController, "garbagecollector", (*Manager).runGarbageCollector},
+	{names.ServiceAccountController, "serviceaccount", (*Manager).runServiceAccounts},
+}
+
+// New returns a manager of the controllers that config enables. It starts nothing. The
+// error says which names there are.
+func New(config Config) (*Manager, error) {
+	if config.Logf == nil {
+		config.Logf = func(string, ...any) {}
+	}
+	m := &Manager{config: config, client: quiet(config.Client)}
+	var err error
+	m.enabled, err = choose(config.Controllers)
+	return m, err
+}
+
+// Check tells whether a list of controllers is well-formed; see Config.Controllers.
+func Check(list []string) error {
+	_, err := choose(list)
+	return err
+}
+
+func choose(list []string) (enabled []controller, err error) {
+	if list == nil {
+		list = []string{"*"}
+	}
+	for _, item := range list {
+		name := strings.TrimPrefix(item, "-")
+		if item != "*" && item != "none" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.is(name) }) {
+			return nil, fmt.Errorf("controller %q is not known; write *, none, or names out of %s, with - in front to leave one out", name, known())
+		}
+	}
+	for _, c := range controllers {
+		if c.in(list) {
+			enabled = append(enabled, c)
+		}
+	}
+	return enabled, nil
+}
+
+func (c controller) is(name string) bool { return name == c.name || name == c.alias }
+
+// in applies the rule of kube-controller-manager: a name counts for more than the star,
+// whatever the order.
+func (c controller) in(list []string) bool {
+	for _, item := range list {
+		if c.is(item) {
+			return true
+		}
+		if name, off := strings.CutPrefix(item, "-"); off && c.is(name) {
+			return false
+		}
+	}
+	return slices.Contains(list, "*")
+}
+
+func known() string {
+	var all []string
+	for _, c := range controllers {
+		all = append(all, c.alias)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Run runs the controllers until ctx ends, and returns when they have ended. On a shared
+// database it first waits until it is this server's turn.
+func (m *Manager) Run(ctx context.Context) {
+	if len(m.enabled) == 0 {
+		return
+	}
+	// Upstream's controllers write what they do to the logger in their context; what goes
+	// wrong comes back as errors of requests that they repeat.
+	ctx = klog.NewContext(ctx, klog.New(nil))
+	if m.config.Shared {
+		m.runElected(ctx)
+		return
+	}
+	m.runControllers(ctx)
+}
+
+func (m *Manager) runControllers(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, c := range m.enabled {
+		wg.Go(func() { m.keepRunning(ctx, c) })
+	}
+	wg.Wait()
+}
+
+// restartAfter is the pause before a controller that failed is started again.
+const restartAfter = time.Second
+
+func (m *Manager) keepRunning(ctx context.Context, c controller) {
+	for {
+		err := c.run(m, ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		m.config.Logf("%s ended and starts again: %v", c.name, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restartAfter):
+		}
+	}
+}
