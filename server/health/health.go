@@ -90,6 +90,9 @@ func (p *Probe) unmatched(exclude []string) string {
 		strings.Join(slices.Compact(names), ","))
 }
 
+// Name returns the probe's name, which is also its path.
+func (p *Probe) Name() string { return p.name }
+
 // Find returns the handler of one check, nil if there is none of that name.
 func (p *Probe) Find(name string) http.Handler {
 	for _, c := range p.checks {

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Config says how a Server runs. The zero value is a server that keeps everything in
+// memory and listens on a free port of the loopback interface.
+type Config struct {
+	// DSN names the database: sqlite://PATH, postgres://… or mysql://… (see
+	// dialects.Open). Empty: plinth.db in DataDir, or a database in memory if DataDir is
+	// empty too.
+	DSN string
+
+	// Listen is the address to listen on, HOST:PORT. Port 0 takes a free port; an empty
+	// host listens on all interfaces. Empty: 127.0.0.1:0.
+	Listen string
+
+	// DataDir holds what the server keeps as files: pki/ with its certificates and
+	// their keys, and kubeconfig, whose current context is the admin on this server. It
+	// is made if it is missing, readable by its owner only. Empty: the certificates live
+	// in memory and no kubeconfig is written; see Server.RESTConfig.
+	DataDir string
+
+	// SANs are names and IP addresses that the serving certificate is made for, besides
+	// those of this machine, of Listen and of the kubernetes Service.
+	SANs []string
+
+	// History is how long superseded versions of objects stay readable for watches that
+	// resume and for paginated lists; 5 minutes. Negative: for ever.
+	History time.Duration
+
+	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
+	// one on and "-NAME" one off, as in kube-controller-manager's flag. nil: all.
+	Controllers []string
+
+	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
+	// that load balancers notice before connections are refused. None by default.
+	ShutdownDelay time.Duration
+
+	// ShutdownTimeout bounds Close: what still runs then is cut off. 30 seconds; it
+	// includes ShutdownDelay.
+	ShutdownTimeout time.Duration
+
+	// Linger is how long after its last response a stopping server waits for clients to
+	// close their connections, so that none sends a request into a closing one. 1 second.
+	Linger time.Duration
+
+	// RequestTimeout bounds every request but watches, 60 seconds, as kube-apiserver's
+	// --request-timeout does. A client may ask for less with the parameter timeout.
+	RequestTimeout time.Duration
+
+	// MaxReads and MaxWrites are how many requests of each kind may run at once, 400 and
+	// 200, as kube-apiserver's --max-requests-inflight and
+	// --max-mutating-requests-inflight. More are told to come back later (429), except
+	// for members of system:masters. Watches do not count.
+	MaxReads  int
+	MaxWrites int
+
+	// Logf reports what an operator should know; nil: nothing. No line holds a password.
+	Logf func(format string, args ...any)
+}
+
+// ErrConfig is wrapped by errors of Open that say what to write in a Config instead.
+var ErrConfig = errors.New("bad configuration")
+
+func (c Config) withDefaults() Config {
+	if c.DSN == "" && c.DataDir == "" {
+		c.DSN = "sqlite://:memory:"
+	} else if c.DSN == "" {
+		c.DSN = "sqlite://" + filepath.Join(c.DataDir, "plinth.db")
+	}
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = 30 * time.Second
+	}
+	if c.Linger == 0 {
+		c.Linger = time.Second
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = 60 * time.Second
+	}
+	if c.MaxReads == 0 {
+		c.MaxReads = 400
+	}
+	if c.MaxWrites == 0 {
+		c.MaxWrites = 200
+	}
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	return c
+}
+
+// check finds what can be known to be wrong without any I/O.
+func (c *Config) check() error {
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		return configError("listen address %q: write HOST:PORT, such as 127.0.0.1:6443, or port 0 for a free one", c.Listen)
+	}
+	for _, name := range c.SANs {
+		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+			return configError("name %q for the certificate: write a DNS name or an IP address, such as plinth.example.com", name)
+		}
+	}
+	if c.ShutdownDelay < 0 || c.ShutdownTimeout < 0 || c.RequestTimeout < 0 {
+		return configError("a timeout is negative: write a duration such as 30s")
+	}
+	if c.ShutdownDelay >= c.ShutdownTimeout {
+		return configError("shutdown delay %v: write less than the shutdown timeout, %v", c.ShutdownDelay, c.ShutdownTimeout)
+	}
+	return nil
+}
+
+func configError(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrConfig, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/auth"
+	"github.com/plinth-io/plinth/server/rest"
+)
+
+// call is one request on its way through the server: what the guard found out about it.
+type call struct {
+	echo.Context
+	info *apirequest.RequestInfo
+	who  user.Info
+
+	watching bool // counted by watch, not by finish
+}
+
+var paths = &apirequest.RequestInfoFactory{
+	APIPrefixes:          sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api"),
+}
+
+// guard stands around every route, also around those that do not exist: a caller who
+// may not ask is not told what is there.
+func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		x := &call{Context: c}
+		if !s.running.enter() {
+			rest.WriteError(c.Response(), c.Request(), errStopping())
+			return nil
+		}
+		defer s.running.leave()
+		defer s.finish(x, time.Now())
+		if err := s.admit(x, next); err != nil {
+			s.fail(x, err)
+		}
+		return nil
+	}
+}
+
+// admit is the order of things: path, caller, load, permission, time, handler.
+func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
+	r := x.Request()
+	if x.info, err = paths.NewRequestInfo(r); err != nil {
+		return errNotFound()
+	}
+	if x.who, err = s.authn.User(r); err != nil {
+		return apierrors.NewUnauthorized("Unauthorized")
+	}
+	if l := s.limits.of(x.info); l != nil {
+		if !l.enter(x.who) {
+			s.metrics.Rejected(l.kind)
+			return errTooMany()
+		}
+		defer l.leave()
+	}
+	if err := auth.Check(r.Context(), s.authz, auth.Attributes(x.who, x.info)); err != nil {
+		x.Response().Header().Set("X-Content-Type-Options", "nosniff")
+		return err
+	}
+	if x.info.Verb == "watch" {
+		return s.watch(x, next)
+	}
+	cancel, err := s.limitTime(x)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return next(x)
+}
+
+// limitTime ends the request's context after the time that it may take, and the reading
+// of its body too: a body that never comes would hold its place for ever.
+func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
+	r := x.Request()
+	timeout := s.config.RequestTimeout
+	if strings.Contains(r.URL.RawQuery, "timeout=") {
+		asked, err := askedTimeout(r)
+		if err != nil {
+			return nil, err
+		}
+		if asked > 0 {
+			timeout = min(timeout, asked)
+		}
+	}
+	deadline := time.Now().Add(timeout)
+	if r.ContentLength != 0 {
+		// An error says that the writer has no such thing, as for requests in process.
+		_ = http.NewResponseController(x.Response().Writer).SetReadDeadline(deadline)
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), deadline)
+	x.SetRequest(r.WithContext(ctx))
+	return cancel, nil
+}
+
+// askedTimeout is upstream's parameter timeout (endpoints/filters/request_deadline.go).
+func askedTimeout(r *http.Request) (time.Duration, error) {
+	value := r.URL.Query().Get("timeout")
+	if value == "" {
+		return 0, nil
+	}
+	timeout, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
+	}
+	return timeout, nil
+}
+
+// watch counts a watch while it is open.
+func (s *Server) watch(x *call, next echo.HandlerFunc) error {
+	x.watching = true
+	series := s.metrics.Series(s.labels(x))
+	series.Began()
+	defer func() { series.Ended(x.Response().Status) }()
+	if err := next(x); err != nil {
+		s.fail(x, err)
+	}
+	return nil
+}
+
+// fail is the one place where an error becomes a response.
+func (s *Server) fail(x *call, err error) {
+	if httpError, ok := err.(*echo.HTTPError); ok {
+		err = statusError(httpError.Code)
+	}
+	rest.WriteError(x.Response(), x.Request(), err)
+}
+
+// statusError is what upstream answers for a path or method that it does not have.
+func statusError(code int) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+}
+
+func errNotFound() error { return statusError(http.StatusNotFound) }
+
+// finish counts the request, and survives a handler that panicked.
+func (s *Server) finish(x *call, begun time.Time) {
+	reason := recover()
+	if reason != nil && reason != http.ErrAbortHandler {
+		s.panicked(x, reason)
+	}
+	if !x.watching {
+		s.metrics.Series(s.labels(x)).Done(x.Response().Status, time.Since(begun))
+	}
+	if reason != nil && x.Response().Committed {
+		// Half an answer must not look like a whole one: net/http breaks the stream off.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (s *Server) panicked(x *call, reason any) {
+	s.metrics.Panics.Inc()
+	s.config.Logf("panic serving %s %s: %v\n%s", x.Request().Method, x.Request().URL.Path, reason, debug.Stack())
+	if !x.Response().Committed {
+		err := apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", "", 0, false)
+		err.ErrStatus.Message = "This request caused plinth to panic. Look in the logs for details."
+		s.fail(x, err)
+	}
+}

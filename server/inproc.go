@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/auth"
+)
+
+// InProcess returns a client configuration whose requests go straight to the server's
+// handler, without sockets and TLS. They are made by who; nil stands for the server
+// itself, system:apiserver in group system:masters. For controllers inside.
+func (s *Server) InProcess(who user.Info) *clientrest.Config {
+	if who == nil {
+		who = &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
+	}
+	return &clientrest.Config{
+		Host:      "http://plinth.invalid",
+		QPS:       -1,
+		Transport: &inProcess{s: s, who: who},
+	}
+}
+
+// inProcess is an http.RoundTripper. The handler runs in a goroutine of its own. When the
+// request's context ends or the response's body is closed, its context ends and its
+// writes fail. Shutdown waits for it as for every request.
+type inProcess struct {
+	s   *Server
+	who user.Info
+}
+
+// RoundTrip returns when the handler has written its header.
+func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(auth.WithUser(r.Context(), t.who))
+	w := newPipeWriter(cancel)
+	stop := context.AfterFunc(t.s.ctx, cancel)
+	context.AfterFunc(ctx, w.abort)
+	go func() {
+		defer stop()
+		w.run(t.s.handler, incoming(r.WithContext(ctx)))
+	}()
+	select {
+	case <-w.written:
+		return w.response(r), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// incoming makes the request that a server reads of the one that a client sent.
+func incoming(r *http.Request) *http.Request {
+	r.RequestURI = r.URL.RequestURI()
+	r.RemoteAddr = "in-process"
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.Header = r.Header.Clone()
+	if r.Host == "" {
+		r.Host = r.URL.Host
+	}
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	return r
+}
+
+// pipeWriter is an http.ResponseWriter whose other end is an http.Response. A write
+// waits for the reader, so that a slow one slows the handler down as a socket would.
+type pipeWriter struct {
+	header  http.Header
+	once    sync.Once
+	written chan struct{} // closed when code and sent are final
+	code    int
+	sent    http.Header
+
+	reader *io.PipeReader
+	writer *io.PipeWriter
+	cancel context.CancelFunc
+}
+
+func newPipeWriter(cancel context.CancelFunc) *pipeWriter {
+	w := &pipeWriter{header: http.Header{}, written: make(chan struct{}), cancel: cancel}
+	w.reader, w.writer = io.Pipe()
+	return w
+}
+
+func (w *pipeWriter) Header() http.Header { return w.header }
+
+func (w *pipeWriter) WriteHeader(code int) {
+	w.once.Do(func() {
+		w.code, w.sent = code, w.header.Clone()
+		close(w.written)
+	})
+}
+
+func (w *pipeWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.writer.Write(b)
+}
+
+// Flush is there for handlers that ask for it; every write goes out at once.
+func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// abort fails a write that nobody reads. After the handler's end it does nothing.
+func (w *pipeWriter) abort() { w.writer.CloseWithError(context.Canceled) }
+
+func (w *pipeWriter) run(h http.Handler, r *http.Request) {
+	defer r.Body.Close()
+	defer w.cancel()
+	defer func() {
+		// A handler that breaks off its answer panics with http.ErrAbortHandler.
+		if reason := recover(); reason != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			w.writer.CloseWithError(io.ErrUnexpectedEOF)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		w.writer.Close()
+	}()
+	h.ServeHTTP(w, r)
+}
+
+func (w *pipeWriter) response(r *http.Request) *http.Response {
+	return &http.Response{
+		Status:        fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)),
+		StatusCode:    w.code,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.sent,
+		Body:          pipeBody{w},
+		ContentLength: -1,
+		Request:       r,
+	}
+}
+
+// pipeBody ends the handler when it is closed.
+type pipeBody struct{ w *pipeWriter }
+
+func (b pipeBody) Read(p []byte) (int, error) { return b.w.reader.Read(p) }
+
+func (b pipeBody) Close() error {
+	b.w.cancel()
+	return b.w.reader.Close()
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"strings"
+
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/metrics"
+)
+
+// labels are the metric labels of a request. Only names that the server itself knows go
+// in: a client that makes up paths must not make up series.
+func (s *Server) labels(x *call) metrics.Labels {
+	l := metrics.Labels{Verb: "other"}
+	info := x.info
+	if info == nil {
+		return l
+	}
+	l.Verb = verbLabel(x.Request().Method, info.Verb)
+	if !info.IsResourceRequest {
+		l.Subresource = x.Path()
+		return l
+	}
+	k := s.kinds.Lookup(info.APIGroup, info.APIVersion, info.Resource)
+	if k == nil {
+		return l
+	}
+	l.Group, l.Version, l.Resource, l.Scope = info.APIGroup, info.APIVersion, info.Resource, scopeLabel(info)
+	if k.Subresources[info.Subresource] != nil {
+		l.Subresource = info.Subresource
+	}
+	if strings.Contains(x.Request().URL.RawQuery, "dryRun=All") {
+		l.DryRun = "All"
+	}
+	return l
+}
+
+// verbLabel is upstream's: the HTTP method, with reads told apart.
+func verbLabel(method, verb string) string {
+	switch verb {
+	case "list":
+		return "LIST"
+	case "watch":
+		return "WATCH"
+	}
+	switch method {
+	case "GET", "HEAD":
+		return "GET"
+	case "POST", "PUT", "PATCH", "DELETE":
+		return method
+	}
+	return "other"
+}
+
+func scopeLabel(info *apirequest.RequestInfo) string {
+	switch {
+	case info.Name != "" || info.Verb == "create":
+		return "resource"
+	case info.Namespace != "":
+		return "namespace"
+	}
+	return "cluster"
+}

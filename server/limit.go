@@ -1,0 +1,49 @@
+package server
+
+import (
+	"slices"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// limit counts the running requests of one kind.
+type limit struct {
+	kind    string // readOnly or mutating, for metrics
+	most    int64
+	running atomic.Int64
+}
+
+// limits turn requests away when too many run, as kube-apiserver without priority and
+// fairness does (apiserver/pkg/server/filters/maxinflight.go).
+type limits struct {
+	reads, writes limit
+}
+
+// of returns the limit that a request counts in, nil for a watch.
+func (l *limits) of(info *apirequest.RequestInfo) *limit {
+	switch info.Verb {
+	case "watch":
+		return nil
+	case "get", "list":
+		return &l.reads
+	}
+	return &l.writes
+}
+
+// enter counts a request in. One that is let in must leave.
+func (l *limit) enter(who user.Info) bool {
+	if l.running.Add(1) <= l.most || slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
+		return true
+	}
+	l.running.Add(-1)
+	return false
+}
+
+func (l *limit) leave() { l.running.Add(-1) }
+
+func errTooMany() error {
+	return apierrors.NewTooManyRequests("Too many requests, please try again later.", 1)
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// running counts the requests in the server, those in process too. A sync.WaitGroup
+// cannot be used: it must not be added to while somebody waits for it.
+type running struct {
+	count  atomic.Int64
+	closed atomic.Bool
+	once   sync.Once
+	idle   chan struct{} // closed when closed is set and count has been 0 since
+}
+
+// enter counts a request in, unless close was called. One that is let in must leave.
+func (n *running) enter() bool {
+	n.count.Add(1)
+	if !n.closed.Load() {
+		return true
+	}
+	n.leave()
+	return false
+}
+
+func (n *running) leave() {
+	if n.count.Add(-1) == 0 && n.closed.Load() {
+		n.once.Do(func() { close(n.idle) })
+	}
+}
+
+// close lets no more requests in; idle is closed when the last has left.
+func (n *running) close() {
+	n.count.Add(1)
+	n.closed.Store(true)
+	n.leave()
+}
+
+// errStopping tells a client that is still connected to come back, to whoever listens
+// then.
+func errStopping() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusServiceUnavailable,
+		Reason:  metav1.StatusReasonServiceUnavailable,
+		Message: "the server is shutting down",
+		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}}
+}

@@ -1,0 +1,198 @@
+// Package server puts the parts of plinth together: it listens, knows who asks, routes
+// requests to the rooms that answer them, and stops without dropping any.
+//
+// A program that wants a Kubernetes API of its own makes a Config, calls New and Open,
+// and takes a rest.Config from the Server; tests take servertest, which does the same.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/admit"
+	"github.com/plinth-io/plinth/server/auth"
+	"github.com/plinth-io/plinth/server/control"
+	"github.com/plinth-io/plinth/server/discovery"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/metrics"
+	"github.com/plinth-io/plinth/server/openapi"
+	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Server is one plinth. Its methods are safe for concurrent use once Open has returned.
+type Server struct {
+	config Config
+
+	// Set by Open in this order.
+	listener net.Listener
+	url      string
+	pki      *auth.PKI
+	store    *sqlstore.Store
+	shared   bool // other servers may serve the same database
+	kinds    *kind.Registry
+
+	authn     *auth.Authenticator
+	authz     auth.Authorizer
+	limits    limits
+	metrics   *metrics.Metrics
+	rest      *rest.API
+	discovery http.Handler
+	openapi   http.Handler
+	handler   http.Handler
+	http      *http.Server
+
+	ready    atomic.Bool // bootstrap is done
+	stopping atomic.Bool // Shutdown has begun
+
+	ctx     context.Context // of all requests; ended when Shutdown gives up on them
+	cancel  context.CancelFunc
+	serving sync.WaitGroup // the accept loop
+	running running        // requests
+
+	jobs     sync.WaitGroup // background work that uses the API; ends with jobsCtx
+	jobsCtx  context.Context
+	stopJobs context.CancelFunc
+
+	shutdownOnce sync.Once
+	shutdownErr  error
+}
+
+// New returns a server that has not started. It does no I/O.
+func New(config Config) *Server {
+	s := &Server{config: config.withDefaults(), metrics: metrics.New(), running: running{idle: make(chan struct{})}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.jobsCtx, s.stopJobs = context.WithCancel(s.ctx)
+	s.limits.reads = limit{kind: "readOnly", most: int64(s.config.MaxReads)}
+	s.limits.writes = limit{kind: "mutating", most: int64(s.config.MaxWrites)}
+	return s
+}
+
+// Open starts the server; when it returns nil, /readyz answers 200. The context bounds
+// the start only. An error that wraps ErrConfig says what to write instead; one that
+// wraps sqlstore.ErrUnavailable, that the database cannot be reached. After an error
+// nothing is left running.
+func (s *Server) Open(ctx context.Context) (err error) {
+	if err := s.config.check(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.abandon()
+		}
+	}()
+	if err := s.listen(); err != nil {
+		return err
+	}
+	if err := s.openPKI(); err != nil {
+		return err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	s.wire()
+	s.serve()
+	if err := control.Bootstrap(ctx, s.InProcess(nil), s.address()); err != nil {
+		return err
+	}
+	// Last, because a second process on the same directory must not point clients at
+	// itself before it is refused by the database.
+	if err := s.writeKubeconfig(); err != nil {
+		return err
+	}
+	s.jobs.Go(s.renewCertificates)
+	s.ready.Store(true)
+	return nil
+}
+
+func (s *Server) openStore(ctx context.Context) error {
+	log, err := dialects.Open(ctx, s.config.DSN, dialects.Options{Logf: s.config.Logf})
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	s.shared = !log.Exclusive()
+	s.store, err = sqlstore.Open(ctx, log, sqlstore.Options{History: s.config.History, Logf: s.config.Logf})
+	if err != nil {
+		return errors.Join(fmt.Errorf("open database: %w", err), log.Close())
+	}
+	return nil
+}
+
+// wire makes the parts that answer requests.
+func (s *Server) wire() {
+	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
+	s.kinds = kind.NewRegistry(builtin.Priorities())
+	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
+	s.rest = rest.New(s.store, s.kinds, rest.Options{Admission: admit.Chain{admit.NewLifecycle(s.store)}})
+	s.discovery = discovery.New(s.kinds, s.otherPaths()...)
+	s.openapi = openapi.New(s.kinds)
+	s.metrics.Register(metrics.Store{Stats: s.store.Stats})
+	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
+	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)
+	s.handler = s.routes()
+}
+
+// URL returns where the server listens, with its real port: https://127.0.0.1:6443.
+func (s *Server) URL() string { return s.url }
+
+// RESTConfig returns the client configuration of the admin.
+func (s *Server) RESTConfig() *clientrest.Config { return s.pki.RESTConfig(s.url) }
+
+// Kubeconfig returns the admin's kubeconfig.
+func (s *Server) Kubeconfig() ([]byte, error) { return s.pki.Kubeconfig(s.url) }
+
+// KubeconfigPath returns where the kubeconfig is, empty without a DataDir.
+func (s *Server) KubeconfigPath() string {
+	if s.config.DataDir == "" {
+		return ""
+	}
+	return filepath.Join(s.config.DataDir, "kubeconfig")
+}
+
+func (s *Server) openPKI() (err error) {
+	dir := ""
+	if s.config.DataDir != "" {
+		dir = filepath.Join(s.config.DataDir, "pki")
+	}
+	host, _, _ := net.SplitHostPort(s.config.Listen)
+	s.pki, err = auth.OpenPKI(dir, auth.ServingNames(host, s.config.SANs))
+	return err
+}
+
+func (s *Server) writeKubeconfig() error {
+	if s.config.DataDir == "" {
+		return nil
+	}
+	return s.pki.WriteKubeconfig(s.KubeconfigPath(), s.url)
+}
+
+// renewCertificates looks now and then, for servers that run longer than a certificate.
+func (s *Server) renewCertificates() {
+	tick := time.NewTicker(12 * time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.jobsCtx.Done():
+			return
+		case <-tick.C:
+		}
+		changed, err := s.pki.Renew()
+		if err == nil && changed {
+			err = s.writeKubeconfig()
+		}
+		if err != nil {
+			s.config.Logf("renew certificates: %v", err)
+		}
+	}
+}

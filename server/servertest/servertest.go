@@ -1,0 +1,111 @@
+// Package servertest runs a plinth inside a test, or inside any other program:
+//
+//	srv := servertest.Start(t)
+//	client := kubernetes.NewForConfigOrDie(srv.Config)
+//
+// The server keeps everything in memory and has the process, not the machine, to itself:
+// any number run side by side, in parallel tests too. It is ready when Start returns and
+// gone, goroutines included, when the test ends.
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server"
+)
+
+// Options of a Server. The zero value is what most tests want.
+type Options struct {
+	// DSN of the database; empty: SQLite in memory. With sqlite://FILE, a path in
+	// t.TempDir(), a test can stop a server and start another on the same data.
+	DSN string
+	// DataDir gets the certificates and a kubeconfig; empty: none are written.
+	DataDir string
+	// Controllers to run inside, as in server.Config. The zero value runs none, as
+	// envtest does: a test sees only what it and its operator do. []string{"*"} runs
+	// all, for tests that need namespaces to end or dependents to follow their owners.
+	Controllers []string
+	// Logf gets what an operator should know, such as t.Logf; nil: nothing.
+	Logf func(format string, args ...any)
+}
+
+// Server is a running plinth.
+type Server struct {
+	// Config is the admin's client configuration. Copy it before changing it.
+	Config *rest.Config
+	// Kubeconfig is the same for programs that want a file, such as kubectl.
+	Kubeconfig []byte
+
+	server *server.Server
+}
+
+// TB is what Start needs of a *testing.T, so that programs which call Run do not link
+// the testing package.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Start runs a server until the test ends. At most one Options may be given.
+func Start(t TB, options ...Options) *Server {
+	t.Helper()
+	var o Options
+	if len(options) > 0 {
+		o = options[0]
+	}
+	s, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatalf("start plinth: %v", err)
+		return nil
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("stop plinth: %v", err)
+		}
+	})
+	return s
+}
+
+const (
+	// stopTimeout is generous: a busy machine must not fail a test that is over.
+	stopTimeout = 20 * time.Second
+	// linger is short: there is no other server that clients could go to.
+	linger = 10 * time.Millisecond
+)
+
+// Run starts a server; ctx bounds the start only. Close ends it.
+func Run(ctx context.Context, o Options) (*Server, error) {
+	if o.Controllers == nil {
+		o.Controllers = []string{}
+	}
+	s := server.New(server.Config{
+		DSN:             o.DSN,
+		DataDir:         o.DataDir,
+		Controllers:     o.Controllers,
+		Logf:            o.Logf,
+		ShutdownTimeout: stopTimeout,
+		Linger:          linger,
+	})
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := s.Kubeconfig()
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("make kubeconfig: %w", err)
+	}
+	return &Server{Config: s.RESTConfig(), Kubeconfig: kubeconfig, server: s}, nil
+}
+
+// URL returns where the server listens: https://127.0.0.1:PORT.
+func (s *Server) URL() string { return s.server.URL() }
+
+// Close stops the server: watches end, other requests finish. Calls after the first
+// return the same.
+func (s *Server) Close() error { return s.server.Close() }
