@@ -1,15 +1,18 @@
 // Command withservers runs a command with real database servers to test against:
 //
 //	go run ./dialects/logtest/withservers -- go test ./...
+//	go run ./dialects/logtest/withservers -durable -- go run ./cmd/plinth bench
 //
 // It exports PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL. Where they are set already it
 // leaves them alone. Else it starts throw-away servers from installed binaries; if there
 // are none it installs them with apt-get (as root), or else runs the servers with docker
-// compose. The command's output and exit code are its own.
+// compose. The command's output and exit code are its own. With -durable the servers that
+// it starts sync their writes, as they must to be measured; tests are faster without.
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,15 +23,13 @@ import (
 )
 
 func main() {
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: withservers -- COMMAND [ARGUMENT]...")
+	durable := flag.Bool("durable", false, "servers that are started sync their writes")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: withservers [-durable] -- COMMAND [ARGUMENT]...")
 		os.Exit(2)
 	}
-	code, err := run(args)
+	code, err := run(flag.Args(), *durable)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "withservers:", err)
 	}
@@ -48,12 +49,12 @@ var needs = []need{
 	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB},
 }
 
-func run(args []string) (code int, err error) {
+func run(args []string, durable bool) (code int, err error) {
 	// An interrupt from the terminal reaches the command too; other signals are passed on.
 	// Either way it ends, and then the servers do.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	env, stop, err := provide()
+	env, stop, err := provide(durable)
 	defer stop()
 	if err != nil {
 		return 1, err
@@ -85,7 +86,7 @@ func run(args []string) (code int, err error) {
 
 // provide makes sure that all servers are there and returns what to add to the
 // environment; stop undoes it, also after an error.
-func provide() (env []string, stop func(), err error) {
+func provide(durable bool) (env []string, stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, f := range stops {
@@ -96,7 +97,7 @@ func provide() (env []string, stop func(), err error) {
 		if os.Getenv(n.env) != "" {
 			continue
 		}
-		dsn, end, err := n.provide()
+		dsn, end, err := n.provide(durable)
 		if err != nil {
 			return nil, stop, err
 		}
@@ -106,14 +107,14 @@ func provide() (env []string, stop func(), err error) {
 	return env, stop, nil
 }
 
-func (n need) provide() (dsn string, stop func(), err error) {
-	server, err := n.start(false)
+func (n need) provide(durable bool) (dsn string, stop func(), err error) {
+	server, err := n.start(durable)
 	if !errors.Is(err, dbserver.ErrNotInstalled) {
 		return started(server, err)
 	}
 	installErr := n.install()
 	if installErr == nil {
-		return started(n.start(false))
+		return started(n.start(durable))
 	}
 	dsn, stop, composeErr := n.compose()
 	if composeErr == nil {
