@@ -198,7 +198,7 @@ func (f *Figure) reached() string {
 
 // latencyChart shows for each operation where half, nine in ten and 99 in 100 of them end.
 func latencyChart(r *Report) string {
-	const width, left, right = 980.0, 300.0, 760.0
+	const width, left, right = 980.0, 340.0, 780.0
 	take := func(f *Figure) bool { return f.Latency != nil }
 	s := newSVG(width, r.height(take), "Latency: how long operations take", r.subtitle())
 	x := newLogAxis(r.latencies(), left, right)

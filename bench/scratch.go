@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,8 @@ type scratch struct {
 func newScratch(ctx context.Context, dsn, dir string) (*scratch, error) {
 	var s *scratch
 	var err error
-	name := "plinth_bench_" + rand.Text()[:12]
+	// In lower case, which is what Postgres takes a name without quotes for.
+	name := "plinth_bench_" + strings.ToLower(rand.Text()[:12])
 	switch dialects.Scheme(dsn) {
 	case "sqlite":
 		s, err = scratchFile(dsn, filepath.Join(dir, name))
