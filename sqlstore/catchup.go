@@ -81,8 +81,7 @@ func (s *Store) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read state at %d: %w", head.Revision, err)
 		}
-		s.state.replace(loaded, head.Revision)
-		s.raiseFloor(head.Floor)
+		s.state.replace(loaded, head)
 		return nil
 	}
 }

@@ -145,10 +145,16 @@ func (s *Store) pauseCompaction(d time.Duration) (closing bool) {
 // replica. It never exceeds what is applied: reads at the applied revision always work.
 func (s *Store) raiseFloor(floor int64) {
 	floor = min(floor, s.Revision())
-	for old := s.state.floor.Load(); floor > old; old = s.state.floor.Load() {
-		if s.state.floor.CompareAndSwap(old, floor) {
-			s.state.dropBelow(floor)
-			return
+	if s.state.raise(floor) {
+		s.state.dropBelow(floor)
+	}
+}
+
+func (st *state) raise(floor int64) (raised bool) {
+	for old := st.floor.Load(); floor > old; old = st.floor.Load() {
+		if st.floor.CompareAndSwap(old, floor) {
+			return true
 		}
 	}
+	return false
 }

@@ -131,7 +131,8 @@ func (st *state) advanceLocked(revision int64) {
 
 // replace puts a fully read state in the place of what is there. Events between the
 // two are unknown, so windows begin anew and watchers that are behind must read the log.
-func (st *state) replace(loaded map[string]*entryMap, revision int64) {
+func (st *state) replace(loaded map[string]*entryMap, head Head) {
+	revision := head.Revision
 	st.mu.Lock()
 	st.base = revision
 	for name := range loaded {
@@ -147,5 +148,6 @@ func (st *state) replace(loaded map[string]*entryMap, revision int64) {
 		r.events = queue[*Event]{}
 		r.topics.markAll(revision, &st.window)
 	}
+	st.raise(head.Floor)
 	st.advanceLocked(revision)
 }
