@@ -147,14 +147,14 @@ func errNotFound() error { return statusError(http.StatusNotFound) }
 
 // finish counts the request, and survives a handler that panicked.
 func (s *Server) finish(x *call, begun time.Time) {
-	reason := recover()
+	reason, half := recover(), x.Response().Committed
 	if reason != nil && reason != http.ErrAbortHandler {
 		s.panicked(x, reason)
 	}
 	if !x.watching {
 		s.metrics.Series(s.labels(x)).Done(x.Response().Status, time.Since(begun))
 	}
-	if reason != nil && x.Response().Committed {
+	if reason != nil && half {
 		// Half an answer must not look like a whole one: net/http breaks the stream off.
 		panic(http.ErrAbortHandler)
 	}
@@ -163,9 +163,10 @@ func (s *Server) finish(x *call, begun time.Time) {
 func (s *Server) panicked(x *call, reason any) {
 	s.metrics.Panics.Inc()
 	s.config.Logf("panic serving %s %s: %v\n%s", x.Request().Method, x.Request().URL.Path, reason, debug.Stack())
-	if !x.Response().Committed {
-		err := apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", "", 0, false)
-		err.ErrStatus.Message = "This request caused plinth to panic. Look in the logs for details."
-		s.fail(x, err)
+	if x.Response().Committed {
+		return
 	}
+	err := apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", "", 0, false)
+	err.ErrStatus.Message = "This request caused plinth to panic. Look in the logs for details."
+	s.fail(x, err)
 }

@@ -36,12 +36,13 @@ type Server struct {
 	config Config
 
 	// Set by Open in this order.
-	listener net.Listener
-	url      string
-	pki      *auth.PKI
-	store    *sqlstore.Store
-	shared   bool // other servers may serve the same database
-	kinds    *kind.Registry
+	listener  net.Listener
+	url       string
+	pki       *auth.PKI
+	store     *sqlstore.Store
+	shared    bool // other servers may serve the same database
+	highWater *highWater
+	kinds     *kind.Registry
 
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
@@ -58,7 +59,7 @@ type Server struct {
 
 	ctx     context.Context // of all requests; ended when Shutdown gives up on them
 	cancel  context.CancelFunc
-	serving sync.WaitGroup // the accept loop
+	serving sync.WaitGroup // the accept loop and what goes on as long as requests do
 	running running        // requests
 
 	jobs     sync.WaitGroup // background work that uses the API; ends with jobsCtx
@@ -112,6 +113,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		return err
 	}
 	s.jobs.Go(s.renewCertificates)
+	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
 	return nil
 }
@@ -122,6 +124,10 @@ func (s *Server) openStore(ctx context.Context) error {
 		return fmt.Errorf("open database: %w", err)
 	}
 	s.shared = !log.Exclusive()
+	s.highWater = newHighWater(s.config.DataDir, log.ClusterID())
+	if err := s.highWater.check(ctx, log, s.config.Logf); err != nil {
+		return errors.Join(fmt.Errorf("compare the database with what was served: %w", err), log.Close())
+	}
 	s.store, err = sqlstore.Open(ctx, log, sqlstore.Options{History: s.config.History, Logf: s.config.Logf})
 	if err != nil {
 		return errors.Join(fmt.Errorf("open database: %w", err), log.Close())
