@@ -104,6 +104,7 @@ func benchmarkCommit(b *testing.B, writers int) {
 func BenchmarkGet(b *testing.B) {
 	s := newStore(b, Options{})
 	keys := fill(b, s, 10000)
+	b.ResetTimer()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
