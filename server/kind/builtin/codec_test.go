@@ -3,7 +3,9 @@ package builtin_test
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -231,5 +233,34 @@ func TestLoadOtherVersion(t *testing.T) {
 	}
 	if m, _ := meta.Accessor(obj); m.GetName() != "a" || m.GetResourceVersion() != "3" {
 		t.Errorf("loaded %+v", obj)
+	}
+}
+
+// TestSharedObject encodes one object in several goroutines at once, in every version:
+// the race detector would find a conversion that writes to what it reads.
+func TestSharedObject(t *testing.T) {
+	for _, k := range builtin.Kinds(builtin.Options{}) {
+		if k.Virtual != nil {
+			continue
+		}
+		obj := randomObject(t, k, 3)
+		before := obj.DeepCopyObject()
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if _, err := k.Codec.Store(obj); err != nil {
+					t.Error(err)
+				}
+				for _, v := range k.Versions {
+					if _, err := k.Codec.Versioned(obj, k.GVK(v.Name).GroupVersion()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if diff := cmp.Diff(before, obj, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+			t.Errorf("%s was changed (-before +after):\n%s", k.Resource, diff)
+		}
 	}
 }
