@@ -36,6 +36,7 @@ type Store struct {
 func Open(ctx context.Context, log Log, o Options) (*Store, error) {
 	s := newStore(log, o.withDefaults())
 	if err := s.load(ctx); err != nil {
+		s.cancel()
 		return nil, fmt.Errorf("load state: %w", err)
 	}
 	s.start()
