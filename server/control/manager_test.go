@@ -12,8 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/plinth-io/plinth/server/control"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // run starts controllers on a bootstrapped cluster and returns what stops them.
@@ -194,6 +197,52 @@ func TestCollectorStartsLater(t *testing.T) {
 	if g, err := secrets.Get(t.Context(), "g", metav1.GetOptions{}); err != nil || len(g.OwnerReferences) != 0 {
 		t.Errorf("orphan is %v, error %v", g, err)
 	}
+}
+
+// The collector follows kinds that come and go while it runs.
+func TestCollectorNoticesKinds(t *testing.T) {
+	c := openCluster(t)
+	bootstrap(t, c, here)
+	secrets := c.kinds.Lookup("", "v1", "secrets")
+	c.kinds.Replace([]*kind.Kind{secrets}, nil)
+	run(t, c, control.Config{Controllers: []string{"garbagecollector"}})
+	c.collectorKnows(t)
+	for _, name := range []string{"first", "again"} {
+		c.kinds.Replace(nil, []*kind.Kind{secrets})
+		owner := c.add(t, "default", name)
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{ownedBy(owner, false)}}}
+		if _, err := c.client.CoreV1().Secrets("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.remove(t, "default", name, metav1.DeletePropagationBackground)
+		eventually(t, "the secret is gone", func() bool {
+			_, err := c.client.CoreV1().Secrets("default").Get(t.Context(), name, metav1.GetOptions{})
+			return errors.IsNotFound(err)
+		})
+		c.kinds.Replace([]*kind.Kind{secrets}, nil)
+	}
+}
+
+// The same controllers as the server itself runs them, on its transport in process.
+func TestInsideServer(t *testing.T) {
+	srv := servertest.Start(t, servertest.Options{Controllers: []string{"*"}})
+	c := &cluster{client: kubernetes.NewForConfigOrDie(srv.Config)}
+	c.addNamespace(t, "a")
+	a := c.add(t, "a", "a")
+	c.add(t, "a", "b", ownedBy(a, true))
+	c.remove(t, "a", "a", metav1.DeletePropagationForeground)
+	c.gone(t, "a", "a", "b")
+	eventually(t, "the service account appears", func() bool {
+		_, err := c.client.CoreV1().ServiceAccounts("a").Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+	if err := c.client.CoreV1().Namespaces().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace is gone", func() bool {
+		_, err := c.client.CoreV1().Namespaces().Get(t.Context(), "a", metav1.GetOptions{})
+		return errors.IsNotFound(err)
+	})
 }
 
 func TestNamespaceDeletion(t *testing.T) {
