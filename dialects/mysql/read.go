@@ -73,7 +73,9 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
 		WHERE k.`+"`key` >= ? AND k.`key`"+` < ? AND k.id <= ?
-		  AND k.id = (SELECT MAX(n.id) FROM log AS n WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?)
+		  AND k.id = (SELECT n.id FROM log AS n
+		              WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?
+		              ORDER BY n.id DESC LIMIT 1)
 		  AND l.deleted = 0
 		ORDER BY k.`+"`key`"+`
 		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
@@ -94,7 +96,9 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
 		WHERE k.`+"`key` >= ? AND k.`key`"+` < ? AND k.id <= ?
-		  AND k.id = (SELECT MAX(n.id) FROM log AS n WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?)
+		  AND k.id = (SELECT n.id FROM log AS n
+		              WHERE n.`+"`key` = k.`key`"+` AND n.id <= ?
+		              ORDER BY n.id DESC LIMIT 1)
 		  AND l.deleted = 0`, []byte(from), []byte(to), revision, revision).Scan(&n)
 	if err == nil {
 		err = l.checkFloor(ctx, revision)
@@ -122,7 +126,9 @@ func (l *Log) querySteps(ctx context.Context, from, to string, after, through in
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
 		FROM log AS l FORCE INDEX (PRIMARY)
 		LEFT JOIN log AS p
-		       ON p.id = (SELECT MAX(o.id) FROM log AS o WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id)
+		       ON p.id = (SELECT o.id FROM log AS o
+		                  WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id
+		                  ORDER BY o.id DESC LIMIT 1)
 		      AND p.deleted = 0
 		WHERE l.id > ? AND l.id <= ? AND l.`+"`key` >= ? AND l.`key`"+` < ?
 		ORDER BY l.id

@@ -47,23 +47,33 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return out, nil
 }
 
-// State returns the rows in force at a revision. The inner query walks the index (key,
-// id) in order and is evaluated only as far as the limit asks.
+// State returns the rows in force at a revision. It steps from key to key in the index
+// (key, id) and takes the end of each key's history, so neither the length of histories
+// nor the number of keys beyond the limit matters. The steps are made by recursion
+// because the planner, which overestimates how selective the simpler queries are, sorts
+// the whole range for those. Rows come in the order of the steps.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
 	var out []sqlstore.Row
 	err := l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
 	}, `
+		WITH RECURSIVE keys AS (
+			(SELECT key FROM log WHERE key >= $1 AND key < $2 ORDER BY key LIMIT 1)
+			UNION ALL
+			SELECT (SELECT n.key FROM log AS n
+			        WHERE n.key > keys.key AND n.key < $2
+			        ORDER BY n.key LIMIT 1)
+			FROM keys
+			WHERE keys.key IS NOT NULL
+		)
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
-		FROM (SELECT key, max(id) AS id
-		      FROM log
-		      WHERE key >= $1 AND key < $2 AND id <= $3
-		      GROUP BY key
-		      ORDER BY key) AS newest
-		JOIN log AS l ON l.id = newest.id
+		FROM keys
+		CROSS JOIN LATERAL (
+			SELECT * FROM log
+			WHERE log.key = keys.key AND log.id <= $3
+			ORDER BY log.id DESC LIMIT 1) AS l
 		WHERE NOT l.deleted
-		ORDER BY newest.key
 		LIMIT $4`, bound(from), bound(to), revision, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", l.classify(err))

@@ -49,19 +49,20 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return rows, nil
 }
 
-// State returns the rows in force at a revision. The inner query walks the index (key,
-// id) in order and is evaluated only as far as the limit asks.
+// State returns the rows in force at a revision. It walks the index (key, id) in order as
+// far as the limit asks, and fetches only rows that are the last of their key.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
 	rows, err := l.queryRows(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
-		FROM (SELECT key, max(id) AS id
-		      FROM log INDEXED BY log_key_id
-		      WHERE key >= ? AND key < ? AND id <= ?
-		      GROUP BY key) AS newest
-		CROSS JOIN log AS l ON l.id = newest.id
-		WHERE l.deleted = 0
-		ORDER BY newest.key
-		LIMIT ?`, from, to, revision, limit)
+		FROM log AS k INDEXED BY log_key_id
+		CROSS JOIN log AS l ON l.id = k.id
+		WHERE k.key >= ?1 AND k.key < ?2 AND k.id <= ?3
+		  AND k.id = (SELECT n.id FROM log AS n
+		              WHERE n.key = k.key AND n.id <= ?3
+		              ORDER BY n.id DESC LIMIT 1)
+		  AND l.deleted = 0
+		ORDER BY k.key
+		LIMIT ?4`, from, to, revision, limit)
 	if err == nil {
 		err = l.checkFloor(ctx, revision)
 	}
