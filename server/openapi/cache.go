@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +47,9 @@ func (c *cache) get(s *description, doc document, build func() ([]byte, error)) 
 		return nil, err
 	}
 	c.keep(s, doc, b)
+	// A build leaves tens of megabytes of garbage, and the next one may never come. The
+	// price is a collection for each of some twenty documents in the program's life.
+	debug.FreeOSMemory()
 	return b, nil
 }
 
