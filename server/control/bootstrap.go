@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,26 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	return nil
+}
+
+// maintainEvery is how often kube-apiserver looks after its system namespaces.
+const maintainEvery = time.Minute
+
+// Maintain does what Bootstrap does once a minute until ctx ends, so that what was
+// deleted of it comes back.
+func Maintain(ctx context.Context, config *rest.Config, at Address, logf func(format string, args ...any)) {
+	tick := time.NewTicker(maintainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := Bootstrap(ctx, config, at); err != nil && ctx.Err() == nil {
+			logf("%v", err)
+		}
+	}
 }
 
 // clients are the few typed clients that bootstrap needs; a whole clientset takes longer

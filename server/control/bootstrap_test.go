@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/server/control"
@@ -95,6 +96,35 @@ func TestBootstrapAgain(t *testing.T) {
 	bootstrap(t, c, here)
 	if now := c.store.Revision(); now != revision {
 		t.Errorf("second bootstrap wrote: revision %d, was %d", now, revision)
+	}
+}
+
+// What was deleted comes back, and a namespace that is on its way out is let go.
+func TestBootstrapRestores(t *testing.T) {
+	c := openCluster(t)
+	bootstrap(t, c, here)
+	if err := c.client.CoreV1().Services("default").Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.client.CoreV1().Namespaces().Delete(t.Context(), "kube-node-lease", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bootstrap(t, c, here)
+	if _, err := c.client.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	ns, err := c.client.CoreV1().Namespaces().Get(t.Context(), "kube-node-lease", metav1.GetOptions{})
+	if err != nil || ns.Status.Phase != corev1.NamespaceTerminating {
+		t.Errorf("namespace that ends: %v, error %v", ns, err)
+	}
+	run(t, c, control.Config{Controllers: []string{"namespace"}})
+	eventually(t, "the namespace is gone", func() bool {
+		_, err := c.client.CoreV1().Namespaces().Get(t.Context(), "kube-node-lease", metav1.GetOptions{})
+		return errors.IsNotFound(err)
+	})
+	bootstrap(t, c, here)
+	if _, err := c.client.CoreV1().Namespaces().Get(t.Context(), "kube-node-lease", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 

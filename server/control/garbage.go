@@ -22,17 +22,9 @@ const (
 )
 
 // runGarbageCollector runs upstream's garbage collector on what the store holds. Should
-// it ever fall so far behind that changes are lost, it begins again.
+// it ever fall so far behind that changes are lost, it ends with an error: its graph must
+// be built anew.
 func (m *Manager) runGarbageCollector(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := m.collect(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *Manager) collect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client, err := kubernetes.NewForConfig(m.client)
@@ -43,10 +35,7 @@ func (m *Manager) collect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("metadata client: %w", err)
 	}
-	f := &feeds{ctx: ctx, store: m.config.Store, kinds: m.config.Kinds, lost: func(err error) {
-		m.config.Logf("garbage collector: begins again: %v", err)
-		cancel(err)
-	}}
+	f := &feeds{ctx: ctx, store: m.config.Store, kinds: m.config.Kinds, lost: cancel}
 	defer f.wait()
 	started := make(chan struct{})
 	close(started)
@@ -60,5 +49,5 @@ func (m *Manager) collect(ctx context.Context) error {
 	wg.Go(func() { gc.Run(ctx, collectWorkers, collectStart) })
 	wg.Go(func() { gc.Sync(ctx, &discoveryOnChange{ctx: ctx, kinds: m.config.Kinds}, collectSync) })
 	wg.Wait()
-	return nil
+	return context.Cause(ctx)
 }

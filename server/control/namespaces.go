@@ -69,12 +69,7 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 	for range namespaceWorkers {
 		workers.Go(func() { n.work(ctx) })
 	}
-	// A namespace that ends is never forgotten, so changes that were lost do not matter.
-	for {
-		if err := follow(ctx, m.config.Store, namespacePrefix, func() {}, n.handle); err == nil {
-			return nil
-		}
-	}
+	return follow(ctx, m.config.Store, namespacePrefix, func() {}, n.handle)
 }
 
 const namespacePrefix = "/registry/core/namespaces/"
