@@ -59,11 +59,18 @@ func (s *Server) address() control.Address {
 	return at
 }
 
-// serve starts to accept connections.
-func (s *Server) serve() {
-	s.http = &http.Server{
-		Handler:   s.handler,
-		TLSConfig: s.tlsConfig(),
+// NewHTTP returns a server of handler with the settings that plinth has on the wire. It is
+// exported for the benchmarks, which compare plinth with other handlers on the same.
+func NewHTTP(handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
+	return &http.Server{
+		Handler: handler,
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			NextProtos:     []string{"h2", "http/1.1"},
+			GetCertificate: certificate,
+			// A bad certificate gets a 401 that says so, not a broken handshake.
+			ClientAuth: tls.RequestClientCert,
+		},
 		// Like kube-apiserver; there is no write timeout, because watches are long.
 		IdleTimeout:       90 * time.Second,
 		ReadHeaderTimeout: 32 * time.Second,
@@ -76,25 +83,20 @@ func (s *Server) serve() {
 			MaxReceiveBufferPerConnection: 4<<20 - 1,
 			MaxReadFrameSize:              256 << 10,
 		},
-		BaseContext: func(net.Listener) context.Context { return s.ctx },
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context { return auth.WithConn(ctx) },
-		ErrorLog:    log.New(errorLog{s}, "", 0),
 	}
+}
+
+// serve starts to accept connections.
+func (s *Server) serve() {
+	s.http = NewHTTP(s.handler, s.pki.Serving)
+	s.http.BaseContext = func(net.Listener) context.Context { return s.ctx }
+	s.http.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.WithConn(ctx) }
+	s.http.ErrorLog = log.New(errorLog{s}, "", 0)
 	s.serving.Go(func() {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.config.Logf("stopped listening on %s: %v", s.listener.Addr(), err)
 		}
 	})
-}
-
-func (s *Server) tlsConfig() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: s.pki.Serving,
-		// A bad certificate gets a 401 that says so, not a broken handshake.
-		ClientAuth: tls.RequestClientCert,
-	}
 }
 
 // errorLog takes net/http's log lines. Failed handshakes are counted and not logged:
