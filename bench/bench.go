@@ -59,7 +59,8 @@ type run struct {
 }
 
 // Run measures everything on every database and writes the report. It needs a quiet
-// machine and, without Quick, about two minutes for each.
+// machine and, without Quick, about two minutes for each. If a database fails half-way the
+// others are measured all the same, and the report with what there is comes with the error.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if len(o.DSNs) == 0 {
 		o.DSNs = []string{"sqlite://plinth.db"}
@@ -82,10 +83,10 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	defer r.progress.clear()
 	report, err := r.measure(ctx)
-	if err != nil {
+	if len(report.rates()) == 0 {
 		return nil, err
 	}
-	return report, report.write(o.Dir)
+	return report, errors.Join(err, report.write(o.Dir))
 }
 
 func (r *run) makeDirs() (err error) {
@@ -99,7 +100,7 @@ func (r *run) makeDirs() (err error) {
 	return err
 }
 
-func (r *run) measure(ctx context.Context) (*Report, error) {
+func (r *run) measure(ctx context.Context) (_ *Report, err error) {
 	report := &Report{
 		Plinth:   r.Version,
 		Go:       runtime.Version(),
@@ -109,15 +110,25 @@ func (r *run) measure(ctx context.Context) (*Report, error) {
 		Quick:    r.Quick,
 	}
 	for _, dsn := range r.DSNs {
+		if ctx.Err() != nil {
+			break
+		}
 		d := &Database{Name: dialects.Scheme(dsn)}
 		report.Databases = append(report.Databases, d)
-		if err := r.measureStorage(ctx, d, dsn); err != nil {
-			return nil, fmt.Errorf("measure %s: %w", d.Name, err)
-		}
-		if err := r.measureServer(ctx, d, dsn); err != nil {
-			return nil, fmt.Errorf("measure plinth on %s: %w", d.Name, err)
+		if e := r.measureDatabase(ctx, d, dsn); e != nil {
+			err = errors.Join(err, fmt.Errorf("measure %s: %w", d.Name, e))
 		}
 	}
 	report.Seconds = time.Since(report.Begun).Seconds()
-	return report, nil
+	return report, err
+}
+
+func (r *run) measureDatabase(ctx context.Context, d *Database, dsn string) error {
+	if err := r.measureStorage(ctx, d, dsn); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := r.measureServer(ctx, d, dsn); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
 }

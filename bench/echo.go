@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/auth"
 )
 
@@ -43,23 +43,7 @@ func startEcho() (*echoServer, error) {
 	}
 	s := &echoServer{pki: pki, url: "https://" + listener.Addr().String()}
 	s.body.Store(&[]byte{})
-	s.http = &http.Server{
-		Handler:           s.handler(),
-		ReadHeaderTimeout: time.Minute,
-		TLSConfig: &tls.Config{
-			MinVersion:     tls.VersionTLS12,
-			NextProtos:     []string{"h2", "http/1.1"},
-			GetCertificate: pki.Serving,
-			ClientAuth:     tls.RequestClientCert,
-		},
-		// As package server has it.
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000,
-			MaxReceiveBufferPerStream:     256 << 10,
-			MaxReceiveBufferPerConnection: 4<<20 - 1,
-			MaxReadFrameSize:              256 << 10,
-		},
-	}
+	s.http = server.NewHTTP(s.handler(), pki.Serving)
 	s.serving.Go(func() { _ = s.http.ServeTLS(listener, "", "") })
 	return s, nil
 }

@@ -116,3 +116,41 @@ func checkXML(t *testing.T, name string, b []byte) {
 		t.Errorf("%s has only %d elements", name, elements)
 	}
 }
+
+func TestRunRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"unknown database": {Options{DSNs: []string{"oracle://x"}}, "DSN is of no known kind"},
+		"child that fails": {Options{Quick: true, Child: []string{"sh", "-c", "echo no such luck >&2; exit 3"}}, "no such luck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Dir = t.TempDir()
+			_, err := Run(context.Background(), c.o)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v", err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(c.o.Dir, "scratch-*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// TestChild plays the measuring side by hand.
+func TestChild(t *testing.T) {
+	var out bytes.Buffer
+	in := strings.NewReader(`{"do":"say what was used"} {"do":"dance"}`)
+	if err := Child(context.Background(), in, &out); err != nil {
+		t.Fatal(err)
+	}
+	answers := json.NewDecoder(&out)
+	var used, refused answer
+	if err := errors.Join(answers.Decode(&used), answers.Decode(&refused)); err != nil {
+		t.Fatal(err)
+	}
+	if used.CPU <= 0 || used.RSS <= 0 || refused.Error != "dance: no such order" {
+		t.Errorf("answers %+v, %+v", used, refused)
+	}
+}

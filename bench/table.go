@@ -12,6 +12,7 @@ import (
 // WriteTable prints the report for people, a block for each database.
 func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "plinth %s, %s, %s, %d CPUs, shared by load and server\n", r.Plinth, r.Go, r.Platform, r.CPUs)
+	fmt.Fprintf(w, "server measurements: TLS, HTTP/2, %d requests at a time over %d connections, a list alone\n", concurrent, connections)
 	if r.Quick {
 		fmt.Fprintln(w, "quick: short rounds and few objects; good to see that it works, not to judge by")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -86,10 +87,10 @@ func runBench(ctx context.Context, o bench.Options, stdout io.Writer) error {
 		o.Progress = os.Stderr
 	}
 	report, err := bench.Run(ctx, o)
-	if err != nil {
+	if report == nil {
 		return err
 	}
-	return printBench(stdout, report)
+	return errors.Join(err, printBench(stdout, report))
 }
 
 // benchDatabases are SQLite and the servers of this project's tests.
