@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -69,4 +71,15 @@ func mysqlTLS(config *driver.Config, s *server) error {
 	config.TLSConfig = ""
 	config.TLS = &tls.Config{RootCAs: roots, ServerName: s.url.Hostname(), MinVersion: tls.VersionTLS12}
 	return nil
+}
+
+// hostPort returns u's address, with host and port where it has none.
+func hostPort(u *url.URL, host, port string) string {
+	if h := u.Hostname(); h != "" {
+		host = h
+	}
+	if p := u.Port(); p != "" {
+		port = p
+	}
+	return net.JoinHostPort(host, port)
 }

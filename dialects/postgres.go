@@ -2,7 +2,6 @@ package dialects
 
 import (
 	"errors"
-	"net"
 	"net/url"
 	"strings"
 
@@ -44,15 +43,4 @@ func reason(err error) string {
 		text = text[i+3:]
 	}
 	return strings.TrimSpace(text)
-}
-
-// hostPort splits host, with port if there is none in it.
-func hostPort(u *url.URL, host, port string) string {
-	if h := u.Hostname(); h != "" {
-		host = h
-	}
-	if p := u.Port(); p != "" {
-		port = p
-	}
-	return net.JoinHostPort(host, port)
 }

@@ -72,6 +72,19 @@ func reach(ctx context.Context, l sqlstore.Log, revision int64) error {
 	}
 }
 
+// grow waits until the log answers and then for n further revisions.
+func grow(ctx context.Context, l sqlstore.Log, n int64) error {
+	for {
+		h, err := l.Head(ctx)
+		if err == nil {
+			return reach(ctx, l, h.Revision+n)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // TestImpatientCaller cancels while COMMIT is on its way: the outcome is known.
 func TestImpatientCaller(t *testing.T) {
 	forEachShared(t, func(t *testing.T, db database) {
@@ -145,7 +158,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			within(t, "recovery", func(ctx context.Context) error { return reach(ctx, l, l.head().Revision+20) })
+			within(t, "recovery", func(ctx context.Context) error { return grow(ctx, l, 20) })
 			close(w.stop)
 			<-w.done
 			w.compare(t)

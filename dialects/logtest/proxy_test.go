@@ -48,6 +48,10 @@ func through(t testing.TB, dsn string) (*proxy, string) {
 	p := &proxy{listener: l, server: u.Host, conns: map[net.Conn]bool{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
+	if q := u.Query(); u.Scheme != "mysql" && u.Scheme != "mariadb" {
+		q.Set("sslmode", "disable") // the marker must be readable
+		u.RawQuery = q.Encode()
+	}
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	return p, u.String()
 }

@@ -30,6 +30,7 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 		if try == attempts || !retryable(err) || ctx.Err() != nil {
 			return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
 		}
+		l.distrust(err)
 	}
 }
 

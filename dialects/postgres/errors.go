@@ -17,7 +17,11 @@ func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown,
 
 // classify says which errors mean that the database cannot be used now.
 func (l *Log) classify(err error) error {
-	if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrCompacted) {
+	if err == nil || errors.Is(err, sqlstore.ErrCompacted) {
+		return err
+	}
+	l.distrust(err)
+	if errors.Is(err, sqlstore.ErrUnknown) {
 		return err
 	}
 	select {
@@ -29,6 +33,18 @@ func (l *Log) classify(err error) error {
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
 	}
 	return err
+}
+
+// distrust replaces all pooled connections when one was found broken: after a restart of
+// the server the others are too, and each would fail somebody.
+func (l *Log) distrust(err error) {
+	var connect *pgconn.ConnectError
+	var e *pgconn.PgError
+	switch {
+	case l.pool == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &connect):
+	case errors.As(err, &e) && strings.HasPrefix(e.Code, "57P"), e == nil && broken(err):
+		l.pool.Reset()
+	}
 }
 
 func unavailable(err error) bool {
@@ -56,11 +72,8 @@ func unavailableCode(code string) bool {
 		"28P01", "28000":
 		return true
 	}
-	switch code[:2] {
-	case "08", "53": // connection exception, insufficient resources
-		return true
-	}
-	return false
+	// Connection exceptions and insufficient resources.
+	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53")
 }
 
 // broken says that the connection is gone.

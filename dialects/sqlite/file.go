@@ -87,7 +87,13 @@ func makeFile(path string) error {
 	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	name := "file:" + (&url.URL{Path: aside}).EscapedPath() + "?mode=rwc"
+	// Made here, so that nobody else can read the secrets in it. The log's files inherit that.
+	f, err := os.OpenFile(aside, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	name := "file:" + (&url.URL{Path: aside}).EscapedPath() + "?mode=rw"
 	db, err := migrateAt(name, "&_auto_vacuum=incremental&_journal_mode=OFF&_synchronous=OFF")
 	if err != nil {
 		return err

@@ -81,6 +81,15 @@ func TestHalfMadeFile(t *testing.T) {
 	if len(l.ClusterID()) != 36 {
 		t.Errorf("cluster id %q", l.ClusterID())
 	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) != 4 { // with the log, its index and the lock
+		t.Errorf("files %v, %v", files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", file, info.Mode(), err)
+		}
+	}
 }
 
 // TestOneFileTwoNames: the lock is the file's, not the name's.
