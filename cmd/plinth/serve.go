@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/server"
+)
+
+const serveHelp = `Serve the Kubernetes API over HTTPS until SIGTERM or SIGINT.
+
+Every flag can be given as an environment variable, named in brackets; the flag wins.
+
+The database is one of
+  sqlite://plinth.db                   a file; one process at a time
+  postgres://user:password@host/db     any number of plinths may share it
+  mysql://user:password@host/db        MySQL 8 or MariaDB 10.6 and later; likewise
+A password need not stand in the DSN: PLINTH_DB_PASSWORD has it, or the file that
+PLINTH_DB_PASSWORD_FILE names.
+
+The data directory has the certificates (pki/) and a kubeconfig for the admin. Both are
+made on the first start and kept.`
+
+func newServe() *cobra.Command {
+	var c server.Config
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the Kubernetes API",
+		Long:  serveHelp,
+		Args:  noArgs,
+		Example: `  plinth serve
+  plinth serve --dsn postgres://plinth@db.example.com/plinth --listen 0.0.0.0:6443 --tls-san plinth.example.com`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	addServeFlags(cmd, &c)
+	documentEnv(cmd)
+	return cmd
+}
+
+func addServeFlags(cmd *cobra.Command, c *server.Config) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&c.DSN, "dsn", "", "`database` to keep everything in; without it plinth.db in the data directory")
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:6443", "`host:port` to listen on; port 0 takes a free one, which the kubeconfig then has")
+	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of certificates and kubeconfig")
+	f.StringSliceVar(&c.SANs, "tls-san", nil, "more `names` and addresses to make the serving certificate for; repeat it or separate them by commas")
+	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions stay readable for watches that resume and lists in pages; negative: for ever")
+	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run inside: * for all, `name` for one, -name for all but it; empty for none")
+	f.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on after SIGTERM with /readyz failing, before connections are refused")
+	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 30*time.Second, "how long a stop may take, the delay included; what still runs then is cut off")
+	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")
+	f.IntVar(&c.MaxReads, "max-requests-inflight", 400, "`number` of reads that may run at once")
+	f.IntVar(&c.MaxWrites, "max-mutating-requests-inflight", 200, "`number` of writes that may run at once")
+}
+
+// serve runs a server until ctx ends, then stops it gracefully.
+func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error {
+	if strings.TrimSpace(c.DataDir) == "" {
+		return usagef("data directory is empty; write a path, such as --data-dir plinth-data")
+	}
+	quietLibraries()
+	c.Logf = log.New(stderr, "", log.LstdFlags).Printf
+	s := server.New(c)
+	if err := s.Open(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "export KUBECONFIG=%s   # serving %s\n", shellQuote(absolute(s.KubeconfigPath())), s.URL())
+	<-ctx.Done()
+	silenceLibraries()
+	return s.Close()
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// shellQuote quotes a path only if a shell would not take it as it stands.
+func shellQuote(path string) string {
+	if !strings.ContainsAny(path, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
