@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/control"
 )
 
 // Config says how a Server runs. The zero value is a server that keeps everything in
@@ -38,7 +41,8 @@ type Config struct {
 	History time.Duration
 
 	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
-	// one on and "-NAME" one off, as in kube-controller-manager's flag. nil: all.
+	// one on and "-NAME" one off, as in kube-controller-manager's flag; see
+	// control.Config. nil: all. Empty: none.
 	Controllers []string
 
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
@@ -105,6 +109,12 @@ func (c Config) withDefaults() Config {
 func (c *Config) check() error {
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
 		return configError("listen address %q: write HOST:PORT, such as 127.0.0.1:6443, or port 0 for a free one", c.Listen)
+	}
+	if err := dialects.Check(c.DSN, dialects.Options{}); err != nil {
+		return configError("%w", err)
+	}
+	if err := control.Check(c.Controllers); err != nil {
+		return configError("%w", err)
 	}
 	for _, name := range c.SANs {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {

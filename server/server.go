@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/dialects"
@@ -112,6 +114,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.writeKubeconfig(); err != nil {
 		return err
 	}
+	if err := s.startControllers(); err != nil {
+		return err
+	}
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
@@ -147,6 +152,29 @@ func (s *Server) wire() {
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
 	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)
 	s.handler = s.routes()
+}
+
+func (s *Server) startControllers() error {
+	manager, err := control.New(control.Config{
+		Client:      s.InProcess(nil),
+		Store:       s.store,
+		Kinds:       s.kinds,
+		Controllers: s.config.Controllers,
+		Shared:      s.shared,
+		Identity:    identity(),
+		Logf:        s.config.Logf,
+	})
+	if err != nil {
+		return fmt.Errorf("start controllers: %w", err)
+	}
+	s.jobs.Go(func() { manager.Run(s.jobsCtx) })
+	return nil
+}
+
+// identity tells this server from all others that there ever were.
+func identity() string {
+	host, _ := os.Hostname()
+	return host + "_" + string(uuid.NewUUID())
 }
 
 // URL returns where the server listens, with its real port: https://127.0.0.1:6443.

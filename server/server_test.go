@@ -195,6 +195,8 @@ func TestConfigErrors(t *testing.T) {
 		{"port is a word", Config{Listen: "127.0.0.1:https-alt-nope"}, "write HOST:PORT"},
 		{"no such host", Config{Listen: "no.such.host.invalid:0"}, "write HOST:PORT"},
 		{"name", Config{SANs: []string{"no spaces"}}, "write a DNS name"},
+		{"DSN", Config{DSN: "oracle://u:s3cret@h/db"}, "write sqlite://"},
+		{"controllers", Config{Controllers: []string{"nope"}}, "write *"},
 		{"delay", Config{ShutdownDelay: time.Minute}, "shutdown timeout"},
 		{"negative", Config{RequestTimeout: -1}, "write a duration"},
 	}
@@ -301,12 +303,12 @@ func TestPanic(t *testing.T) {
 }
 
 func TestRequestTimeout(t *testing.T) {
-	s := start(t, Config{RequestTimeout: 50 * time.Millisecond})
+	s := start(t, Config{})
 	route(s, "/slow", func(c echo.Context) error {
 		<-c.Request().Context().Done()
 		return c.Request().Context().Err()
 	})
-	code, header, body := do(t, admin(t, s), "GET", s.URL()+"/slow", "")
+	code, header, body := do(t, admin(t, s), "GET", s.URL()+"/slow?timeout=50ms", "")
 	if code != 504 || !strings.Contains(body, "request did not complete within the allotted timeout") {
 		t.Errorf("%d %s", code, body)
 	}
@@ -314,7 +316,7 @@ func TestRequestTimeout(t *testing.T) {
 	// A body that never comes does not hold the request either.
 	stuck, stop := io.Pipe()
 	defer stop.Close()
-	req, _ := http.NewRequest("POST", s.URL()+"/api/v1/namespaces/default/configmaps", stuck)
+	req, _ := http.NewRequest("POST", s.URL()+"/api/v1/namespaces/default/configmaps?timeout=50ms", stuck)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := admin(t, s).Do(req)
 	if err != nil {
