@@ -36,7 +36,8 @@ func TestBloat(t *testing.T) {
 		churn(t, l, l.head().Revision)
 		after := db.size(t, files)
 		t.Logf("%d KiB after the first churn, %d after the second", before>>10, after>>10)
-		if after > before*3/2+8<<20 {
+		// Autovacuum may have given back what it then takes again.
+		if after > max(45<<20, before*3/2+8<<20) {
 			t.Errorf("grew from %d to %d KiB", before>>10, after>>10)
 		}
 	})
