@@ -2,17 +2,11 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/rest"
 )
 
 // The Service through which pods reach the API, as kube-apiserver makes it: the first
@@ -24,9 +18,6 @@ const (
 	servicePort = 443
 	portName    = "https"
 )
-
-// attempts bounds how often a write that met another server's is decided anew.
-const attempts = 10
 
 func (c *clients) ensureService(ctx context.Context, port int) error {
 	services := c.core.Services(metav1.NamespaceDefault)
@@ -56,165 +47,3 @@ func kubernetesService(port int) *corev1.Service {
 		},
 	}
 }
-
-// RemoveEndpoint takes the server's address out of the kubernetes Service. For a server
-// that stops while others of the same cluster go on.
-func RemoveEndpoint(ctx context.Context, config *rest.Config, at Address) error {
-	if !at.reachable() {
-		return nil
-	}
-	c, err := newClients(config)
-	if err != nil {
-		return err
-	}
-	return c.changeEndpoints(ctx, at.Port, func(ips []string) []string {
-		return slices.DeleteFunc(ips, func(ip string) bool { return ip == at.IP.String() })
-	})
-}
-
-// ensureEndpoint makes the server's address one of the Service's endpoints; the only one
-// if no other server can be there.
-func (c *clients) ensureEndpoint(ctx context.Context, at Address) error {
-	if !at.reachable() {
-		return nil
-	}
-	return c.changeEndpoints(ctx, at.Port, func(ips []string) []string {
-		if !at.Shared {
-			ips = nil
-		}
-		if own := at.IP.String(); !slices.Contains(ips, own) {
-			ips = append(ips, own)
-		}
-		slices.Sort(ips)
-		return ips
-	})
-}
-
-// reachable tells whether the address may stand in an EndpointSlice: validation refuses
-// loopback and unspecified addresses.
-func (a Address) reachable() bool {
-	return a.IP != nil && !a.IP.IsLoopback() && !a.IP.IsUnspecified()
-}
-
-// changeEndpoints applies change to the addresses of the Endpoints and, for newer
-// clients, of the EndpointSlice of the same name. Each begins with what it holds itself:
-// between the two writes another server may have changed both.
-func (c *clients) changeEndpoints(ctx context.Context, port int, change func(ips []string) []string) error {
-	for _, put := range []func(context.Context, int, func([]string) []string) error{c.putEndpoints, c.putEndpointSlice} {
-		if err := settle(func() error { return put(ctx, port, change) }); err != nil {
-			return fmt.Errorf("endpoints of service %s: %w", serviceName, err)
-		}
-	}
-	return nil
-}
-
-// settle decides anew when another server's write came between.
-func settle(write func() error) (err error) {
-	for range attempts {
-		err = write()
-		if !errors.IsConflict(err) && !errors.IsAlreadyExists(err) && !errors.IsNotFound(err) {
-			break
-		}
-	}
-	return err
-}
-
-//nolint:staticcheck // Endpoints are deprecated in favour of EndpointSlices; clients still read both
-func (c *clients) putEndpoints(ctx context.Context, port int, change func(ips []string) []string) error {
-	client := c.core.Endpoints(metav1.NamespaceDefault)
-	current, err := client.Get(ctx, serviceName, metav1.GetOptions{})
-	if errors.IsNotFound(err) {
-		_, err = client.Create(ctx, kubernetesEndpoints(port, change(nil)), metav1.CreateOptions{})
-		return err
-	} else if err != nil {
-		return err
-	}
-	var ips []string
-	for _, subset := range current.Subsets {
-		for _, address := range subset.Addresses {
-			ips = append(ips, address.IP)
-		}
-	}
-	want := kubernetesEndpoints(port, change(ips))
-	if equality.Semantic.DeepEqual(current.Subsets, want.Subsets) {
-		return nil
-	}
-	want.ObjectMeta = current.ObjectMeta
-	_, err = client.Update(ctx, want, metav1.UpdateOptions{})
-	return err
-}
-
-//nolint:staticcheck // see putEndpoints
-func kubernetesEndpoints(port int, ips []string) *corev1.Endpoints {
-	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
-		Name:      serviceName,
-		Namespace: metav1.NamespaceDefault,
-		// The slice is written here, so the mirroring controller must leave it alone.
-		Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"},
-	}}
-	if len(ips) == 0 {
-		return e
-	}
-	subset := corev1.EndpointSubset{Ports: []corev1.EndpointPort{{Name: portName, Port: int32(port), Protocol: corev1.ProtocolTCP}}}
-	for _, ip := range ips {
-		subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: ip})
-	}
-	e.Subsets = append(e.Subsets, subset)
-	return e
-}
-
-func (c *clients) putEndpointSlice(ctx context.Context, port int, change func(ips []string) []string) error {
-	client := c.discovery.EndpointSlices(metav1.NamespaceDefault)
-	current, err := client.Get(ctx, serviceName, metav1.GetOptions{})
-	if errors.IsNotFound(err) {
-		_, err = client.Create(ctx, kubernetesSlice(port, change(nil)), metav1.CreateOptions{})
-		return err
-	} else if err != nil {
-		return err
-	}
-	var ips []string
-	for _, endpoint := range current.Endpoints {
-		ips = append(ips, endpoint.Addresses...)
-	}
-	want := kubernetesSlice(port, change(ips))
-	if equality.Semantic.DeepEqual(current.Endpoints, want.Endpoints) && equality.Semantic.DeepEqual(current.Ports, want.Ports) {
-		return nil
-	}
-	if current.AddressType == want.AddressType {
-		want.ObjectMeta = current.ObjectMeta
-		_, err = client.Update(ctx, want, metav1.UpdateOptions{})
-		return err
-	}
-	// The type of addresses cannot be changed.
-	if err := client.Delete(ctx, serviceName, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	_, err = client.Create(ctx, want, metav1.CreateOptions{})
-	return err
-}
-
-func kubernetesSlice(port int, ips []string) *discoveryv1.EndpointSlice {
-	name, number, protocol, ready := portName, int32(port), corev1.ProtocolTCP, true
-	s := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      serviceName,
-			Namespace: metav1.NamespaceDefault,
-			Labels:    map[string]string{discoveryv1.LabelServiceName: serviceName},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &number, Protocol: &protocol}},
-	}
-	if len(ips) > 0 && !slices.ContainsFunc(ips, isIPv4) {
-		s.AddressType = discoveryv1.AddressTypeIPv6
-	}
-	for _, ip := range ips {
-		if isIPv4(ip) == (s.AddressType == discoveryv1.AddressTypeIPv4) {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
-			})
-		}
-	}
-	return s
-}
-
-func isIPv4(ip string) bool { return net.ParseIP(ip).To4() != nil }
