@@ -144,6 +144,18 @@ func TestLargeBatch(t *testing.T) {
 	})
 }
 
+// TestEmptyBatch: a batch of nothing asks whether the log can be written to now.
+func TestEmptyBatch(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		l.put("/registry/a", 0, "1")
+		if a := l.append(); a.Head != 1 || len(a.Results) != 0 {
+			t.Errorf("empty batch: %+v", a)
+		}
+		l.put("/registry/a", 1, "2")
+	})
+}
+
 func TestReopen(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		if db.name == "memory" {

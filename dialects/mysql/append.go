@@ -67,9 +67,12 @@ func release(conn *sql.Conn, err error) {
 // The keys are a table of constants that is joined to the end of each key's history in
 // the index (key, id), so that a long history costs nothing.
 func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
-	args := make([]any, 0, 2*len(batch))
+	args := make([]any, 0, 2*len(batch)+2)
 	for i := range batch {
 		args = append(args, i, []byte(batch[i].Key))
+	}
+	if len(batch) == 0 {
+		args = append(args, 0, []byte{}) // no key is empty
 	}
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
@@ -79,7 +82,7 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 		FROM (SELECT k.n, (SELECT o.id FROM log AS o
 		                   WHERE o.`+"`key`"+` = k.k
 		                   ORDER BY o.id DESC LIMIT 1) AS id
-		      FROM (SELECT ? AS n, ? AS k`+strings.Repeat(` UNION ALL SELECT ?, ?`, len(batch)-1)+`) AS k) AS newest
+		      FROM (SELECT ? AS n, ? AS k`+strings.Repeat(` UNION ALL SELECT ?, ?`, max(0, len(batch)-1))+`) AS k) AS newest
 		JOIN log AS l ON l.id = newest.id`, args...)
 	if err != nil {
 		return err
