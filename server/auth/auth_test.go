@@ -96,6 +96,23 @@ func TestAuthenticateConnection(t *testing.T) {
 	}
 }
 
+// A token is no good, but not the same as none; beside a certificate nobody looks at it.
+func TestAuthenticateToken(t *testing.T) {
+	p := mustOpen(t, "", nil)
+	a := NewAuthenticator(p.ClientCAs)
+	for header, want := range map[string]bool{"": true, "Bearer": true, "Basic dTpw": true, "Bearer t": false, "bearer  t": false} {
+		r := httptest.NewRequest("GET", "/api", nil)
+		r.Header.Set("Authorization", header)
+		if _, err := a.User(r); (err == nil) != want {
+			t.Errorf("%q: %v", header, err)
+		}
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.admin.cert}}
+		if _, err := a.User(r); err != nil {
+			t.Errorf("%q beside a certificate: %v", header, err)
+		}
+	}
+}
+
 func TestWithUser(t *testing.T) {
 	want := &user.DefaultInfo{Name: user.APIServerUser}
 	r := httptest.NewRequest("GET", "/api", nil)

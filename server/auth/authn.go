@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +68,17 @@ func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	if !conn.until.IsZero() && a.now().After(conn.until) {
 		return nil, errors.New("the client certificate has expired")
 	}
+	if conn.who == anonymous && hasToken(r) {
+		return nil, errors.New("there are no bearer tokens")
+	}
 	return conn.who, nil
+}
+
+// hasToken says whether a caller without a certificate tries to be somebody. As upstream,
+// that is no anonymous request (authentication/request/bearertoken).
+func hasToken(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	return strings.EqualFold(scheme, "bearer") && strings.TrimSpace(token) != ""
 }
 
 // AuthenticateRequest implements authenticator.Request.
