@@ -137,7 +137,7 @@ func (l *Log) Close() error {
 		if l.reads != nil {
 			errs = append(errs, l.reads.Close())
 			w := <-l.writer
-			errs = append(errs, w.conn.Close())
+			errs = append(errs, w.close())
 		}
 		if l.lock != nil {
 			errs = append(errs, l.lock.Close())

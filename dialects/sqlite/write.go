@@ -70,6 +70,16 @@ func (w *writer) prepare() error {
 	return nil
 }
 
+// close ends the connection. Its statements go first: SQLite keeps a connection that still
+// has one open, with its files and its memory, and leaves the write-ahead log behind.
+func (w *writer) close() error {
+	var errs []error
+	for _, s := range []*stmt{w.begin, w.commit, w.rollback, w.head, w.newest, w.insert} {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close())...)
+}
+
 func newStmt(prepared *sqlite.SQLiteStmt, columns int) *stmt {
 	s := &stmt{prepared, make([]driver.NamedValue, prepared.NumInput()), make([]driver.Value, columns)}
 	for i := range s.args {

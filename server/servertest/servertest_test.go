@@ -141,10 +141,40 @@ func TestGoneWithoutATrace(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	// A database that was not closed keeps its files open, and those on disk their log.
+	db := filepath.Join(t.TempDir(), "plinth.db")
+	srv, err := servertest.Run(t.Context(), servertest.Options{DSN: "sqlite://" + db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := opened(t, db); len(left) != 0 {
+		t.Errorf("files still open: %v", left)
+	}
+	if _, err := os.Stat(db + "-wal"); err == nil {
+		t.Error("the write-ahead log was left behind")
+	}
 	files, err := os.ReadDir(os.TempDir())
 	if err != nil || len(files) != 0 {
 		t.Errorf("files left: %v, %v", files, err)
 	}
+}
+
+// opened lists what this process has open of files that begin with prefix.
+func opened(t *testing.T, prefix string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil // not Linux
+	}
+	for _, e := range entries {
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // stacks counts the goroutines by the function that started them.
