@@ -45,8 +45,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l := &Log{closed: make(chan struct{})}
 	if err := l.open(ctx, o); err != nil {
+		err = l.classify(err) // before Close, after which every error is ErrClosed
 		l.Close()
-		return nil, fmt.Errorf("open mysql database: %w", l.classify(err))
+		return nil, fmt.Errorf("open mysql database: %w", err)
 	}
 	return l, nil
 }

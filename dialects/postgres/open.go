@@ -49,8 +49,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l := &Log{config: o.Config, logf: o.Logf, closed: make(chan struct{})}
 	if err := l.open(ctx, o); err != nil {
+		err = l.classify(err) // before Close, after which every error is ErrClosed
 		l.Close()
-		return nil, fmt.Errorf("open postgres database: %w", l.classify(err))
+		return nil, fmt.Errorf("open postgres database: %w", err)
 	}
 	return l, nil
 }

@@ -1,0 +1,21 @@
+package dialects_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Nobody listens on port 1. Whoever opens a log may want to try again.
+func TestOpenUnreachable(t *testing.T) {
+	for _, dsn := range []string{"postgres://u:s3cret@127.0.0.1:1/d", "mysql://u:s3cret@127.0.0.1:1/d"} {
+		_, err := dialects.Open(context.Background(), dsn, dialects.Options{})
+		if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrClosed) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("open %s: %v", dsn[:5], err)
+		}
+	}
+}
