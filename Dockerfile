@@ -9,9 +9,9 @@ COPY . .
 RUN CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o /plinth ./cmd/plinth \
  && install -d -m 0700 /data
 
-FROM gcr.io/distroless/base-debian12:nonroot
+FROM debian:bookworm-slim
 COPY --from=build /plinth /usr/local/bin/plinth
-# A new volume takes owner and mode from here: 65532 is the image's user.
+# A new volume takes owner and mode from here: 65532 is the user that plinth runs as.
 COPY --from=build --chown=65532:65532 /data /data
 VOLUME /data
 EXPOSE 6443
