@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients of the deprecated Endpoints still find the API by them
+
 package control
 
 import (
@@ -79,7 +81,7 @@ func settle(write func() error) (err error) {
 	return err
 }
 
-//nolint:staticcheck // Endpoints are deprecated in favour of EndpointSlices; clients still read both
+// Endpoints are deprecated in favour of EndpointSlices; clients still read both
 func (c *clients) putEndpoints(ctx context.Context, port int, change func(ips []string) []string) error {
 	client := c.core.Endpoints(metav1.NamespaceDefault)
 	current, err := client.Get(ctx, serviceName, metav1.GetOptions{})
@@ -104,7 +106,6 @@ func (c *clients) putEndpoints(ctx context.Context, port int, change func(ips []
 	return err
 }
 
-//nolint:staticcheck // see putEndpoints
 func kubernetesEndpoints(port int, ips []string) *corev1.Endpoints {
 	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
 		Name:      serviceName,

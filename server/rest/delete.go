@@ -31,8 +31,7 @@ func (q *request) delete() error {
 		return err
 	}
 	code := http.StatusOK
-	//nolint:staticcheck // OrphanDependents is deprecated, and still served
-	if !gone.deleted && options.OrphanDependents != nil && !*options.OrphanDependents {
+	if orphan := orphanDependents(options); !gone.deleted && orphan != nil && !*orphan {
 		code = http.StatusAccepted
 	}
 	if gone.entry != nil {

@@ -45,9 +45,8 @@ func propagation(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Ob
 	if policy == rest.Unsupported {
 		return false, false
 	}
-	//nolint:staticcheck // OrphanDependents is deprecated, and still served
-	if options.OrphanDependents != nil {
-		return *options.OrphanDependents, false
+	if orphan := orphanDependents(options); orphan != nil {
+		return *orphan, false
 	}
 	if options.PropagationPolicy != nil {
 		switch *options.PropagationPolicy {
@@ -68,4 +67,10 @@ func propagation(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Ob
 		}
 	}
 	return policy == rest.OrphanDependents, false
+}
+
+// orphanDependents is the option that propagationPolicy replaced.
+func orphanDependents(options *metav1.DeleteOptions) *bool {
+	//lint:ignore SA1019 it is deprecated, and still served
+	return options.OrphanDependents
 }

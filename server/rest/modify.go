@@ -222,8 +222,8 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 		return nil, err
 	}
 	if mod.uid != "" {
-		err := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", mod.uid)
-		return nil, errors.NewConflict(q.groupResource(), q.name, storage.NewInvalidObjError(q.key(), err.Error()))
+		failed := storage.NewInvalidObjError(q.key(), preconditionError("UID", string(mod.uid), "").Error())
+		return nil, errors.NewConflict(q.groupResource(), q.name, failed)
 	}
 	if err := q.authorizeCreate(ctx); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"errors"
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -78,7 +79,7 @@ func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func
 	if scale.UID != "" && scale.UID != s.meta.UID {
 		return apierrors.NewConflict(
 			schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/scale"}, s.meta.Name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", scale.UID, s.meta.UID))
+			errors.New("Precondition failed: UID in precondition: "+string(scale.UID)+", UID in object meta: "+string(s.meta.UID)))
 	}
 	s.set(scale.Spec.Replicas)
 	s.meta.ResourceVersion = scale.ResourceVersion
