@@ -375,7 +375,7 @@ func TestTooLarge(t *testing.T) {
 // and leaves the write in the database.
 func TestShutdown(t *testing.T) {
 	dir := t.TempDir()
-	s := New(Config{DataDir: dir, ShutdownDelay: 200 * time.Millisecond})
+	s := New(Config{DataDir: dir, ShutdownDelay: 200 * time.Millisecond, Controllers: []string{}})
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func TestShutdownTimeout(t *testing.T) {
 }
 
 func TestInProcess(t *testing.T) {
-	s := start(t, Config{})
+	s := start(t, Config{Controllers: []string{}}) // whose requests would count
 	client := kubernetes.NewForConfigOrDie(s.InProcess(nil))
 	maps := client.CoreV1().ConfigMaps("default")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,10 +31,22 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	sleep(ctx, s.config.ShutdownDelay)
 	s.stopJobs()
-	s.jobs.Wait()
+	s.waitJobs(ctx)
 	s.leaveCluster(ctx)
 	err := s.stopServing(ctx)
 	return errors.Join(err, s.closeStore())
+}
+
+// waitJobs waits for background work to end, but lets none hold up the stop for ever: what
+// is left has its requests cut off with everybody else's.
+func (s *Server) waitJobs(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() { s.jobs.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		s.config.Logf("stop: background work did not end in time")
+	}
 }
 
 // leaveCluster takes this server out of the kubernetes Service, where others are in it.
