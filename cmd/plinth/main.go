@@ -59,7 +59,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServe(), newBench(), newBenchChild(), newVersion())
+	root.AddCommand(newServe(), newCopy(), newBench(), newBenchChild(), newVersion())
 	return root
 }
 
