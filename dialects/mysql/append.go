@@ -63,9 +63,6 @@ func release(conn *sql.Conn, err error) {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-//
-// The keys are a table of constants that is joined to the end of each key's history in
-// the index (key, id), so that a long history costs nothing.
 func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
 	args := make([]any, 0, 2*len(batch)+2)
 	for i := range batch {
@@ -78,12 +75,7 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 		START TRANSACTION READ WRITE;
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
 		SELECT id, `+"`at`"+` FROM log ORDER BY id DESC LIMIT 1;
-		SELECT STRAIGHT_JOIN newest.n, l.id, l.create_id, l.deleted
-		FROM (SELECT k.n, (SELECT o.id FROM log AS o
-		                   WHERE o.`+"`key`"+` = k.k
-		                   ORDER BY o.id DESC LIMIT 1) AS id
-		      FROM (SELECT ? AS n, ? AS k`+strings.Repeat(` UNION ALL SELECT ?, ?`, max(0, len(batch)-1))+`) AS k) AS newest
-		JOIN log AS l ON l.id = newest.id`, args...)
+		`+newestSQL(len(batch)), args...)
 	if err != nil {
 		return err
 	}
@@ -108,6 +100,23 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 		a.Results[n] = r
 	}
 	return rows.Err()
+}
+
+// newestSQL selects the newest row of each of n keys. They are a table of constants that
+// is joined to the end of each key's history in the index (key, id), so that a long
+// history costs nothing. One key alone is worth a statement without that table, which
+// costs a lone writer 0.1 ms, a sixth of its commit on a fast disk.
+func newestSQL(n int) string {
+	if n <= 1 {
+		return "SELECT ?, id, create_id, deleted FROM log WHERE `key` = ? ORDER BY id DESC LIMIT 1"
+	}
+	return `
+		SELECT STRAIGHT_JOIN newest.n, l.id, l.create_id, l.deleted
+		FROM (SELECT k.n, (SELECT o.id FROM log AS o
+		                   WHERE o.` + "`key`" + ` = k.k
+		                   ORDER BY o.id DESC LIMIT 1) AS id
+		      FROM (SELECT ? AS n, ? AS k` + strings.Repeat(` UNION ALL SELECT ?, ?`, n-1) + `) AS k) AS newest
+		JOIN log AS l ON l.id = newest.id`
 }
 
 // scanOne reads the one row of the result set that is there if ok.

@@ -74,9 +74,15 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 	}
 	var b pgx.Batch
 	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	// A replica that freezes or loses its network must not keep the lock.
-	b.Queue(`SET LOCAL idle_in_transaction_session_timeout = '20s'`)
-	b.Queue(`SELECT value::bigint FROM meta WHERE name = 'floor' FOR UPDATE`)
+	// A replica that freezes or loses its network must not keep the lock. Without the
+	// second setting the server plans both statements that take arrays anew for each
+	// batch, and finds the same: a seventh of the time of a small commit. They stand in
+	// this statement because each more costs some 10 µs, a tenth of a fast disk's sync.
+	b.Queue(`
+		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
+		       set_config('plan_cache_mode', 'force_generic_plan', true),
+		       value::bigint
+		FROM meta WHERE name = 'floor' FOR UPDATE`)
 	// The next statements have a snapshot of their own, taken after the lock was given.
 	b.Queue(`SELECT id, at FROM log ORDER BY id DESC LIMIT 1`)
 	b.Queue(`
@@ -88,12 +94,10 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 			ORDER BY id DESC LIMIT 1) AS l`, keys)
 	r := conn.SendBatch(ctx, &b)
 	defer r.Close()
-	for range 2 {
-		if _, err := r.Exec(); err != nil {
-			return err
-		}
+	if _, err := r.Exec(); err != nil {
+		return err
 	}
-	if err := r.QueryRow().Scan(&a.Floor); err != nil {
+	if err := r.QueryRow().Scan(nil, nil, &a.Floor); err != nil {
 		return err
 	}
 	err := r.QueryRow().Scan(&a.Head, &a.At)
