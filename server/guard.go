@@ -27,6 +27,10 @@ type call struct {
 	watching bool // counted by watch, not by finish
 }
 
+// notCached is on every answer but those of handlers that say otherwise (upstream:
+// endpoints/filters/cachecontrol.go). It is shared to save an allocation.
+var notCached = []string{"no-cache, private"}
+
 var paths = &apirequest.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),
@@ -37,6 +41,7 @@ var paths = &apirequest.RequestInfoFactory{
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		x := &call{Context: c}
+		c.Response().Header()["Cache-Control"] = notCached
 		if !s.running.enter() {
 			rest.WriteError(c.Response(), c.Request(), errStopping())
 			return nil

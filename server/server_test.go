@@ -137,6 +137,9 @@ func TestRoutes(t *testing.T) {
 		if code != tt.code || !strings.Contains(body, tt.has) {
 			t.Errorf("%s %s: %d %s; want %d with %s", tt.method, tt.path, code, body, tt.code, tt.has)
 		}
+		if header.Get("Cache-Control") == "" {
+			t.Errorf("%s %s: nothing says whether it may be cached", tt.method, tt.path)
+		}
 		if code >= 400 {
 			checkStatus(t, tt.path, code, header, body)
 		}
