@@ -8,11 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -39,50 +36,6 @@ func (q *request) delete() error {
 	}
 	out := output{mediaType: q.out.mediaType, pretty: q.out.pretty}
 	writeObject(q.w, q.r, code, out, gone.status)
-	return nil
-}
-
-// deleteOptions come in the body, else in the query.
-func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
-	body, err := q.body()
-	if err != nil {
-		return nil, err
-	}
-	options := &metav1.DeleteOptions{}
-	if len(body) > 0 {
-		err = q.decodeDeleteOptions(body, options)
-	} else if values := q.values(); len(values) > 0 {
-		err = decodeOptions(values, options)
-	}
-	if err != nil {
-		return nil, err
-	}
-	options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
-	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
-		return nil, errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
-	}
-	options.TypeMeta.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
-	return options, nil
-}
-
-func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions) error {
-	media, err := q.inputMedia()
-	if err != nil {
-		return err
-	}
-	codecs := metainternalversionscheme.Codecs
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
-	if !ok {
-		return unsupportedMedia(q.offer().mediaTypes())
-	}
-	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-	obj, _, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
-	if err != nil {
-		return errors.NewBadRequest(err.Error())
-	}
-	if obj != options {
-		return errors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
-	}
 	return nil
 }
 
