@@ -36,6 +36,10 @@ type Config struct {
 	// those of this machine, of Listen and of the kubernetes Service.
 	SANs []string
 
+	// DatabaseTimeout is how long Open waits for a database that cannot be reached. Not at
+	// all by default. Once open, a database may be away for any time.
+	DatabaseTimeout time.Duration
+
 	// History is how long superseded versions of objects stay readable for watches that
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
 	History time.Duration

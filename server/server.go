@@ -124,7 +124,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 }
 
 func (s *Server) openStore(ctx context.Context) error {
-	log, err := dialects.Open(ctx, s.config.DSN, dialects.Options{Logf: s.config.Logf})
+	log, err := s.openLog(ctx)
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}
@@ -138,6 +138,22 @@ func (s *Server) openStore(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("open database: %w", err), log.Close())
 	}
 	return nil
+}
+
+// openLog opens the database. One that is not there yet, as when both are started
+// together, is waited for.
+func (s *Server) openLog(ctx context.Context) (sqlstore.Log, error) {
+	end := time.Now().Add(s.config.DatabaseTimeout)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		log, err := dialects.Open(ctx, s.config.DSN, dialects.Options{Logf: s.config.Logf})
+		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil || time.Now().Add(pause).After(end) {
+			return log, err
+		}
+		if pause == 100*time.Millisecond {
+			s.config.Logf("waiting at most %v for the database: %v", s.config.DatabaseTimeout, err)
+		}
+		sleep(ctx, pause)
+	}
 }
 
 // wire makes the parts that answer requests.

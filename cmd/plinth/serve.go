@@ -53,6 +53,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&c.DSN, "dsn", "", "`database` to keep everything in; without it plinth.db in the data directory")
+	f.DurationVar(&c.DatabaseTimeout, "database-timeout", time.Minute, "how long to wait at the start for a database that cannot be reached")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:6443", "`host:port` to listen on; port 0 takes a free one, which the kubeconfig then has")
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of certificates and kubeconfig")
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more `names` and addresses to make the serving certificate for; repeat it or separate them by commas")
