@@ -68,7 +68,7 @@ func (r *Report) subtitle() string {
 // throughputChart shows rows a second by concurrent writers, one line for each database,
 // and beside each line the bare driver's two floors.
 func throughputChart(r *Report) string {
-	const width, height, left, right, top, bottom = 860.0, 480.0, 84.0, 620.0, 84.0, 420.0
+	const width, height, left, right, top, bottom = 900.0, 480.0, 84.0, 620.0, 84.0, 420.0
 	s := newSVG(width, height, "Durable commits: rows per second by concurrent writers", r.subtitle())
 	y := newLogAxis(r.rates(), bottom, top)
 	for _, v := range y.ticks() {
