@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,6 +141,7 @@ func (p *process) report(t testing.TB) {
 		t.Error("the server raced or panicked")
 	}
 	if t.Failed() {
-		t.Logf("%s:\n%s", p.log, text)
+		lines := slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool { return strings.Contains(line, "check failed") })
+		t.Logf("%s:\n%s", p.log, strings.Join(lines, ""))
 	}
 }
