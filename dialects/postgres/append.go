@@ -20,7 +20,8 @@ const attempts = 5
 // an impatient client must not make the outcome unknown for its whole batch.
 const commitTimeout = 30 * time.Second
 
-// Append writes a batch in two round trips: lock and look; insert, notify and commit.
+// Append writes a batch in two round trips: lock and look; insert, notify and commit. A
+// lone change whose expectation holds takes one.
 func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
 	for try := 1; ; try++ {
 		a, err := l.tryAppend(ctx, batch)
@@ -40,6 +41,11 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 		return a, err
 	}
 	defer func() { release(conn, err) }()
+	if len(batch) == 1 {
+		if a, err = l.appendOne(ctx, conn.Conn(), &batch[0]); err != nil || a.Results != nil {
+			return a, err
+		}
+	}
 	a.Results = make([]sqlstore.Result, len(batch))
 	if err := lockAndLook(ctx, conn.Conn(), batch, &a); err != nil {
 		return a, err
@@ -179,21 +185,15 @@ func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, c columns) er
 			return beforeCommit(err)
 		}
 	}
-	tag, err := r.Exec()
-	if err == nil && tag.String() != "COMMIT" {
-		return fmt.Errorf("server answered COMMIT with %s", tag) // it had rolled back
-	}
-	if err == nil {
-		err = r.Close()
-	}
-	return atCommit(err)
+	return readCommit(r)
 }
 
 // beforeCommit judges an error of a statement that COMMIT follows in the same pipeline.
-// If the server reports it, COMMIT was skipped; if the connection broke, who knows.
+// The server answers in order: what it reports in the place of this statement's result,
+// its own end included, came before COMMIT. If the connection broke, who knows.
 func beforeCommit(err error) error {
 	var e *pgconn.PgError
-	if errors.As(err, &e) && e.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) {
+	if errors.As(err, &e) || pgconn.SafeToRetry(err) {
 		return err
 	}
 	return unknown(err)

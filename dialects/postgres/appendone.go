@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// appendOne commits a lone change in one round trip: the server judges the expectation
+// itself, under the lock, and COMMIT is in the same pipeline. On a fast disk the second
+// round trip would be a third of a lone writer's commit. Results is nil if the
+// expectation does not hold; then nothing was written, and the caller finds out why.
+func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	var b pgx.Batch
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	// As in lockAndLook.
+	b.Queue(`
+		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
+		       set_config('plan_cache_mode', 'force_generic_plan', true),
+		       value::bigint
+		FROM meta WHERE name = 'floor' FOR UPDATE`)
+	b.Queue(`
+		WITH row AS (
+			INSERT INTO log (id, key, create_id, deleted, at, value)
+			SELECT next.id, $1, CASE $2::bigint WHEN 0 THEN next.id ELSE newest.create_id END, $3, next.at, $5
+			FROM (SELECT greatest(coalesce(last.id, 0), floor.value::bigint) + 1 AS id,
+			             greatest(coalesce(last.at, 0), $4::bigint) AS at
+			      FROM meta AS floor
+			      LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true
+			      WHERE floor.name = 'floor') AS next
+			LEFT JOIN (SELECT id, create_id, deleted FROM log
+			           WHERE key = $1 ORDER BY id DESC LIMIT 1) AS newest ON true
+			WHERE CASE $2::bigint WHEN 0 THEN coalesce(newest.deleted, true)
+			      ELSE newest.id = $2::bigint AND NOT newest.deleted END
+			RETURNING id, create_id, at)
+		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
+		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.Value, l.channel())
+	b.Queue(`COMMIT`)
+	r := conn.SendBatch(ctx, &b)
+	defer r.Close()
+	if _, err := r.Exec(); err != nil {
+		return a, beforeCommit(err)
+	}
+	if err := r.QueryRow().Scan(nil, nil, &a.Floor); err != nil {
+		return a, beforeCommit(err)
+	}
+	var result sqlstore.Result
+	err = r.QueryRow().Scan(&result.Revision, &result.CreateRevision, &a.At, nil)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return a, beforeCommit(err)
+	}
+	if err == nil {
+		a.Head, a.Results = result.Revision-1, []sqlstore.Result{result}
+	}
+	return a, readCommit(r)
+}
+
+// readCommit reads the outcome of a pipeline's last statement, COMMIT.
+func readCommit(r pgx.BatchResults) error {
+	tag, err := r.Exec()
+	if err == nil && tag.String() != "COMMIT" {
+		return fmt.Errorf("server answered COMMIT with %s", tag) // it had rolled back
+	}
+	if err == nil {
+		err = r.Close()
+	}
+	return atCommit(err)
+}
