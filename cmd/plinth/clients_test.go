@@ -219,11 +219,11 @@ func testRetryWatcher(t *testing.T, config *rest.Config, ns string) {
 	must(t, err)
 	starts := 0
 	w, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			starts++
 			o.TimeoutSeconds = new(int64)
 			*o.TimeoutSeconds = 1
-			return client.Watch(t.Context(), o)
+			return client.Watch(ctx, o)
 		},
 	})
 	must(t, err)

@@ -222,11 +222,11 @@ func (l *cutLine) mend() {
 
 func (l *cutLine) listWatch(ctx context.Context) *cache.ListWatch {
 	return &cache.ListWatch{
-		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l.lists.Add(1)
 			return l.client.List(ctx, o)
 		},
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.isCut {

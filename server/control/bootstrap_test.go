@@ -32,7 +32,6 @@ func endpointIPs(t *testing.T, c *cluster) (ips []string) {
 	for _, e := range slice.Endpoints {
 		ips = append(ips, e.Addresses...)
 	}
-	//lint:ignore SA1019 both are served
 	endpoints, err := c.client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

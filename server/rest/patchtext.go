@@ -11,6 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// maxCopyBytes bounds what a JSON patch's copy operations add up to; without it a small
+// patch could fill the memory. kube-apiserver has the same bound, for the whole process
+// as the library has it.
+const maxCopyBytes = 3 << 20
+
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopyBytes }
+
 // textual applies a patch that works on JSON text.
 func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	before, err := marshalJSON(versioned)

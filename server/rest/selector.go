@@ -17,7 +17,8 @@ type selection struct {
 	kind   *kind.Kind
 	labels labels.Selector // nil: everything
 	fields fields.Selector // nil: everything; labels already in the hub's names
-	name   string          // the one object's name, if the selection is one object
+	one    bool            // the selection is one object at most:
+	name   string          // the one of this name
 }
 
 // newSelection checks the selectors of a request. name is from the path, if it has one.
@@ -27,7 +28,7 @@ func (q *request) newSelection(l labels.Selector, f fields.Selector) (selection,
 		s.labels = l
 	}
 	if f == nil || f.Empty() {
-		s.name = q.name
+		s.one, s.name = q.name != "", q.name
 		return s, nil
 	}
 	f, err := f.Transform(func(label, value string) (string, string, error) {
@@ -36,7 +37,7 @@ func (q *request) newSelection(l labels.Selector, f fields.Selector) (selection,
 	if err != nil {
 		return s, errors.NewBadRequest(err.Error())
 	}
-	s.name, _ = f.RequiresExactMatch("metadata.name")
+	s.name, s.one = f.RequiresExactMatch("metadata.name")
 	if q.name != "" && s.name != q.name {
 		return s, errors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 	}
@@ -54,14 +55,14 @@ func onlyName(f fields.Selector) bool {
 
 // everything tells whether nothing is filtered out (upstream: SelectionPredicate.Empty).
 func (s *selection) everything() bool {
-	return s.labels == nil && s.fields == nil && s.name == ""
+	return s.labels == nil && s.fields == nil && !s.one
 }
 
 func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	if e == nil {
 		return false, nil
 	}
-	if s.name != "" {
+	if s.one {
 		if _, name := s.kind.SplitKey(e.Key); name != s.name {
 			return false, nil
 		}

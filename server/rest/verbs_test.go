@@ -167,6 +167,20 @@ func TestPatch(t *testing.T) {
 	h.do("PATCH", deployments+"/nobody", `{}`, "Content-Type", "application/merge-patch+json").want(404)
 }
 
+// Copies within a copy grow exponentially; the patch ends at the bound, not the memory.
+func TestPatchCopyBomb(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", configMaps, configMap("bomb", strings.Repeat("x", 1000))).want(201)
+	operations := []string{`{"op":"add","path":"/x0","value":{}}`, `{"op":"copy","from":"/data","path":"/x0/a"}`}
+	for i := range 40 {
+		operations = append(operations, fmt.Sprintf(`{"op":"copy","from":"/x0","path":"/x0/c%d"}`, i))
+	}
+	a := h.do("PATCH", configMaps+"/bomb", "["+strings.Join(operations, ",")+"]", "Content-Type", "application/json-patch+json").want(422)
+	if !strings.Contains(a.body, "exceeding the limit 3145728") {
+		t.Errorf("answer: %s", a.body)
+	}
+}
+
 func TestStatusAndScale(t *testing.T) {
 	h := newHarness(t, rest.Options{})
 	deployments := "/apis/apps/v1/namespaces/default/deployments"
@@ -307,6 +321,16 @@ func TestListPagesAndSelectors(t *testing.T) {
 	a = h.do("GET", configMaps+"?labelSelector=mod&limit=3", "").want(200)
 	if a.get("metadata", "remainingItemCount") != "" || a.get("metadata", "continue") == "" {
 		t.Errorf("selected page: %s", a.body)
+	}
+	// No object has an empty name; it does not mean all of them.
+	for _, empty := range []string{"metadata.name%3D", "metadata.name%3D%2Cmetadata.namespace%3Ddefault"} {
+		before := h.store.Revision()
+		if a = h.do("GET", configMaps+"?fieldSelector="+empty, "").want(200); len(names(a)) != 0 {
+			t.Errorf("%s selects %v", empty, names(a))
+		}
+		if h.do("DELETE", configMaps+"?fieldSelector="+empty, "").want(200); h.store.Revision() != before {
+			t.Fatalf("%s deleted something", empty)
+		}
 	}
 	a = h.do("GET", configMaps+"?fieldSelector=metadata.name%3Dc03", "").want(200)
 	if got := fmt.Sprint(names(a)); got != "[c03]" {
