@@ -12,6 +12,9 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // pair is a certificate with its private key.
@@ -104,9 +107,15 @@ func readPair(base string) (*pair, error) {
 	if err := private(base+".key", 0o600); err != nil {
 		return nil, err
 	}
+	if _, err := cert.ParseCertsPEM(certPEM); err != nil {
+		return nil, fmt.Errorf("read certificate %s.crt: %w", base, err)
+	}
+	if _, err := keyutil.ParsePrivateKeyPEM(keyPEM); err != nil {
+		return nil, fmt.Errorf("read key %s.key: %w", base, err)
+	}
 	p, err := parsePair(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("read certificate %s.crt: %w", base, err)
+		return nil, fmt.Errorf("%s.crt and %s.key do not belong together: %w", base, base, err)
 	}
 	return p, nil
 }

@@ -57,8 +57,8 @@ type PKI struct {
 
 // OpenPKI loads the certificates in dir and makes those that are missing, near their
 // end, not signed by the authority, or (the serving one) without one of names, which
-// are DNS names and IP addresses. Directory and keys are made readable by their owner
-// only. An empty dir keeps everything in memory.
+// are DNS names and IP addresses. An authority of which a file is missing or spoiled is
+// an error, not made anew. Directory and keys are made readable by their owner only. An empty dir keeps everything in memory.
 func OpenPKI(dir string, names []string) (*PKI, error) {
 	return openPKI(dir, names, time.Now)
 }
@@ -102,9 +102,10 @@ func (p *PKI) ensure(name string, current *pair, template *x509.Certificate, iss
 		var err error
 		current, err = readPair(p.base(name))
 		// A leaf that cannot be read is made anew: a crash between the writes of its two
-		// files leaves a key that does not match. The authority is never given up lightly.
-		if err != nil && issuer == nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, false, err
+		// files leaves a key that does not match. The authority is never given up: every
+		// kubeconfig that was handed out would be void.
+		if err != nil && issuer == nil && !(errors.Is(err, os.ErrNotExist) && p.fresh()) {
+			return nil, false, p.lost(err)
 		}
 	}
 	if current != nil && current.serves(template, issuer, p.now()) {
@@ -120,6 +121,19 @@ func (p *PKI) ensure(name string, current *pair, template *x509.Certificate, iss
 		}
 	}
 	return made, true, nil
+}
+
+// fresh tells whether there never was an authority here: certificates are written after
+// their keys, so one that was not completed leaves a key at most.
+func (p *PKI) fresh() bool {
+	found, err := filepath.Glob(p.base("*.crt"))
+	return err == nil && len(found) == 0
+}
+
+// lost says what to do about an authority that cannot be used.
+func (p *PKI) lost(err error) error {
+	return fmt.Errorf("%w; put the file back, or remove the directory %s to begin anew with another authority, "+
+		"which makes every kubeconfig and client certificate of this one invalid", err, p.dir)
 }
 
 func (p *PKI) base(name string) string { return filepath.Join(p.dir, name) }

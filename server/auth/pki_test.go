@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,15 +65,12 @@ func TestPKIKeptAndRenewed(t *testing.T) {
 		{"after the end", 400 * day, nil, "", kept{true, false, false}},
 		{"authority near its end", 3600 * day, nil, "", kept{false, false, false}},
 		{"torn leaf", 0, nil, "admin.key", kept{true, true, false}},
-		{"lost authority", 0, nil, "ca.crt", kept{false, false, false}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pki")
 			first := mustOpen(t, dir, []string{"a.example"})
-			if tt.spoil == "ca.crt" {
-				os.Remove(filepath.Join(dir, tt.spoil))
-			} else if tt.spoil != "" {
+			if tt.spoil != "" {
 				if err := os.WriteFile(filepath.Join(dir, tt.spoil), first.ca.keyPEM, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -91,15 +89,65 @@ func TestPKIKeptAndRenewed(t *testing.T) {
 	}
 }
 
-func TestPKISpoiledAuthorityIsReported(t *testing.T) {
+// An authority that is damaged stops the start, with a line that names the file, and
+// what is left of it stays as it is.
+func TestPKIDamagedAuthority(t *testing.T) {
+	spoil := func(path string) error { return os.WriteFile(path, []byte("nonsense"), 0o600) }
+	tests := []struct {
+		file   string
+		damage func(path string) error
+		left   string
+	}{
+		{"ca.key", os.Remove, "ca.crt"},
+		{"ca.crt", os.Remove, "ca.key"},
+		{"ca.key", spoil, "ca.crt"},
+		{"ca.crt", spoil, "ca.key"},
+	}
+	for _, tt := range tests {
+		dir := filepath.Join(t.TempDir(), "pki")
+		mustOpen(t, dir, nil)
+		before := read(t, filepath.Join(dir, tt.left))
+		path := filepath.Join(dir, tt.file)
+		if err := tt.damage(path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenPKI(dir, nil)
+		if err == nil {
+			t.Errorf("%s: an authority was replaced without a word", tt.file)
+			continue
+		}
+		text := err.Error()
+		if !strings.Contains(text, path) || strings.Contains(text, filepath.Join(dir, tt.left)) ||
+			!strings.Contains(text, "remove the directory "+dir) || strings.Contains(text, "\n") {
+			t.Errorf("%s: %v", tt.file, err)
+		}
+		if after := read(t, filepath.Join(dir, tt.left)); after != before {
+			t.Errorf("%s was changed", tt.left)
+		}
+	}
+}
+
+// A first start that was killed between the authority's two files is no lost authority.
+func TestPKIBegunAndNotFinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
-	mustOpen(t, dir, nil)
-	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("nonsense"), 0o600); err != nil {
+	first := mustOpen(t, dir, nil)
+	for _, name := range []string{"ca.crt", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if second := mustOpen(t, dir, nil); second.ca.cert.Equal(first.ca.cert) {
+		t.Error("the certificate came back from nowhere")
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenPKI(dir, nil); err == nil {
-		t.Error("a spoiled authority was replaced without a word")
-	}
+	return string(text)
 }
 
 func TestRenewWhileRunning(t *testing.T) {
