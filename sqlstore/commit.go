@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Commit appends one change and returns the entry it made, when that is durable and
 // visible to readers of this Store. Errors are a *ConflictError if the expectation does
-// not hold; ErrTooLarge; ErrUnavailable if nothing was written; ErrUnknown if the outcome
+// not hold; ErrKey; ErrTooLarge; ErrUnavailable if nothing was written; ErrUnknown if the outcome
 // is not known, which is also so when ctx ends during the transaction; ErrClosed.
 func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 	if err := s.checkChange(&c); err != nil {
@@ -43,9 +44,10 @@ func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 
 // checkChange refuses what can be refused without the database.
 func (s *Store) checkChange(c *Change) error {
+	if err := checkKey(c.Key); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
 	switch {
-	case ResourceOf(c.Key) == "" || strings.ContainsFunc(c.Key, isControl):
-		return fmt.Errorf("commit: %q is not a key", c.Key)
 	case c.Delete && c.Expect == 0:
 		return fmt.Errorf("commit %s: a delete must say what it deletes", c.Key)
 	case len(c.Value) > s.o.MaxValueBytes:
@@ -54,7 +56,19 @@ func (s *Store) checkChange(c *Change) error {
 	return s.checkExpect(c)
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
+func checkKey(key string) error {
+	switch {
+	case len(key) > MaxKeyBytes:
+		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", ErrKey, len(key), MaxKeyBytes)
+	case ResourceOf(key) == "":
+		return fmt.Errorf("%w: %q does not name a resource", ErrKey, key)
+	case !utf8.ValidString(key) || strings.ContainsFunc(key, isControl):
+		return fmt.Errorf("%w: %q has control characters or is not UTF-8", ErrKey, key)
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // checkExpect finds most conflicts without a transaction: revisions of a key only
 // grow, so an expectation that the state has already gone past cannot hold in the log.

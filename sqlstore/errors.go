@@ -22,6 +22,10 @@ var (
 	// ErrFuture says that a revision did not come up within the time waited for it.
 	ErrFuture = errors.New("revision is in the future")
 
+	// ErrKey says that a key is longer than MaxKeyBytes, names no resource or has bytes
+	// that not every dialect can store as text.
+	ErrKey = errors.New("invalid key")
+
 	// ErrTooLarge says that one change is larger than Options.MaxValueBytes.
 	ErrTooLarge = errors.New("object is too large")
 )

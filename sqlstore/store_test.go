@@ -143,18 +143,26 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	s := newStore(t, Options{MaxValueBytes: 100})
-	for _, c := range []Change{
-		{Key: "a"},
-		{Key: "/registry/core/pods"},
-		{Key: pods + "a\x00b"},
-		{Key: pods + "a", Delete: true},
+	s := newStore(t, Options{MaxValueBytes: 2000})
+	for _, key := range []string{
+		"a",
+		"/registry/core/pods",
+		pods + "a\x00b",
+		pods + "a\nb",
+		pods + "a\xff",
+		pods + strings.Repeat("日", 3000),
+		pods + strings.Repeat("a", MaxKeyBytes-len(pods)+1),
 	} {
-		if _, err := s.Commit(context.Background(), c); err == nil {
-			t.Errorf("%+v was accepted", c)
+		if _, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, ErrKey) {
+			t.Errorf("key of %d bytes: %v, want ErrKey", len(key), err)
 		}
 	}
-	_, err := s.Commit(context.Background(), Change{Key: pods + "a", Value: make([]byte, 101)})
+	create(t, s, pods+strings.Repeat("a", MaxKeyBytes-len(pods)))
+	create(t, s, pods+"\uFFFD")
+	if _, err := s.Commit(context.Background(), Change{Key: pods + "a", Delete: true}); err == nil {
+		t.Error("a delete that expects nothing was accepted")
+	}
+	_, err := s.Commit(context.Background(), Change{Key: pods + "a", Value: make([]byte, 2001)})
 	if !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}

@@ -87,6 +87,31 @@ func TestKeysAreBytes(t *testing.T) {
 	})
 }
 
+// A database that compresses what it indexes would take a longer key of one letter, so
+// these are as random as printable ASCII allows.
+func TestLongestKey(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	longest := func() string {
+		key := []byte("/registry/core/pods/")
+		for len(key) < sqlstore.MaxKeyBytes {
+			key = append(key, byte('!'+random.IntN('~'-'!'+1)))
+		}
+		return string(key)
+	}
+	wide := "/registry/core/pods/" + strings.Repeat("日", (sqlstore.MaxKeyBytes-20)/3) + "aa"
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		keys := []string{longest(), longest(), wide}
+		for i, key := range keys {
+			l.put(key, l.put(key, 0, "new"), "again")
+			from, to := sqlstore.RangeOf(key)
+			if rows := l.state(from, to, l.head().Revision); len(rows) != 1 || rows[0].Key != key {
+				t.Errorf("key %d of %d bytes is not what was written: %+v", i, len(key), rows)
+			}
+		}
+	})
+}
+
 func TestValuesAreBytes(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
