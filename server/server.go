@@ -68,6 +68,8 @@ type Server struct {
 	jobsCtx  context.Context
 	stopJobs context.CancelFunc
 
+	maintainEvery time.Duration // tests shorten it
+
 	shutdownOnce sync.Once
 	shutdownErr  error
 }
@@ -75,6 +77,7 @@ type Server struct {
 // New returns a server that has not started. It does no I/O.
 func New(config Config) *Server {
 	s := &Server{config: config.withDefaults(), metrics: metrics.New(), running: running{idle: make(chan struct{})}}
+	s.maintainEvery = control.MaintainEvery
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.jobsCtx, s.stopJobs = context.WithCancel(s.ctx)
 	s.limits.reads = limit{kind: "readOnly", most: int64(s.config.MaxReads)}
@@ -117,6 +120,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.startControllers(); err != nil {
 		return err
 	}
+	s.jobs.Go(func() {
+		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
+	})
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)

@@ -67,23 +67,27 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	return nil
 }
 
-// maintainEvery is how often kube-apiserver looks after its system namespaces.
-const maintainEvery = time.Minute
+// MaintainEvery is how often kube-apiserver looks after its Service; its namespaces it
+// sees to once a minute.
+const MaintainEvery = 10 * time.Second
 
-// Maintain does what Bootstrap does once a minute until ctx ends, so that what was
-// deleted of it comes back.
-func Maintain(ctx context.Context, config *rest.Config, at Address, logf func(format string, args ...any)) {
-	tick := time.NewTicker(maintainEvery)
+// Maintain does again what Bootstrap did, every so often until ctx ends, so that what was
+// deleted of it comes back. What stands in its way is logged when it begins.
+func Maintain(ctx context.Context, config *rest.Config, at Address, every time.Duration, logf func(format string, args ...any)) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	failed := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if err := Bootstrap(ctx, config, at); err != nil && ctx.Err() == nil {
+		err := Bootstrap(ctx, config, at)
+		if err != nil && !failed && ctx.Err() == nil {
 			logf("%v", err)
 		}
+		failed = err != nil
 	}
 }
 
