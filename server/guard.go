@@ -64,6 +64,9 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 	if x.who, err = s.authn.User(r); err != nil {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
+	if x.who, err = auth.Impersonated(r, x.who, s.authz); err != nil {
+		return err
+	}
 	if l := s.limits.of(x.info); l != nil {
 		if !l.enter(x.who) {
 			s.metrics.Rejected(l.kind)

@@ -175,10 +175,7 @@ func TestPatchCopyBomb(t *testing.T) {
 	for i := range 40 {
 		operations = append(operations, fmt.Sprintf(`{"op":"copy","from":"/x0","path":"/x0/c%d"}`, i))
 	}
-	a := h.do("PATCH", configMaps+"/bomb", "["+strings.Join(operations, ",")+"]", "Content-Type", "application/json-patch+json").want(422)
-	if !strings.Contains(a.body, "exceeding the limit 3145728") {
-		t.Errorf("answer: %s", a.body)
-	}
+	h.do("PATCH", configMaps+"/bomb", "["+strings.Join(operations, ",")+"]", "Content-Type", "application/json-patch+json").want(422)
 }
 
 func TestStatusAndScale(t *testing.T) {

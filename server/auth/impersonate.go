@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// Impersonated returns whom a request is to be made as: who, unless it has Impersonate-
+// headers. Then who needs the right to impersonate the user and each group, uid and extra
+// that they name; the error is a Forbidden status otherwise.
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (user.Info, error) {
+	asked := impersonation(r.Header)
+	if asked == nil {
+		return who, nil
+	}
+	if asked.Name == "" {
+		return nil, apierrors.NewInternalError(fmt.Errorf("requested %v without impersonating a user", strings.Join(asked.Groups, ",")))
+	}
+	for _, a := range asked.permissions() {
+		a.User, a.Verb, a.ResourceRequest = who, "impersonate", true
+		if err := Check(r.Context(), authz, a); err != nil {
+			return nil, err
+		}
+	}
+	return asked.complete(), nil
+}
+
+// impersonated is what the headers of a request ask for.
+type impersonated struct{ user.DefaultInfo }
+
+// impersonation reads the headers; nil if there are none of it.
+func impersonation(h http.Header) *impersonated {
+	names, groups, uids := h[authenticationv1.ImpersonateUserHeader], h[authenticationv1.ImpersonateGroupHeader], h[authenticationv1.ImpersonateUIDHeader]
+	if len(names)+len(groups)+len(uids) == 0 && !hasExtra(h) {
+		return nil
+	}
+	asked := &impersonated{user.DefaultInfo{Name: h.Get(authenticationv1.ImpersonateUserHeader), UID: h.Get(authenticationv1.ImpersonateUIDHeader)}}
+	asked.Groups = slices.Clone(groups)
+	for name, values := range h {
+		key, ok := strings.CutPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix)
+		if !ok {
+			continue
+		}
+		key = strings.ToLower(key)
+		if plain, err := url.PathUnescape(key); err == nil {
+			key = plain
+		}
+		if asked.Extra == nil {
+			asked.Extra = map[string][]string{}
+		}
+		asked.Extra[key] = append(asked.Extra[key], values...)
+	}
+	return asked
+}
+
+func hasExtra(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// permissions are what a caller must be allowed to impersonate, one by one.
+func (u *impersonated) permissions() []authorizer.AttributesRecord {
+	var list []authorizer.AttributesRecord
+	if namespace, name, err := serviceaccount.SplitUsername(u.Name); err == nil {
+		list = append(list, authorizer.AttributesRecord{APIVersion: "v1", Resource: "serviceaccounts", Namespace: namespace, Name: name})
+	} else {
+		list = append(list, authorizer.AttributesRecord{APIVersion: "v1", Resource: "users", Name: u.Name})
+	}
+	for _, group := range u.Groups {
+		list = append(list, authorizer.AttributesRecord{APIVersion: "v1", Resource: "groups", Name: group})
+	}
+	group := authenticationv1.SchemeGroupVersion
+	if u.UID != "" {
+		list = append(list, authorizer.AttributesRecord{APIGroup: group.Group, APIVersion: group.Version, Resource: "uids", Name: u.UID})
+	}
+	for key, values := range u.Extra {
+		for _, value := range values {
+			list = append(list, authorizer.AttributesRecord{APIGroup: group.Group, APIVersion: group.Version, Resource: "userextras", Subresource: key, Name: value})
+		}
+	}
+	return list
+}
+
+// complete adds the groups that come with being somebody.
+func (u *impersonated) complete() user.Info {
+	if namespace, _, err := serviceaccount.SplitUsername(u.Name); err == nil && len(u.Groups) == 0 {
+		u.Groups = serviceaccount.MakeGroupNames(namespace)
+	}
+	everybody := user.AllAuthenticated
+	if u.Name == user.Anonymous {
+		everybody = user.AllUnauthenticated
+	}
+	if !slices.Contains(u.Groups, user.AllAuthenticated) && !slices.Contains(u.Groups, user.AllUnauthenticated) {
+		u.Groups = append(u.Groups, everybody)
+	}
+	return &u.DefaultInfo
+}
