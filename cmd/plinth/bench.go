@@ -62,7 +62,7 @@ func newBenchChild() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			quietLibraries()
+			quietLibraries(os.Stderr)
 			return bench.Child(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
-func init() { quietLibraries() }
+func init() { quietLibraries(os.Stderr) }
 
 // dialect is one kind of database.
 type dialect struct {

@@ -71,7 +71,7 @@ func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error
 	if strings.TrimSpace(c.DataDir) == "" {
 		return usagef("data directory is empty; write a path, such as --data-dir plinth-data")
 	}
-	quietLibraries()
+	silence := quietLibraries(stderr)
 	c.Logf = log.New(stderr, "", log.LstdFlags).Printf
 	s := server.New(c)
 	if err := s.Open(ctx); err != nil {
@@ -79,7 +79,7 @@ func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error
 	}
 	fmt.Fprintf(stdout, "export KUBECONFIG=%s   # serving %s\n", shellQuote(absolute(s.KubeconfigPath())), s.URL())
 	<-ctx.Done()
-	silenceLibraries()
+	silence()
 	return s.Close()
 }
 
