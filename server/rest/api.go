@@ -124,7 +124,7 @@ func (q *request) pathFits(item bool) bool {
 }
 
 func (q *request) notAllowed() error {
-	return errors.NewMethodNotSupported(q.kind.GroupResource(), q.info.Verb)
+	return errors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false)
 }
 
 // errNotServed is upstream's answer for a path that no resource has.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
@@ -145,6 +146,11 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 
 // createError names the object that is in the way of a new one.
 func (q *request) createError(err error, m metav1.Object) error {
+	if stderrors.Is(err, sqlstore.ErrKey) {
+		return errors.NewInvalid(q.gvk().GroupKind(), m.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), m.GetName(), err.Error()),
+		})
+	}
 	var conflict *sqlstore.ConflictError
 	if !stderrors.As(err, &conflict) {
 		return err

@@ -9,8 +9,6 @@ import (
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // get answers one object, or a subresource's view of it.
@@ -32,23 +30,6 @@ func (q *request) get() error {
 		return q.respondView(http.StatusOK, entry)
 	}
 	return q.respondEntry(http.StatusOK, entry)
-}
-
-// respondView answers with a subresource's body made from the object.
-func (q *request) respondView(code int, entry *sqlstore.Entry) error {
-	obj, err := q.kind.Codec.Load(entry.JSON)
-	if err != nil {
-		return err
-	}
-	view, err := q.sub.View(obj)
-	if err != nil {
-		return err
-	}
-	body, err := q.sub.Codec.Versioned(view, q.sub.GVK.GroupVersion())
-	if err != nil {
-		return err
-	}
-	return q.respondObject(code, body)
 }
 
 // fresh waits until memory is as new as a read with this resourceVersion asks: unset is

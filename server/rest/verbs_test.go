@@ -86,6 +86,9 @@ func TestBadRequests(t *testing.T) {
 		{"put of another name", "PUT", configMaps + "/there", configMap("else", "1"), nil, 400, "BadRequest", "the name of the object (else) does not match the name on the URL (there)"},
 		{"put of nothing there", "PUT", configMaps + "/nobody", configMap("nobody", "1"), nil, 404, "NotFound", `configmaps "nobody" not found`},
 		{"delete of nothing there", "DELETE", configMaps + "/nobody", "", nil, 404, "NotFound", `configmaps "nobody" not found`},
+		{"name too long to store", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"` + strings.Repeat("n", 1100) + `"}}`, nil, 422, "Invalid", "metadata.name"},
+		{"name that is no text", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"a\u0000b"}}`, nil, 422, "Invalid", "metadata.name"},
+		{"unknown method", "OPTIONS", configMaps, "", nil, 405, "MethodNotAllowed", "the server does not allow this method on the requested resource"},
 		{"bad label selector", "GET", configMaps + "?labelSelector=a%20b", "", nil, 400, "BadRequest", "unable to parse requirement"},
 		{"bad field selector", "GET", configMaps + "?fieldSelector=spec.color%3Dred", "", nil, 400, "BadRequest", `"spec.color" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 		{"bad continue", "GET", configMaps + "?continue=abc&limit=1", "", nil, 400, "BadRequest", "continue key is not valid"},
@@ -193,6 +196,10 @@ func TestStatusAndScale(t *testing.T) {
 	a = h.do("GET", deployments+"/d/scale", "").want(200)
 	if a.get("kind") != "Scale" || a.get("apiVersion") != "autoscaling/v1" || a.get("spec", "replicas") != "2" || a.get("status", "selector") != "a=b" || a.get("status", "replicas") != "7" {
 		t.Errorf("scale: %s", a.body)
+	}
+	a = h.do("GET", deployments+"/d/scale", "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").want(200)
+	if a.get("kind") != "Table" || a.get("columnDefinitions", "1", "name") != "Desired" || a.get("rows", "0", "cells", "1") != "2" || a.get("rows", "0", "object", "metadata", "name") != "d" {
+		t.Errorf("table of a scale: %s", a.body)
 	}
 	a = h.do("PATCH", deployments+"/d/scale", `{"spec":{"replicas":4}}`, "Content-Type", "application/merge-patch+json").want(200)
 	if a.get("spec", "replicas") != "4" {
