@@ -11,7 +11,7 @@ import (
 )
 
 func TestQuietLibraries(t *testing.T) {
-	defer quietLibraries(os.Stderr)
+	defer func() { quietLibraries(os.Stderr) }()
 	var out bytes.Buffer
 	silence := quietLibraries(&out)
 	klog.Info("chatter")
