@@ -11,9 +11,9 @@ import (
 func (s *Store) catchUp(target int64) error {
 	for {
 		limit, applied := s.tail.page.limit(), s.Revision()
-		rows, err := s.log.Rows(s.ctx, applied, limit)
+		rows, err := s.boundedRows(applied, limit)
 		if err != nil {
-			return fmt.Errorf("read rows after %d: %w", applied, err)
+			return fmt.Errorf("catch up from revision %d: %w", applied, err)
 		}
 		if !complete(rows, applied, target, limit) {
 			if reloaded, err := s.reloadIfSwept(applied); reloaded || err != nil {
@@ -45,9 +45,9 @@ func complete(rows []Row, applied, target int64, limit int) bool {
 // deleted in the meantime. The floor is read after the rows, so rows that are judged
 // complete are.
 func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
-	head, err := s.log.Head(s.ctx)
+	head, err := s.boundedHead()
 	if err != nil {
-		return false, fmt.Errorf("read head: %w", err)
+		return false, err
 	}
 	if head.Floor <= applied {
 		s.raiseFloor(head.Floor)
@@ -72,14 +72,14 @@ func (s *Store) load(ctx context.Context) error {
 	for {
 		head, err := s.log.Head(ctx)
 		if err != nil {
-			return fmt.Errorf("read head: %w", err)
+			return err
 		}
 		loaded, err := s.readState(ctx, head.Revision)
 		if errors.Is(err, ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
 		if err != nil {
-			return fmt.Errorf("read state at %d: %w", head.Revision, err)
+			return fmt.Errorf("at revision %d: %w", head.Revision, err)
 		}
 		s.state.replace(loaded, head)
 		return nil

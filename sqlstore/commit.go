@@ -32,7 +32,11 @@ func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	key := p.change.Key
 	if s.commits.withdraw(p) {
-		return nil, fmt.Errorf("commit %s: %w", key, ctx.Err())
+		err := ctx.Err()
+		if s.Healthy() != nil {
+			err = lateIs(ctx, ErrUnavailable)
+		}
+		return nil, fmt.Errorf("commit %s: nothing was written: %w", key, err)
 	}
 	select {
 	case <-p.done:

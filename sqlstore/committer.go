@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -93,7 +92,7 @@ func (s *Store) runCommitter() {
 // await returns when there is something to take, or false at the end. While writes
 // fail it calls probe now and then, so that the Store finds out by itself when they
 // work again.
-func (c *committer) await(probeIn time.Duration, probe func()) bool {
+func (c *committer) await(probeIn time.Duration, probe func() error) bool {
 	c.letQueue()
 	c.mu.Lock()
 	n, closed := len(c.queue), c.closed
@@ -109,7 +108,7 @@ func (c *committer) await(probeIn time.Duration, probe func()) bool {
 	case <-c.wake:
 		c.letQueue()
 	case <-timeout:
-		probe()
+		_ = probe() // which health remembers
 	}
 	return true
 }
@@ -169,12 +168,19 @@ func (s *Store) appendEach(b *batch) {
 }
 
 func (s *Store) appendLog(b *batch) error {
+	if s.Healthy() != nil {
+		// An outcome that is known is worth a round trip: a database that hangs would
+		// otherwise take the batch and leave open what became of it.
+		if err := s.probe(); errors.Is(err, ErrUnavailable) {
+			return err
+		}
+	}
 	begin := time.Now()
-	appended, err := s.log.Append(s.ctx, b.changes)
+	appended, err := s.boundedAppend(s.o.AppendTimeout, b.changes)
 	s.stats.appended(len(b.changes), time.Since(begin))
 	s.health.wrote(err)
 	if err != nil {
-		return fmt.Errorf("append batch: %w", err)
+		return err
 	}
 	b.appended = appended
 	return nil
@@ -182,7 +188,8 @@ func (s *Store) appendLog(b *batch) error {
 
 // probe asks whether the database takes writes again: an empty batch takes the write
 // lock and writes nothing.
-func (s *Store) probe() {
-	_, err := s.log.Append(s.ctx, nil)
+func (s *Store) probe() error {
+	_, err := s.boundedAppend(s.o.QueryTimeout, nil)
 	s.health.probed(err)
+	return err
 }

@@ -19,6 +19,7 @@ type faultyLog struct {
 	Log
 	t      testing.TB
 	away   atomic.Bool // the database does not answer
+	hangs  atomic.Bool // the database takes connections and does not answer
 	shared bool        // other processes may append
 
 	appending atomic.Bool
@@ -79,6 +80,10 @@ func (l *faultyLog) Append(ctx context.Context, batch []Change) (Appended, error
 		}
 		return Appended{}, errAway
 	}
+	if l.hangs.Load() {
+		<-ctx.Done()
+		return Appended{}, ctx.Err()
+	}
 	switch l.next(batch) {
 	case lost:
 		return Appended{}, fmt.Errorf("commit: %w", ErrUnknown)
@@ -103,6 +108,10 @@ func (l *faultyLog) Rows(ctx context.Context, after int64, limit int) ([]Row, er
 func (l *faultyLog) Head(ctx context.Context) (Head, error) {
 	if l.away.Load() {
 		return Head{}, errAway
+	}
+	if l.hangs.Load() {
+		<-ctx.Done()
+		return Head{}, ctx.Err()
 	}
 	return l.Log.Head(ctx)
 }
@@ -232,6 +241,38 @@ func TestDatabaseAway(t *testing.T) {
 	create(t, s, maps+"ns/b")
 	if r, err := s.Sync(t.Context()); err != nil || r != s.Revision() {
 		t.Errorf("sync: %d, %v", r, err)
+	}
+}
+
+// TestDatabaseHangs has no caller with a bound of its own. The first transaction that
+// hangs is given up before COMMIT, so its outcome is known.
+func TestDatabaseHangs(t *testing.T) {
+	log := newFaultyLog(t, fileDSN(t))
+	log.shared = true
+	s := openStore(t, log, Options{QueryTimeout: 500 * time.Millisecond, AppendTimeout: time.Second})
+	log.hangs.Store(true)
+	b := Change{Key: maps + "ns/b", Value: value("b", 0)}
+	_, err := s.Commit(context.Background(), b)
+	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "no answer within") {
+		t.Errorf("commit: %v", err)
+	}
+	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("sync: %v", err)
+	}
+	if err := s.Healthy(); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("healthy: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if _, err := s.Commit(ctx, b); !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown) {
+		t.Errorf("commit of somebody impatient: %v", err)
+	}
+	log.hangs.Store(false)
+	for s.Healthy() != nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := commitSoon(s, maps+"ns/c"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -66,7 +66,8 @@ type Log interface {
 	// them in one statement (or one prepared statement's loop) and commits. Keys in a
 	// batch are distinct. A change that fails its expectation never fails the batch.
 	// An error before COMMIT was sent means nothing was written; an error of COMMIT
-	// itself wraps ErrUnknown. Deadlocks and lock timeouts are retried inside as long as
+	// itself wraps ErrUnknown. ctx counts until COMMIT is sent; COMMIT itself has a bound
+	// of the dialect's. Deadlocks and lock timeouts are retried inside as long as
 	// COMMIT was not sent.
 	Append(ctx context.Context, batch []Change) (Appended, error)
 

@@ -96,6 +96,12 @@ func (o Options) withDefaults() Options {
 	orInt(&o.MaxBatchBytes, 4<<20)
 	orInt(&o.MaxValueBytes, 3<<20)
 	orInt(&o.Snapshots, 8)
+	if o.QueryTimeout <= 0 {
+		o.QueryTimeout = 5 * time.Second
+	}
+	if o.AppendTimeout <= 0 {
+		o.AppendTimeout = 15 * time.Second
+	}
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
 	}

@@ -60,7 +60,9 @@ func testRestart(t *testing.T, server *dbserver.Server) {
 	for _, ev := range poll(t, w, s.Revision()) {
 		seen[ev.Entry.Key]++
 	}
-	compareTold(t, told, seen)
+	if acknowledged, refused := compareTold(t, told, seen); acknowledged == 0 || refused == 0 {
+		t.Error("the database was not away")
+	}
 }
 
 // createUntil creates objects until ctx ends and notes what it was told of each.
@@ -75,9 +77,10 @@ func createUntil(ctx context.Context, s *Store, writer int, told map[string]erro
 	}
 }
 
-func compareTold(t *testing.T, told []map[string]error, seen map[string]int) {
+// compareTold compares what writers were told with what a watcher saw.
+func compareTold(t *testing.T, told []map[string]error, seen map[string]int) (acknowledged, refused int) {
 	t.Helper()
-	acknowledged, unknown, refused := 0, 0, 0
+	unknown := 0
 	for _, m := range told {
 		for key, err := range m {
 			n := seen[key]
@@ -94,7 +97,5 @@ func compareTold(t *testing.T, told []map[string]error, seen map[string]int) {
 		}
 	}
 	t.Logf("%d acknowledged, %d unknown, %d refused", acknowledged, unknown, refused)
-	if acknowledged == 0 || refused == 0 {
-		t.Error("the database was not away")
-	}
+	return acknowledged, refused
 }

@@ -20,6 +20,12 @@ type Options struct {
 	MaxValueBytes int
 	// Snapshots is how many past states of one resource are kept for paginated lists; 8.
 	Snapshots int
+	// QueryTimeout bounds one query for the head or for rows to catch up with; 5 seconds.
+	// A database that takes longer counts as unavailable.
+	QueryTimeout time.Duration
+	// AppendTimeout bounds one transaction until its COMMIT is sent; 15 seconds, so that a
+	// lock which another replica holds for a while is not taken for a database that hangs.
+	AppendTimeout time.Duration
 	// Logf reports what an operator should know; nil: nothing.
 	Logf func(format string, args ...any)
 }

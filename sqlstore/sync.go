@@ -40,7 +40,7 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 	}
 	head, err := s.askHead(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read head: %w", err)
+		return 0, err
 	}
 	if err := s.Wait(ctx, head.Revision); err != nil {
 		return 0, fmt.Errorf("catch up with the log: %w: %w", ErrUnavailable, err)
@@ -64,7 +64,7 @@ func (s *Store) askHead(ctx context.Context) (Head, error) {
 	case <-s.stop:
 		return Head{}, ErrClosed
 	case <-ctx.Done():
-		return Head{}, ctx.Err()
+		return Head{}, fmt.Errorf("read head: %w", lateIs(ctx, ErrUnavailable))
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *Store) ping() <-chan time.Time {
 func (s *Store) readHead() {
 	r, lost := s.heads.begin()
 	s.stats.headReads.Add(1)
-	r.head, r.err = s.log.Head(s.ctx)
+	r.head, r.err = s.boundedHead()
 	s.health.read(r.err)
 	if r.err == nil {
 		s.raiseFloor(r.head.Floor)
@@ -132,8 +132,15 @@ func (s *Store) readHead() {
 			s.tail.nudge(r.head.Revision)
 		}
 	}
-	if r.err == nil && s.heads.isLost() && s.Wait(s.ctx, r.head.Revision) == nil {
+	if r.err == nil && s.heads.isLost() && s.catchesUp(r.head.Revision) {
 		s.heads.find(lost)
 	}
 	close(r.done)
+}
+
+// catchesUp waits for the tail, and not for ever: others wait for the head meanwhile.
+func (s *Store) catchesUp(revision int64) bool {
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.QueryTimeout)
+	defer cancel()
+	return s.Wait(ctx, revision) == nil
 }

@@ -93,7 +93,11 @@ func (s *Server) prepare() (err error) {
 func startReaper(dir string) (io.Closer, error) {
 	cmd := exec.Command("sh", "-c", `
 		cat >/dev/null
-		for pid in $(head -qn1 "$1"/*.pid "$1"/data/*.pid 2>/dev/null); do kill -9 "$pid" 2>/dev/null; done
+		for pid in $(head -qn1 "$1"/*.pid "$1"/data/*.pid 2>/dev/null); do
+			children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+			kill -9 "$pid" 2>/dev/null
+			for child in $children; do kill -CONT "$child" 2>/dev/null; done
+		done
 		rm -rf "$1"; sleep 1; rm -rf "$1"`, "reaper", dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is not for it
 	stdin, err := cmd.StdinPipe()
@@ -242,6 +246,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	if s.cmd == nil {
 		return
 	}
+	_ = s.Thaw() // a stopped process hears nothing but SIGKILL, and not its children
 	_ = s.cmd.Process.Signal(sig)
 	<-s.exited
 	s.cmd = nil

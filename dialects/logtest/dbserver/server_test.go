@@ -2,8 +2,10 @@ package dbserver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
+	"time"
 )
 
 func TestServers(t *testing.T) {
@@ -14,6 +16,20 @@ func TestServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
+			if err := s.Freeze(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer cancel()
+			if err := s.kind.ping(ctx, s.DSN("")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("ping of a frozen server: %v", err)
+			}
+			if err := s.Thaw(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.kind.ping(context.Background(), s.DSN("")); err != nil {
+				t.Fatal(err)
+			}
 			for _, end := range []func(){s.Stop, s.Kill} {
 				end()
 				if err := s.kind.ping(context.Background(), s.DSN("")); err == nil {

@@ -1,0 +1,57 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// within runs a query that may take no longer than d. A database that accepts
+// connections and never answers gives no error of its own: without a bound whoever waits
+// would wait with it, and nobody would know.
+func (s *Store) within(d time.Duration, query func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	defer cancel()
+	err := query(ctx)
+	switch {
+	case err == nil || s.ctx.Err() != nil || ctx.Err() == nil || errors.Is(err, ErrUnknown):
+		return err
+	case errors.Is(err, ErrUnavailable):
+		return fmt.Errorf("no answer within %v: %w", d, err)
+	default:
+		return fmt.Errorf("no answer within %v: %w: %w", d, ErrUnavailable, err)
+	}
+}
+
+// lateIs returns why ctx ended, and as kind if it was its time that ran out.
+func lateIs(ctx context.Context, kind error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", kind, ctx.Err())
+	}
+	return ctx.Err()
+}
+
+func (s *Store) boundedHead() (head Head, err error) {
+	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
+		head, err = s.log.Head(ctx)
+		return err
+	})
+	return head, err
+}
+
+func (s *Store) boundedRows(after int64, limit int) (rows []Row, err error) {
+	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
+		rows, err = s.log.Rows(ctx, after, limit)
+		return err
+	})
+	return rows, err
+}
+
+func (s *Store) boundedAppend(d time.Duration, batch []Change) (a Appended, err error) {
+	err = s.within(d, func(ctx context.Context) (err error) {
+		a, err = s.log.Append(ctx, batch)
+		return err
+	})
+	return a, err
+}
