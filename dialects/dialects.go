@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/dialects/mysql"
 	"github.com/plinth-io/plinth/dialects/postgres"
 	"github.com/plinth-io/plinth/dialects/sqlite"
@@ -19,6 +20,10 @@ type Options struct {
 	// Getenv looks up PLINTH_DB_PASSWORD and PLINTH_DB_PASSWORD_FILE; os.Getenv.
 	Getenv func(name string) string
 }
+
+// ErrDSN is what errors of Open are when the server answered and waiting does not help:
+// wrong user or password, no such database or host. They say what to write instead.
+var ErrDSN = refused.Err
 
 // Open opens the log at dsn and brings its schema up to date:
 //

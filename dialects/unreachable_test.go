@@ -17,5 +17,8 @@ func TestOpenUnreachable(t *testing.T) {
 		if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrClosed) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("open %s: %v", dsn[:5], err)
 		}
+		if n := strings.Count(err.Error(), "connection refused"); n != 1 {
+			t.Errorf("open %s: it says %d times that nobody listens: %v", dsn[:5], n, err)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -20,6 +21,21 @@ const (
 	lockTimeout = 1205
 	deadlock    = 1213
 )
+
+// refusal returns what to tell whoever wrote the DSN if err, met while opening the log,
+// will not pass by itself, else nil. Later the same answers mean that the database is
+// away: somebody is working on it.
+func refusal(err error, config *mysql.Config) error {
+	switch code(err) {
+	case 1045, 1698:
+		return refused.User(config.User)
+	case 1044:
+		return refused.Access(config.User, config.DBName)
+	case 1049:
+		return refused.Database(config.DBName)
+	}
+	return refused.Host(err)
+}
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
 
@@ -72,7 +88,7 @@ func unavailable(err error) bool {
 	case 0:
 		return !errors.Is(err, context.Canceled) && broken(err)
 	case 1040, 1203, 1226, // too many connections
-		1045, 1049, 1129, 1130, // not let in, no such database
+		1044, 1045, 1049, 1129, 1130, // not let in, no such database
 		1021, 1114, 1030, 1026, 3, 28, // disk full, table full, storage engine and write errors
 		1290, 1792, 1836, // read-only
 		lockTimeout, deadlock:

@@ -45,6 +45,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l := &Log{closed: make(chan struct{})}
 	if err := l.open(ctx, o); err != nil {
+		if no := refusal(err, o.Config); no != nil {
+			l.Close()
+			return nil, no
+		}
 		err = l.classify(err) // before Close, after which every error is ErrClosed
 		l.Close()
 		return nil, fmt.Errorf("open mysql database: %w", err)
@@ -83,7 +87,13 @@ func (l *Log) open(ctx context.Context, o Options) error {
 // replica that lost its network.
 type session struct{ driver.Connector }
 
+// connectTimeout bounds a connection's way to its first statement. The driver's own bound
+// ends with the network's part of it, and the pool opens some on nobody's behalf.
+const connectTimeout = 10 * time.Second
+
 func (s session) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	conn, err := s.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err

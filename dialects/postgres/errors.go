@@ -6,12 +6,56 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/sqlstore"
 )
+
+// refusal returns what to tell whoever wrote the DSN if err, met while opening the log,
+// will not pass by itself, else nil. Later the same answers mean that the database is
+// away: somebody is working on it.
+func refusal(err error, config *pgx.ConnConfig) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return refused.Host(err)
+	}
+	switch e.Code {
+	case "28P01", "28000":
+		return refused.User(config.User)
+	case "3D000":
+		return refused.Database(config.Database)
+	}
+	return nil
+}
+
+// connectError is pgx's error without its repetitions: it tries a host again without
+// TLS, and then says twice that nobody listens.
+type connectError struct {
+	text string
+	*pgconn.ConnectError
+}
+
+func (e *connectError) Error() string { return e.text }
+func (e *connectError) Unwrap() error { return e.ConnectError }
+
+func shorten(err error) error {
+	connect, ok := err.(*pgconn.ConnectError)
+	if !ok {
+		return err
+	}
+	var lines []string
+	for line := range strings.Lines(connect.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return &connectError{strings.Join(lines, " "), connect}
+}
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
 
@@ -30,7 +74,7 @@ func (l *Log) classify(err error) error {
 	default:
 	}
 	if unavailable(err) {
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, shorten(err))
 	}
 	return err
 }

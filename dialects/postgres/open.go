@@ -39,6 +39,10 @@ type Log struct {
 
 var _ sqlstore.Log = (*Log)(nil)
 
+// connectTimeout bounds how long the server may take to let a connection in, unless the
+// DSN says otherwise. Some are opened on nobody's behalf.
+const connectTimeout = 10 * time.Second
+
 // Open connects and brings the schema up to date.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
@@ -49,6 +53,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l := &Log{config: o.Config, logf: o.Logf, closed: make(chan struct{})}
 	if err := l.open(ctx, o); err != nil {
+		if no := refusal(err, o.Config); no != nil {
+			l.Close()
+			return nil, no
+		}
 		err = l.classify(err) // before Close, after which every error is ErrClosed
 		l.Close()
 		return nil, fmt.Errorf("open postgres database: %w", err)
@@ -63,6 +71,10 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	config.ConnConfig = o.Config.Copy()
+	if config.ConnConfig.ConnectTimeout <= 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+		l.config = config.ConnConfig
+	}
 	config.MaxConns = int32(max(o.MaxConns, 2))
 	config.MinConns = 1
 	config.MaxConnIdleTime = 5 * time.Minute

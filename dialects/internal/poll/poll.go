@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// timeout bounds one question: a database that hangs must not keep the poller from
+// asking again when it goes on, on another connection.
+const timeout = 5 * time.Second
+
 // Poller asks for the head: soon again while there is news, ever more seldom while
 // there is none.
 type Poller struct {
@@ -33,7 +37,7 @@ func (p *Poller) Run(ctx context.Context) {
 			pause = p.Least
 		case <-timer.C:
 		}
-		head, err := p.Head(ctx)
+		head, err := p.head(ctx)
 		if err == nil && head != last {
 			p.Hint(head)
 			if p.Found != nil && last >= 0 {
@@ -44,4 +48,10 @@ func (p *Poller) Run(ctx context.Context) {
 		timer.Reset(pause)
 		pause = min(pause*3/2, p.Most())
 	}
+}
+
+func (p *Poller) head(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return p.Head(ctx)
 }
