@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 )
 
@@ -34,7 +35,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "plinth:", oneLine(err))
 	var usage *usageError
-	if errors.As(err, &usage) || errors.Is(err, server.ErrConfig) {
+	if errors.As(err, &usage) || errors.Is(err, server.ErrConfig) || errors.Is(err, dialects.ErrDSN) {
 		return 2
 	}
 	return 1

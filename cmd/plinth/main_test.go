@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
 // asPlinth makes the test binary be plinth, so that tests have a real process.
@@ -202,6 +205,23 @@ func TestSecondProcess(t *testing.T) {
 	}
 	if after, err := os.ReadFile(p.kubeconfig); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the kubeconfig was changed, or %v", err)
+	}
+}
+
+// A DSN that the database server refuses is told at once, and not waited for.
+func TestRefusedDSN(t *testing.T) {
+	for name, dsn := range map[string]string{"postgres": logtest.Postgres(t), "mariadb": logtest.MariaDB(t)} {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal("the server's DSN cannot be parsed")
+		}
+		u.Path = "/no-such-database"
+		cmd, stderr := plinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--database-timeout", "20m", "--dsn", u.String())
+		_ = cmd.Run()
+		want := "plinth: open database: database \"no-such-database\" does not exist; create it or write another name in the DSN\n"
+		if code := cmd.ProcessState.ExitCode(); code != 2 || stderr.String() != want {
+			t.Errorf("%s: exit code %d: %s", name, code, stderr)
+		}
 	}
 }
 
