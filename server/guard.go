@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,6 +27,14 @@ type call struct {
 	who  user.Info
 
 	watching bool // counted by watch, not by finish
+
+	in   in
+	out  out
+	conn net.Conn // nil in process
+
+	mu   sync.Mutex // guards over and cut
+	over bool       // the writer is not this call's any more
+	cut  bool       // its client was cut off
 }
 
 // notCached is on every answer but those of handlers that say otherwise (upstream:
@@ -47,6 +57,8 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			return nil
 		}
 		defer s.running.leave()
+		s.follow(x)
+		defer s.calls.remove(x)
 		defer s.finish(x, time.Now())
 		if err := s.admit(x, next); err != nil {
 			s.fail(x, err)
@@ -90,7 +102,8 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 }
 
 // limitTime ends the request's context after the time that it may take, and the reading
-// of its body too: a body that never comes would hold its place for ever.
+// of its body and the writing of its answer too: a client that neither sends nor reads
+// would hold its place for ever.
 func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
 	r := x.Request()
 	timeout := s.config.RequestTimeout
@@ -108,6 +121,7 @@ func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
 		// An error says that the writer has no such thing, as for requests in process.
 		_ = http.NewResponseController(x.Response().Writer).SetReadDeadline(deadline)
 	}
+	_ = x.out.SetWriteDeadline(deadline.Add(answerGrace))
 	ctx, cancel := context.WithDeadline(r.Context(), deadline)
 	x.SetRequest(r.WithContext(ctx))
 	return cancel, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	clientrest "k8s.io/client-go/rest"
@@ -104,6 +105,14 @@ func (w *pipeWriter) Write(b []byte) (int, error) {
 
 // Flush is there for handlers that ask for it; every write goes out at once.
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// SetWriteDeadline is for http.ResponseController; only one that is past has an effect.
+func (w *pipeWriter) SetWriteDeadline(t time.Time) error {
+	if t.Before(time.Now()) {
+		w.abort()
+	}
+	return nil
+}
 
 // abort fails a write that nobody reads. After the handler's end it does nothing.
 func (w *pipeWriter) abort() { w.writer.CloseWithError(context.Canceled) }

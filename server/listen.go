@@ -90,8 +90,11 @@ func NewHTTP(handler http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.
 func (s *Server) serve() {
 	s.http = NewHTTP(s.handler, s.pki.Serving)
 	s.http.BaseContext = func(net.Listener) context.Context { return s.ctx }
-	s.http.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.WithConn(ctx) }
+	s.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return withConn(auth.WithConn(ctx), c)
+	}
 	s.http.ErrorLog = log.New(errorLog{s}, "", 0)
+	s.serving.Go(s.cutStalled)
 	s.serving.Go(func() {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.config.Logf("stopped listening on %s: %v", s.listener.Addr(), err)

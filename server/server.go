@@ -63,6 +63,7 @@ type Server struct {
 	cancel  context.CancelFunc
 	serving sync.WaitGroup // the accept loop and what goes on as long as requests do
 	running running        // requests
+	calls   calls          // the same, one by one
 
 	jobs     sync.WaitGroup // background work that uses the API; ends with jobsCtx
 	jobsCtx  context.Context
@@ -77,6 +78,7 @@ type Server struct {
 // New returns a server that has not started. It does no I/O.
 func New(config Config) *Server {
 	s := &Server{config: config.withDefaults(), metrics: metrics.New(), running: running{idle: make(chan struct{})}}
+	s.calls.running = map[*call]struct{}{}
 	s.maintainEvery = control.MaintainEvery
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.jobsCtx, s.stopJobs = context.WithCancel(s.ctx)

@@ -32,6 +32,9 @@ func (s *watching) serve(ctx context.Context, w http.ResponseWriter) error {
 	w.Header()["Content-Type"] = []string{s.enc.contentType()}
 	w.WriteHeader(http.StatusOK)
 	out := httpSink{w, http.NewResponseController(w)}
+	// A client that does not read would keep the watch beyond its time. An error says that
+	// the writer has no deadlines.
+	_ = out.c.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	out.Flush()
 	if startErr != nil {
 		s.writeError(out, startErr)
@@ -40,6 +43,9 @@ func (s *watching) serve(ctx context.Context, w http.ResponseWriter) error {
 	s.run(ctx, watcher, out)
 	return nil
 }
+
+// endGrace is how long after a watch's time its last events may be on their way.
+const endGrace = 2 * time.Second
 
 type httpSink struct {
 	http.ResponseWriter

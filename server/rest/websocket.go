@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"golang.org/x/net/websocket"
 )
@@ -35,12 +36,31 @@ func (s *watching) serveWebSocket() error {
 			io.Copy(io.Discard, ws)
 			cancel()
 		}()
+		bounded := make(chan struct{})
+		go func() { // ends with ctx, which the end of run cancels
+			defer close(bounded)
+			s.boundWrites(ctx, ws)
+		}()
 		s.run(ctx, watcher, &messages{ws: ws})
+		cancel()
+		<-bounded
 		ws.Close()
 		<-gone
 	}}
 	server.ServeHTTP(s.q.w, s.q.r)
 	return nil
+}
+
+// boundWrites lets a client that does not read keep the watch neither beyond its time nor
+// beyond the server's.
+func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
+	ws.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
+	select {
+	case <-s.q.api.draining:
+		ws.SetWriteDeadline(time.Now().Add(endGrace))
+	case <-ctx.Done():
+	}
+	<-ctx.Done()
 }
 
 // messages sends each write as one message. run's writes may hold several events, so
