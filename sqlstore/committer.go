@@ -187,9 +187,24 @@ func (s *Store) appendLog(b *batch) error {
 }
 
 // probe asks whether the database takes writes again: an empty batch takes the write
-// lock and writes nothing.
+// lock and writes nothing. It is the answer to those who came meanwhile, too: with a
+// database that hangs they have waited long enough.
 func (s *Store) probe() error {
 	_, err := s.boundedAppend(s.o.QueryTimeout, nil)
 	s.health.probed(err)
+	if errors.Is(err, ErrUnavailable) {
+		s.commits.refuse(err)
+	}
 	return err
+}
+
+// refuse answers all who are in the queue.
+func (c *committer) refuse(err error) {
+	c.mu.Lock()
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, p := range queue {
+		p.answer(nil, err)
+	}
 }

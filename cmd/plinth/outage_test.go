@@ -40,6 +40,26 @@ func TestDatabaseRestart(t *testing.T) {
 	}
 }
 
+// TestDatabaseFrozen lets the database server hang instead: it takes connections and
+// answers nothing, so that nobody is told that it is away.
+func TestDatabaseFrozen(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := start(t)
+			p := serveFor(t, t.TempDir()+"/data", logtest.CreateDatabase(t, db), "--controllers=")
+			must(t, db.Freeze())
+			expectAway(t, p)
+			if got := request(t, p, "GET", "/api/v1/namespaces/default/configmaps/none", ""); !isRefused(got) {
+				t.Errorf("a read that must be the most recent: %s", got)
+			}
+			must(t, db.Thaw())
+			expectBack(t, p)
+		})
+	}
+}
+
 // progress returns how many writes the load has done.
 func progress(t *testing.T, p *process) int {
 	list, err := client(t, p).List(t.Context(), metav1.ListOptions{})
