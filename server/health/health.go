@@ -15,10 +15,13 @@ type Check struct {
 	Name string
 	// Run returns nil, or what is wrong. It must not block.
 	Run func() error
+	// Why is what everybody may know of an error of Run. Nil withholds it, as upstream
+	// does: errors tell of addresses and users.
+	Why func(error) string
 }
 
 // Ping is always well: the process answers.
-var Ping = Check{"ping", func() error { return nil }}
+var Ping = Check{Name: "ping", Run: func() error { return nil }}
 
 // Probe is one of the endpoints, with its checks under /<name>/<check>.
 type Probe struct {
@@ -27,8 +30,8 @@ type Probe struct {
 	logf   func(format string, args ...any)
 }
 
-// New returns the probe of that name. logf (may be nil) gets what is wrong: the answer
-// is public and only names the checks that failed.
+// New returns the probe of that name. logf (may be nil) gets what is wrong in full;
+// the answer is public and names the checks that failed, with what they let be known.
 func New(name string, logf func(format string, args ...any), checks ...Check) *Probe {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -64,7 +67,7 @@ func (p *Probe) run(exclude []string) (out, failed string) {
 			continue
 		}
 		if err := c.Run(); err != nil {
-			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
+			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.Name, c.why(err))
 			fmt.Fprintf(&wrong, "[%s: %v]", c.Name, err)
 			continue
 		}
@@ -72,6 +75,13 @@ func (p *Probe) run(exclude []string) (out, failed string) {
 	}
 	lines.WriteString(p.unmatched(exclude))
 	return lines.String(), wrong.String()
+}
+
+func (c Check) why(err error) string {
+	if c.Why == nil {
+		return "reason withheld"
+	}
+	return c.Why(err)
 }
 
 // unmatched warns of excluded names that no check has.
@@ -115,7 +125,11 @@ func (p *Probe) Names() []string {
 // ServeHTTP answers for this check alone, and says what is wrong.
 func (c Check) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if err := c.Run(); err != nil {
-		http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+		reason := err.Error()
+		if c.Why != nil {
+			reason = c.Why(err)
+		}
+		http.Error(w, "internal server error: "+reason, http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprint(w, "ok")

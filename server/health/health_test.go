@@ -13,12 +13,12 @@ import (
 )
 
 func fails(name string) Check {
-	return Check{name, func() error { return errors.New("out of order") }}
+	return Check{Name: name, Run: func() error { return errors.New("out of order") }}
 }
 
 // Every answer is compared with what upstream's own handlers say to the same request.
 func TestAsUpstream(t *testing.T) {
-	good := Check{"storage", func() error { return nil }}
+	good := Check{Name: "storage", Run: func() error { return nil }}
 	tests := []struct {
 		path   string
 		checks []Check
