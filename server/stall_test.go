@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -64,6 +65,9 @@ var deaf = []struct {
 		}
 		t.Cleanup(func() { conn.Close() })
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: plinth\r\n\r\n", path)
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // the answer has begun
+			t.Fatal(err)
+		}
 	}},
 	{"in process", func(t *testing.T, s *Server, path string) {
 		client, err := clientrest.HTTPClientFor(s.InProcess(nil))
@@ -101,8 +105,9 @@ func (f *freezer) Read(p []byte) (int, error) {
 
 const watchMaps = "/api/v1/namespaces/default/configmaps?watch=1"
 
-// stall opens a server with a request of a deaf client, which is blocked when it returns.
-func stall(t *testing.T, path string, ask func(*testing.T, *Server, string)) *Server {
+// stall opens a server with a request of each deaf client.
+// There is more to send than fits on the way.
+func stall(t *testing.T, path string) *Server {
 	t.Helper()
 	s := New(Config{ShutdownTimeout: 40 * time.Second, Linger: time.Millisecond, Controllers: []string{}})
 	if err := s.Open(t.Context()); err != nil {
@@ -117,57 +122,76 @@ func stall(t *testing.T, path string, ask func(*testing.T, *Server, string)) *Se
 			t.Fatal(err)
 		}
 	}
-	ask(t, s, path)
-	for begun := time.Now(); !isBlocked(s); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 30*time.Second {
-			t.Fatal("the client has room for everything")
-		}
+	for _, client := range deaf {
+		client.ask(t, s, path)
 	}
 	return s
 }
 
-func isBlocked(s *Server) bool {
+// blocked counts the requests whose client does not read.
+func (s *Server) blocked() (n int) {
 	for _, x := range s.calls.all() {
 		if x.out.blocked.since(time.Now()) > 50*time.Millisecond {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // Clients that do not read hold up no stop, and are no reason to call it a bad one.
 func TestStopWithDeafClients(t *testing.T) {
-	for _, client := range deaf {
-		for _, path := range []string{watchMaps, "/api/v1/configmaps"} {
-			t.Run(client.name+path, func(t *testing.T) {
-				t.Parallel()
-				s := stall(t, path, client.ask)
-				begun := time.Now()
-				if err := s.Close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
-				if took := time.Since(begun); took > s.config.ShutdownTimeout/2 {
-					t.Errorf("the stop took %v", took)
-				}
-			})
+	for _, path := range []string{watchMaps, "/api/v1/configmaps"} {
+		s := stall(t, path)
+		begun := time.Now()
+		for ; s.blocked() < len(deaf); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatalf("%s: only %d of %d clients are blocked", path, s.blocked(), len(deaf))
+			}
+		}
+		begun = time.Now()
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: Close: %v", path, err)
+		}
+		if took := time.Since(begun); took > s.config.ShutdownTimeout/2 {
+			t.Errorf("%s: the stop took %v", path, took)
 		}
 	}
 }
 
 // Clients that do not read keep their place no longer than others.
 func TestDeafClientsRunOutOfTime(t *testing.T) {
-	for _, client := range deaf {
-		for _, path := range []string{watchMaps + "&timeoutSeconds=1", "/api/v1/configmaps?timeout=1s"} {
-			t.Run(client.name+path, func(t *testing.T) {
-				t.Parallel()
-				s := stall(t, path, client.ask)
-				for begun := time.Now(); s.running.count.Load() > 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 30*time.Second {
-						t.Fatal("the request is still running")
-					}
-				}
-			})
+	for _, path := range []string{watchMaps + "&timeoutSeconds=1", "/api/v1/configmaps?timeout=1s"} {
+		s := stall(t, path)
+		for begun := time.Now(); s.running.count.Load() > 0; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatalf("%s: %d requests are still running", path, s.running.count.Load())
+			}
 		}
+	}
+}
+
+// WebSockets are written to past net/http.
+func TestStopWithDeafWebSocket(t *testing.T) {
+	s := stall(t, watchMaps)
+	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(s.URL(), "https")+watchMaps, s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.TlsConfig, err = clientrest.TLSConfigFor(s.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	config.TlsConfig.NextProtos = nil
+	ws, err := websocket.DialConfig(config) // and never reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if took := time.Since(begun); took > s.config.ShutdownTimeout/2 {
+		t.Errorf("the stop took %v", took)
 	}
 }
 
