@@ -12,7 +12,10 @@ import (
 // probes are the health endpoints. A database that is away is no reason to restart
 // plinth: livez leaves it out.
 func (s *Server) probes() []*health.Probe {
-	storage := health.Check{Name: "storage", Run: s.store.Healthy, Why: storageReason}
+	storage := health.Check{Name: "storage", Run: s.store.Healthy, Why: error.Error}
+	if s.shared { // else it is a file, whose errors say nothing that not everybody may know
+		storage.Why = storageReason
+	}
 	bootstrap := health.Check{Name: "bootstrap", Why: error.Error, Run: func() error {
 		if !s.ready.Load() {
 			return errors.New("not finished")
