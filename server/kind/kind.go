@@ -4,6 +4,7 @@ package kind
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -134,19 +135,10 @@ func (k *Kind) Version(name string) *Version {
 }
 
 // Can tells whether the resource itself has verb.
-func (k *Kind) Can(verb string) bool { return has(k.Verbs, verb) }
+func (k *Kind) Can(verb string) bool { return slices.Contains(k.Verbs, verb) }
 
 // Can tells whether the subresource has verb.
-func (s *Subresource) Can(verb string) bool { return has(s.Verbs, verb) }
-
-func has(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
+func (s *Subresource) Can(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
 // Prefix is the part of the log's keys that is this resource's.
 func (k *Kind) Prefix() string {

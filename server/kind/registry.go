@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,7 @@ func (r *Registry) Replace(drop []*Kind, add []*Kind) {
 	old := r.set.Load()
 	kinds := make([]*Kind, 0, len(old.Kinds)+len(add))
 	for _, k := range old.Kinds {
-		if !contains(drop, k) {
+		if !slices.Contains(drop, k) {
 			kinds = append(kinds, k)
 		}
 	}
@@ -95,13 +96,4 @@ func (r *Registry) Replace(drop []*Kind, add []*Kind) {
 	r.set.Store(newSet(old.Generation+1, kinds, old.priority))
 	close(r.changed)
 	r.changed = make(chan struct{})
-}
-
-func contains(list []*Kind, k *Kind) bool {
-	for _, o := range list {
-		if o == k {
-			return true
-		}
-	}
-	return false
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -23,13 +22,9 @@ import (
 // create stores a new object, or answers a review.
 func (q *request) create() error {
 	options := &metav1.CreateOptions{}
-	if values := q.values(); len(values) > 0 {
-		if err := decodeOptions(values, options); err != nil {
-			return err
-		}
-		if errs := validation.ValidateCreateOptions(options); len(errs) > 0 {
-			return errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "CreateOptions"}, "", errs)
-		}
+	err := q.options("CreateOptions", options, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
+	if err != nil {
+		return err
 	}
 	obj, err := q.decode(fieldValidation(options.FieldValidation))
 	if err != nil {

@@ -46,31 +46,13 @@ type removal struct {
 	status  *metav1.Status
 }
 
-// remove deletes the object of key, or begins to. Like modify it starts from memory and
-// makes sure before it refuses.
-func (q *request) remove(ctx context.Context, key, name string, options *metav1.DeleteOptions) (removal, error) {
-	current, sure := q.api.store.Get(key), false
-	for {
-		gone, err := q.removeOnce(ctx, current, name, options.DeepCopy())
-		var conflict *sqlstore.ConflictError
-		switch {
-		case err == nil:
-			return gone, nil
-		case stderrors.As(err, &conflict):
-			current, sure = conflict.Current, true
-			continue
-		case sure || !refused(err):
-			return gone, err
-		}
-		if _, err := q.api.store.Sync(ctx); err != nil {
-			return gone, err
-		}
-		now := q.api.store.Get(key)
-		if now == current {
-			return gone, err
-		}
-		current, sure = now, true
-	}
+// remove deletes the object of key, or begins to.
+func (q *request) remove(ctx context.Context, key, name string, options *metav1.DeleteOptions) (gone removal, err error) {
+	err = q.settle(ctx, key, func(current *sqlstore.Entry) (err error) {
+		gone, err = q.removeOnce(ctx, current, name, options.DeepCopy())
+		return err
+	})
+	return gone, err
 }
 
 // removeOnce is one attempt against the entry current. options are the callee's own:
@@ -108,7 +90,7 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	}
 	held := len(m.GetFinalizers()) > 0
 	if !graceful && !held {
-		return q.removeNow(ctx, current, current, m, dry)
+		return q.removeNow(ctx, current, m, dry)
 	}
 	if !graceful {
 		markDeleting(m, time.Now())
@@ -120,7 +102,7 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	if held || *options.GracePeriodSeconds > 0 || dry {
 		return removal{entry: marked, deleted: dry && !held && *options.GracePeriodSeconds == 0}, nil
 	}
-	return q.removeNow(ctx, marked, marked, m, dry)
+	return q.removeNow(ctx, marked, m, dry)
 }
 
 func (q *request) admitDelete(ctx context.Context, old runtime.Object, options *metav1.DeleteOptions, name string, dry bool) error {
@@ -180,9 +162,9 @@ func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj
 	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
 }
 
-// removeNow appends the tombstone. last is the object's final state.
-func (q *request) removeNow(ctx context.Context, current, last *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
-	change := sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(last)}
+// removeNow appends the tombstone, with current as the object's last state.
+func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
+	change := sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(current)}
 	entry, err := q.commit(ctx, change, dry)
 	if err != nil {
 		return removal{}, err

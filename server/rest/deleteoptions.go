@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // deleteOptions come in the body, else in the query.
@@ -25,8 +24,8 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
-	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
-		return nil, errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {
+		return nil, err
 	}
 	options.TypeMeta.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
 	return options, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,29 +93,18 @@ func tooLargeVersion(asked, current int64) error {
 
 func unsupportedMedia(supported []string) error {
 	return mediaError(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", join(supported)))
+		fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(supported, ", ")))
 }
 
 func notAcceptable(supported []string) error {
 	return mediaError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		fmt.Sprintf("only the following media types are accepted: %s", join(supported)))
+		fmt.Sprintf("only the following media types are accepted: %s", strings.Join(supported, ", ")))
 }
 
 func mediaError(code int32, reason metav1.StatusReason, message string) error {
 	return &errors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
 	}}
-}
-
-func join(list []string) string {
-	out := ""
-	for i, s := range list {
-		if i > 0 {
-			out += ", "
-		}
-		out += s
-	}
-	return out
 }
 
 // conflictModified is upstream's answer to an update based on another version.

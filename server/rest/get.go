@@ -6,9 +6,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/errors"
-	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // get answers one object, or a subresource's view of it.
@@ -75,12 +73,4 @@ func parseVersion(s string) (int64, error) {
 		return 0, errors.NewBadRequest("invalid resource version \"" + s + "\": " + err.Error())
 	}
 	return int64(rv), nil
-}
-
-// decodeOptions reads query parameters into an options object.
-func decodeOptions(values map[string][]string, into runtime.Object) error {
-	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, into); err != nil {
-		return errors.NewBadRequest(err.Error())
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metainternalversionvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -44,8 +43,8 @@ func (q *request) listOptions() (*metainternalversion.ListOptions, selection, er
 			return nil, selection{}, err
 		}
 		metainternalversion.SetListOptionsDefaults(options, true)
-		if errs := metainternalversionvalidation.ValidateListOptions(options, true); len(errs) > 0 {
-			return nil, selection{}, errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+		if err := invalidOptions("ListOptions", metainternalversionvalidation.ValidateListOptions(options, true)); err != nil {
+			return nil, selection{}, err
 		}
 	}
 	sel, err := q.newSelection(options.LabelSelector, options.FieldSelector)

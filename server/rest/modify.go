@@ -26,35 +26,45 @@ import (
 type modification struct {
 	options *metav1.UpdateOptions
 	uid     types.UID // of the object that the caller means; empty if it does not say
-	create  bool      // make the object if it is absent, whatever the rules say
 	// body makes the new body, in hub form and the callee's own, from the old one: the
 	// object, or a subresource's view of it; nil if the object is absent.
 	body func(ctx context.Context, old runtime.Object) (runtime.Object, error)
 }
 
-// modify commits a modification. It starts from memory, which another replica may have
-// overtaken: then the commit's expectation fails and it starts again from what is there,
-// and a refusal that was based on memory is made sure of before it is given.
+// modify commits a modification.
 func (q *request) modify(ctx context.Context, mod *modification) (entry *sqlstore.Entry, created bool, err error) {
-	current, sure := q.api.store.Get(q.key()), false
-	for {
+	err = q.settle(ctx, q.key(), func(current *sqlstore.Entry) (err error) {
 		entry, created, err = q.modifyOnce(ctx, mod, current)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return entry, created, nil
+}
+
+// settle tries a write of key until nobody else was faster. It starts from memory, which
+// another replica may have overtaken: then the commit's expectation fails and it starts
+// again from what is there, and a refusal that was based on memory is made sure of before
+// it is given. current is nil for an absent key.
+func (q *request) settle(ctx context.Context, key string, try func(current *sqlstore.Entry) error) error {
+	current, sure := q.api.store.Get(key), false
+	for {
+		err := try(current)
 		var conflict *sqlstore.ConflictError
 		switch {
-		case err == nil:
-			return entry, created, nil
 		case stderrors.As(err, &conflict):
 			current, sure = conflict.Current, true
 			continue
-		case sure || !refused(err):
-			return nil, false, err
+		case err == nil || sure || !refused(err):
+			return err
 		}
 		if _, err := q.api.store.Sync(ctx); err != nil {
-			return nil, false, err
+			return err
 		}
-		now := q.api.store.Get(q.key())
+		now := q.api.store.Get(key)
 		if now == current {
-			return nil, false, err
+			return err
 		}
 		current, sure = now, true
 	}
@@ -212,9 +222,9 @@ func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []b
 	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
 }
 
-// modifyAbsent makes the object where the rules or the verb allow that.
+// modifyAbsent makes the object where the rules allow that.
 func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstore.Entry, error) {
-	if q.sub != nil || (!mod.create && !q.strategy().AllowCreateOnUpdate()) {
+	if q.sub != nil || !q.strategy().AllowCreateOnUpdate() {
 		return nil, errors.NewNotFound(q.groupResource(), q.name)
 	}
 	obj, err := mod.body(ctx, nil)
@@ -233,13 +243,13 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 	}
 	entry, err := q.admitAndInsert(ctx, obj, options)
 	if errors.IsAlreadyExists(err) {
-		return nil, q.someoneCreated(ctx, err)
+		return nil, q.someoneCreated(err)
 	}
 	return entry, err
 }
 
 // someoneCreated makes an update that meant to create start again when it lost the race.
-func (q *request) someoneCreated(ctx context.Context, err error) error {
+func (q *request) someoneCreated(err error) error {
 	if now := q.api.store.Get(q.key()); now != nil {
 		return &sqlstore.ConflictError{Key: q.key(), Current: now}
 	}

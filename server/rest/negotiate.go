@@ -47,12 +47,11 @@ func (o output) plain() bool {
 type offer struct {
 	protobuf bool // objects have a protobuf encoding
 	forms    bool // Table and PartialObjectMetadata
-	table    bool // Table, where forms is set
 }
 
 var (
-	resourceObjects = offer{protobuf: true, forms: true, table: true}
-	customObjects   = offer{forms: true, table: true}
+	resourceObjects = offer{protobuf: true, forms: true}
+	customObjects   = offer{forms: true}
 	plainObjects    = offer{protobuf: true} // Status and the like
 )
 
@@ -92,7 +91,7 @@ func (o offer) AllowsMediaTypeTransform(mimeType, mimeSubType string, target *sc
 	}
 	switch target.Kind {
 	case "Table":
-		return o.table && mimeType == "application" && (mimeSubType == "json" || mimeSubType == "yaml")
+		return mimeType == "application" && (mimeSubType == "json" || mimeSubType == "yaml")
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		return true
 	}

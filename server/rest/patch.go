@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -31,20 +32,16 @@ func (q *request) patch() error {
 	p := &patching{q: q, options: &metav1.PatchOptions{}}
 	contentType, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
 	p.type_ = types.PatchType(contentType)
-	if supported := q.patchTypes(); !contains(supported, contentType) {
+	if supported := q.patchTypes(); !slices.Contains(supported, contentType) {
 		return unsupportedMedia(supported)
 	}
 	var err error
 	if p.patch, err = q.body(); err != nil {
 		return err
 	}
-	if values := q.values(); len(values) > 0 {
-		if err := decodeOptions(values, p.options); err != nil {
-			return err
-		}
-	}
-	if errs := validation.ValidatePatchOptions(p.options, p.type_); len(errs) > 0 {
-		return errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", errs)
+	err = q.options("PatchOptions", p.options, func() field.ErrorList { return validation.ValidatePatchOptions(p.options, p.type_) })
+	if err != nil {
+		return err
 	}
 	return q.modifyAndRespond(modification{
 		options: &metav1.UpdateOptions{
@@ -61,15 +58,6 @@ func (q *request) patchTypes() []string {
 		list = append(list, string(types.StrategicMergePatchType))
 	}
 	return list
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // apply makes the new body from the old one.

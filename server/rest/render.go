@@ -41,27 +41,26 @@ func objectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error)
 	if version == k.Stored.Version && k.Group == k.Stored.Group {
 		return e.JSON, nil
 	}
-	gv := schema.GroupVersion{Group: k.Group, Version: version}
-	r := e.Memo(renderKey{gv: gv}, func() any {
-		obj, err := versioned(k, e, gv)
-		if err != nil {
-			return rendered{err: err}
-		}
-		b, err := marshalJSON(obj)
-		return rendered{b, err}
-	}).(rendered)
-	return r.bytes, r.err
+	return render(k, e, version, false)
 }
 
 // objectProtobuf returns the object's protobuf message without the envelope.
 func objectProtobuf(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
+	return render(k, e, version, true)
+}
+
+func render(k *kind.Kind, e *sqlstore.Entry, version string, protobuf bool) ([]byte, error) {
 	gv := schema.GroupVersion{Group: k.Group, Version: version}
-	r := e.Memo(renderKey{gv: gv, protobuf: true}, func() any {
+	r := e.Memo(renderKey{gv, protobuf}, func() any {
 		obj, err := versioned(k, e, gv)
 		if err != nil {
 			return rendered{err: err}
 		}
-		b, err := marshalProtobuf(obj)
+		marshal := marshalJSON
+		if protobuf {
+			marshal = marshalProtobuf
+		}
+		b, err := marshal(obj)
 		return rendered{b, err}
 	}).(rendered)
 	return r.bytes, r.err

@@ -32,33 +32,35 @@ var newline = []byte{'\n'}
 // renderEntry gives the finished body for one object. For plain output it is the stored
 // JSON, without the newline.
 func (q *request) renderEntry(e *sqlstore.Entry) ([]byte, error) {
-	switch {
-	case q.out.form == asTable:
+	if q.out.form == asTable {
 		return q.tableOf(nil, []*sqlstore.Entry{e}, q.out)
-	case q.out.form == asMetadata && q.out.mediaType == mediaProtobuf:
-		raw, err := metadataOf(e, q.out.metaGV, true)
-		if err != nil {
-			return nil, err
-		}
-		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", raw)
-	case q.out.form == asMetadata:
-		b, err := metadataOf(e, q.out.metaGV, false)
-		if err != nil {
-			return nil, err
-		}
-		return dress(b, q.out)
-	case q.out.mediaType == mediaProtobuf:
-		raw, err := objectProtobuf(q.kind, e, q.version)
-		if err != nil {
-			return nil, err
-		}
-		return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
 	}
-	b, err := objectJSON(q.kind, e, q.version)
-	if err != nil || q.out.plain() {
+	b, err := q.encodeEntry(e)
+	if err != nil || q.out.plain() || q.out.mediaType == mediaProtobuf {
 		return b, err
 	}
 	return dress(b, q.out)
+}
+
+// encodeEntry gives one object, or its metadata, as JSON or as protobuf in its envelope:
+// what a body or an event is made of. It is not for tables.
+func (q *request) encodeEntry(e *sqlstore.Entry) ([]byte, error) {
+	protobuf := q.out.mediaType == mediaProtobuf
+	if q.out.form == asMetadata {
+		b, err := metadataOf(e, q.out.metaGV, protobuf)
+		if err != nil || !protobuf {
+			return b, err
+		}
+		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", b)
+	}
+	if !protobuf {
+		return objectJSON(q.kind, e, q.version)
+	}
+	raw, err := objectProtobuf(q.kind, e, q.version)
+	if err != nil {
+		return nil, err
+	}
+	return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
 }
 
 // respondObject answers with an object that is not in the log (a Scale, a review), in

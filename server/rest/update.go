@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -19,13 +19,9 @@ import (
 // update replaces an object, or the part of it that a subresource is.
 func (q *request) update() error {
 	options := &metav1.UpdateOptions{}
-	if values := q.values(); len(values) > 0 {
-		if err := decodeOptions(values, options); err != nil {
-			return err
-		}
-		if errs := validation.ValidateUpdateOptions(options); len(errs) > 0 {
-			return errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "UpdateOptions"}, "", errs)
-		}
+	err := q.options("UpdateOptions", options, func() field.ErrorList { return validation.ValidateUpdateOptions(options) })
+	if err != nil {
+		return err
 	}
 	body, err := q.decode(fieldValidation(options.FieldValidation))
 	if err != nil {

@@ -61,33 +61,18 @@ func (c *eventEncoder) append(b []byte, t watch.EventType, e *sqlstore.Entry) ([
 // object is the event's object in its own encoding, without a newline.
 func (c *eventEncoder) object(e *sqlstore.Entry) ([]byte, error) {
 	q := c.q
-	switch {
-	case q.out.form == asTable:
-		table, err := q.table([]*sqlstore.Entry{e}, q.out)
-		if err != nil {
-			return nil, err
-		}
-		if c.headers {
-			table.ColumnDefinitions = nil
-		}
-		c.headers = true
-		return marshalJSON(table)
-	case q.out.form == asMetadata && q.out.mediaType == mediaProtobuf:
-		raw, err := metadataOf(e, q.out.metaGV, true)
-		if err != nil {
-			return nil, err
-		}
-		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", raw)
-	case q.out.form == asMetadata:
-		return metadataOf(e, q.out.metaGV, false)
-	case q.out.mediaType == mediaProtobuf:
-		raw, err := objectProtobuf(q.kind, e, q.version)
-		if err != nil {
-			return nil, err
-		}
-		return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
+	if q.out.form != asTable {
+		return q.encodeEntry(e)
 	}
-	return objectJSON(q.kind, e, q.version)
+	table, err := q.table([]*sqlstore.Entry{e}, q.out)
+	if err != nil {
+		return nil, err
+	}
+	if c.headers {
+		table.ColumnDefinitions = nil
+	}
+	c.headers = true
+	return marshalJSON(table)
 }
 
 // frame puts an encoded object into an event.
