@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
+	"github.com/plinth-io/plinth/dialects/internal/scan"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -54,11 +55,11 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 
 // Rows returns rows after a revision in revision order.
 func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := l.queryRows(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
+	rows, err := scan.Rows(l.db.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
 		FROM log
 		WHERE id > ?
 		ORDER BY id
-		LIMIT ?`, after, limit)
+		LIMIT ?`, after, limit))
 	if err != nil {
 		return nil, fmt.Errorf("read rows: %w", l.classify(err))
 	}
@@ -68,7 +69,7 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 // State returns the rows in force at a revision. It walks the index (key, id) as far as
 // the limit asks, and fetches only rows that are the last of their key.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := l.queryRows(ctx, `
+	rows, err := scan.Rows(l.db.QueryContext(ctx, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
@@ -78,7 +79,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 		              ORDER BY n.id DESC LIMIT 1)
 		  AND l.deleted = 0
 		ORDER BY k.`+"`key`"+`
-		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
+		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit))
 	if err == nil {
 		err = l.checkFloor(ctx, revision)
 	}
@@ -111,18 +112,7 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 
 // Steps returns changes with what they replaced.
 func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
-	steps, err := l.querySteps(ctx, from, to, after, through, limit)
-	if err == nil {
-		err = l.checkFloor(ctx, after)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", l.classify(err))
-	}
-	return steps, nil
-}
-
-func (l *Log) querySteps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
-	rows, err := l.db.QueryContext(ctx, `
+	steps, err := scan.Steps(l.db.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
 		FROM log AS l FORCE INDEX (PRIMARY)
 		LEFT JOIN log AS p
@@ -132,26 +122,14 @@ func (l *Log) querySteps(ctx context.Context, from, to string, after, through in
 		      AND p.deleted = 0
 		WHERE l.id > ? AND l.id <= ? AND l.`+"`key` >= ? AND l.`key`"+` < ?
 		ORDER BY l.id
-		LIMIT ?`, after, through, []byte(from), []byte(to), limit)
+		LIMIT ?`, after, through, []byte(from), []byte(to), limit))
+	if err == nil {
+		err = l.checkFloor(ctx, after)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read steps: %w", l.classify(err))
 	}
-	defer rows.Close()
-	var steps []sqlstore.Step
-	for rows.Next() {
-		var s sqlstore.Step
-		var id, created, at sql.NullInt64
-		var value []byte
-		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
-		if err != nil {
-			return nil, err
-		}
-		if id.Valid {
-			s.Prev = &sqlstore.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
-		}
-		steps = append(steps, s)
-	}
-	return steps, rows.Err()
+	return steps, nil
 }
 
 // Time returns the oldest row at or after a revision.
@@ -164,21 +142,4 @@ func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err er
 		return 0, 0, fmt.Errorf("read time: %w", l.classify(err))
 	}
 	return found, at, nil
-}
-
-func (l *Log) queryRows(ctx context.Context, query string, args ...any) ([]sqlstore.Row, error) {
-	rows, err := l.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []sqlstore.Row
-	for rows.Next() {
-		var r sqlstore.Row
-		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
 }

@@ -1,0 +1,50 @@
+// Package scan reads the rows of the log from database/sql, for the dialects that use it.
+package scan
+
+import (
+	"database/sql"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Rows reads and closes the answer of a query for id, key, create_id, deleted, at, value.
+// err is the query's.
+func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.Row
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// Steps is Rows for a query that has id, create_id, at and value of the row before as
+// well, NULLs if the key was absent.
+func Steps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var steps []sqlstore.Step
+	for rows.Next() {
+		var s sqlstore.Step
+		var id, created, at sql.NullInt64
+		var value []byte
+		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
+		if err != nil {
+			return nil, err
+		}
+		if id.Valid {
+			s.Prev = &sqlstore.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
+		}
+		steps = append(steps, s)
+	}
+	return steps, rows.Err()
+}
