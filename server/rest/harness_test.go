@@ -14,6 +14,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/rest"
@@ -31,8 +32,30 @@ type harness struct {
 
 func newHarness(t testing.TB, o rest.Options) *harness {
 	t.Helper()
+	return newHarnessOn(t, "sqlite://:memory:", o)
+}
+
+// onEachDialect runs test with the verbs on a fresh database of each dialect.
+func onEachDialect(t *testing.T, o rest.Options, test func(t *testing.T, h *harness)) {
+	for _, d := range []struct {
+		name  string
+		fresh func(t testing.TB) string
+	}{
+		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }},
+		{"postgres", logtest.Postgres},
+		{"mariadb", logtest.MariaDB},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newHarnessOn(t, d.fresh(t), o))
+		})
+	}
+}
+
+func newHarnessOn(t testing.TB, dsn string, o rest.Options) *harness {
+	t.Helper()
 	ctx := context.Background()
-	log, err := dialects.Open(ctx, "sqlite://:memory:", dialects.Options{})
+	log, err := dialects.Open(ctx, dsn, dialects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
