@@ -60,6 +60,9 @@ func (s *Store) checkChange(c *Change) error {
 	return s.checkExpect(c)
 }
 
+// MaxValueBytes bounds the value of a change.
+func (s *Store) MaxValueBytes() int { return s.o.MaxValueBytes }
+
 func checkKey(key string) error {
 	switch {
 	case len(key) > MaxKeyBytes:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -82,6 +83,8 @@ type Version struct {
 	// Deprecated is the Warning text that every request to this version gets; empty if
 	// the version is not deprecated.
 	Deprecated string
+	// Fields keeps metadata.managedFields of writes in this version.
+	Fields *managedfields.FieldManager
 }
 
 // Stored names what the log holds of a Kind.
@@ -99,10 +102,15 @@ type Subresource struct {
 	GVK schema.GroupVersionKind
 	// Update is the strategy for writes through this subresource.
 	Update rest.RESTUpdateStrategy
+	// Fields is Version.Fields for writes through this subresource, by the Kind's version.
+	Fields map[string]*managedfields.FieldManager
 	// View and Apply translate between the object and the subresource's body, both in
-	// hub form. nil: the body is the object itself.
+	// hub form. nil: the body is the object itself. Own gives a view that is about to be
+	// changed the entries of the object's managedFields that concern it; Apply takes them
+	// back. version is the request's.
 	View  func(obj runtime.Object) (runtime.Object, error)
-	Apply func(obj, body runtime.Object) error
+	Own   func(version string, obj, body runtime.Object) error
+	Apply func(version string, obj, body runtime.Object) error
 	// New returns an empty body in hub form. nil: as View.
 	New func() runtime.Object
 	// Codec of the body; nil: the Kind's.

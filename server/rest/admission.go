@@ -2,11 +2,16 @@ package rest
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 )
 
@@ -29,7 +34,36 @@ func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
 	if !ok || !m.Handles(a.GetOperation()) {
 		return nil
 	}
-	return m.Admit(ctx, a, nil)
+	if a.GetObject() == nil {
+		return m.Admit(ctx, a, nil)
+	}
+	object, err := meta.Accessor(a.GetObject())
+	if err != nil {
+		return m.Admit(ctx, a, nil)
+	}
+	before := object.GetManagedFields()
+	if err := m.Admit(ctx, a, nil); err != nil {
+		return err
+	}
+	q.keepFieldsValid(object, before)
+	return nil
+}
+
+// keepFieldsValid undoes what admission did to managed fields that cannot be read then.
+func (q *request) keepFieldsValid(object metav1.Object, before []metav1.ManagedFieldsEntry) {
+	after := object.GetManagedFields()
+	if sameFields(before, after) {
+		return
+	}
+	if err := managedfields.ValidateManagedFields(after); err != nil {
+		object.SetManagedFields(before)
+		q.warn.AddWarning("", fmt.Sprintf(fieldmanager.InvalidManagedFieldsAfterMutatingAdmissionWarningFormat, err.Error()))
+	}
+}
+
+// admits tells whether admission has a say in op.
+func (q *request) admits(op admission.Operation) bool {
+	return q.api.o.Admission != nil && q.api.o.Admission.Handles(op)
 }
 
 // validate lets admission refuse the finished object.

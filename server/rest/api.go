@@ -33,6 +33,9 @@ type Options struct {
 	// FutureWait is how long a read waits for a resourceVersion that has not come up
 	// yet; 3 seconds, as in kube-apiserver.
 	FutureWait time.Duration
+	// Untracked leaves metadata.managedFields alone and takes no server-side apply: a
+	// switch for benchmarks, to see what the tracking costs.
+	Untracked bool
 }
 
 // API serves the resources of a registry from a store.
@@ -40,6 +43,8 @@ type API struct {
 	store *sqlstore.Store
 	kinds *kind.Registry
 	o     Options
+
+	unchanged *unchanged
 
 	drainOnce sync.Once
 	draining  chan struct{} // closed by Drain; ends watches
@@ -59,7 +64,7 @@ func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 	if o.FutureWait == 0 {
 		o.FutureWait = 3 * time.Second
 	}
-	return &API{store: store, kinds: kinds, o: o, draining: make(chan struct{})}
+	return &API{store: store, kinds: kinds, o: o, unchanged: newUnchanged(), draining: make(chan struct{})}
 }
 
 // Drain ends all watches cleanly, so that their clients resume elsewhere or later.

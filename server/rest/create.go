@@ -32,7 +32,7 @@ func (q *request) create() error {
 	}
 	ctx := q.rulesContext()
 	if q.kind.Virtual != nil {
-		return q.createVirtual(ctx, obj, options)
+		return q.createVirtual(ctx, q.track(q.kind.Codec.New(), obj, options.FieldManager), options)
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -42,6 +42,8 @@ func (q *request) create() error {
 	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(q.namespace, m); err != nil {
 		return err
 	}
+	q.dedupOwners(m, false)
+	obj = q.track(q.kind.Codec.New(), obj, options.FieldManager)
 	entry, err := q.admitAndInsert(ctx, obj, options)
 	if err != nil {
 		return err
@@ -74,7 +76,6 @@ func (q *request) admitAndInsert(ctx context.Context, obj runtime.Object, option
 	if err != nil {
 		return nil, err
 	}
-	q.dedupOwners(m, false)
 	if err := q.mutate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dryRun(options.DryRun))); err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
 		return nil, errVersionOnCreate
 	}
-	value, err := q.kind.Codec.Store(obj)
+	value, err := q.store(obj, false)
 	if err != nil {
 		return nil, err
 	}

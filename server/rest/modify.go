@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
@@ -26,6 +27,7 @@ import (
 type modification struct {
 	options *metav1.UpdateOptions
 	uid     types.UID // of the object that the caller means; empty if it does not say
+	applied *patching // a server-side apply, which also creates and tracks fields itself
 	// body makes the new body, in hub form and the callee's own, from the old one: the
 	// object, or a subresource's view of it; nil if the object is absent.
 	body func(ctx context.Context, old runtime.Object) (runtime.Object, error)
@@ -82,6 +84,14 @@ func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sq
 		entry, err := q.modifyAbsent(ctx, mod)
 		return entry, true, err
 	}
+	if mod.applied != nil {
+		if known, err := mod.applied.again(ctx, current); err != nil {
+			return nil, false, err
+		} else if known {
+			entry, err := q.confirm(ctx, current)
+			return entry, false, err
+		}
+	}
 	old, err := q.load(current)
 	if err != nil {
 		return nil, false, err
@@ -97,6 +107,9 @@ func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sq
 		return nil, false, err
 	}
 	entry, err := q.replace(ctx, mod, current, obj, old)
+	if err == nil && mod.applied != nil {
+		mod.applied.remember(current, entry)
+	}
 	return entry, false, err
 }
 
@@ -105,7 +118,7 @@ func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sq
 func (q *request) newObject(ctx context.Context, mod *modification, old runtime.Object) (runtime.Object, error) {
 	oldBody := old
 	if q.sub != nil && q.sub.View != nil {
-		view, err := q.sub.View(old)
+		view, err := q.ownedView(old)
 		if err != nil {
 			return nil, err
 		}
@@ -114,6 +127,9 @@ func (q *request) newObject(ctx context.Context, mod *modification, old runtime.
 	body, err := mod.body(ctx, oldBody)
 	if err != nil {
 		return nil, err
+	}
+	if mod.applied == nil {
+		body = q.track(oldBody, body, mod.options.FieldManager)
 	}
 	a := q.attributes(admission.Update, body, oldBody, mod.options, q.name, dryRun(mod.options.DryRun))
 	if err := q.mutate(ctx, a); err != nil {
@@ -128,7 +144,16 @@ func (q *request) newObject(ctx context.Context, mod *modification, old runtime.
 		return body, nil
 	}
 	obj := old.DeepCopyObject()
-	return obj, q.sub.Apply(obj, body)
+	return obj, q.sub.Apply(q.version, obj, body)
+}
+
+// ownedView is a subresource's view of an object with the managed fields that it shows.
+func (q *request) ownedView(obj runtime.Object) (runtime.Object, error) {
+	view, err := q.sub.View(obj)
+	if err != nil || q.sub.Own == nil {
+		return view, err
+	}
+	return view, q.sub.Own(q.version, obj, view)
 }
 
 // replace checks the version that the new object is based on, runs the rules and commits.
@@ -149,11 +174,14 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 	if err := rest.BeforeUpdate(rules, ctx, obj, old); err != nil {
 		return nil, err
 	}
+	if obj, err = fieldmanager.IgnoreManagedFieldsTimestampsTransformer(ctx, obj, old); err != nil {
+		return nil, err
+	}
 	dry := dryRun(mod.options.DryRun)
 	if err := q.validate(ctx, q.attributes(admission.Update, obj, old, mod.options, q.name, dry)); err != nil {
 		return nil, err
 	}
-	value, err := q.kind.Codec.Store(obj)
+	value, err := q.store(obj, mod.applied != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -224,12 +252,15 @@ func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []b
 
 // modifyAbsent makes the object where the rules allow that.
 func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstore.Entry, error) {
-	if q.sub != nil || !q.strategy().AllowCreateOnUpdate() {
+	if q.sub != nil || mod.applied == nil && !q.strategy().AllowCreateOnUpdate() {
 		return nil, errors.NewNotFound(q.groupResource(), q.name)
 	}
 	obj, err := mod.body(ctx, nil)
 	if err != nil {
 		return nil, err
+	}
+	if mod.applied == nil {
+		obj = q.track(q.kind.Codec.New(), obj, mod.options.FieldManager)
 	}
 	if mod.uid != "" {
 		failed := storage.NewInvalidObjError(q.key(), preconditionError("UID", string(mod.uid), "").Error())

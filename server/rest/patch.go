@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -24,10 +25,11 @@ type patching struct {
 	type_   types.PatchType
 	patch   []byte
 	options *metav1.PatchOptions
+	sum     [sha256.Size]byte // of a patch that may be remembered, see unchanged.go; else zero
 }
 
-// patch changes an object by a JSON patch (RFC 6902), a merge patch (RFC 7386) or a
-// strategic merge patch.
+// patch changes an object by a JSON patch (RFC 6902), a merge patch (RFC 7386), a
+// strategic merge patch or a server-side apply.
 func (q *request) patch() error {
 	p := &patching{q: q, options: &metav1.PatchOptions{}}
 	contentType, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
@@ -43,12 +45,20 @@ func (q *request) patch() error {
 	if err != nil {
 		return err
 	}
-	return q.modifyAndRespond(modification{
-		options: &metav1.UpdateOptions{
-			DryRun: p.options.DryRun, FieldManager: p.options.FieldManager, FieldValidation: p.options.FieldValidation,
-		},
-		body: p.apply,
-	})
+	mod := modification{options: p.updateOptions(), body: p.apply}
+	if p.type_ == types.ApplyYAMLPatchType {
+		mod.applied, mod.body = p, p.merge
+		if q.sub == nil || q.sub.View == nil {
+			p.sum = sha256.Sum256(p.patch)
+		}
+	}
+	return q.modifyAndRespond(mod)
+}
+
+func (p *patching) updateOptions() *metav1.UpdateOptions {
+	return &metav1.UpdateOptions{
+		DryRun: p.options.DryRun, FieldManager: p.options.FieldManager, FieldValidation: p.options.FieldValidation,
+	}
 }
 
 // patchTypes that the resource takes. Custom resources have no strategic merge patch.
@@ -56,6 +66,9 @@ func (q *request) patchTypes() []string {
 	list := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if !q.kind.NoProtobuf {
 		list = append(list, string(types.StrategicMergePatchType))
+	}
+	if q.fields() != nil {
+		list = append(list, string(types.ApplyYAMLPatchType))
 	}
 	return list
 }

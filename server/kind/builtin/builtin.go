@@ -119,6 +119,7 @@ func (g group) complete(k *kind.Kind) {
 	k.FieldLabel = func(version, label, value string) (string, string, error) {
 		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)
 	}
+	g.track(k)
 }
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}

@@ -44,7 +44,7 @@ func TestScale(t *testing.T) {
 				t.Errorf("view %+v", scale)
 			}
 			scale.Spec.Replicas, scale.ResourceVersion = 5, "9"
-			if err := sub.Apply(obj, scale); err != nil {
+			if err := sub.Apply("v1", obj, scale); err != nil {
 				t.Fatal(err)
 			}
 			again, err := sub.View(obj)
@@ -55,11 +55,11 @@ func TestScale(t *testing.T) {
 				t.Error("the object is the same")
 			}
 			scale.Spec.Replicas = -1
-			if err := sub.Apply(obj, scale); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.replicas") {
+			if err := sub.Apply("v1", obj, scale); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.replicas") {
 				t.Errorf("negative replicas: %v", err)
 			}
 			scale.Spec.Replicas, scale.UID = 1, "other"
-			if err := sub.Apply(obj, scale); !apierrors.IsConflict(err) {
+			if err := sub.Apply("v1", obj, scale); !apierrors.IsConflict(err) {
 				t.Errorf("another object's UID: %v", err)
 			}
 		})

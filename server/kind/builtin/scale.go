@@ -41,7 +41,15 @@ func scale(resource schema.GroupResource, update rest.RESTUpdateStrategy, of fun
 		New:    func() runtime.Object { return &autoscaling.Scale{} },
 		Codec:  newCodec(legacyscheme.Scheme, gvk.Group, gvk.Kind, gvk),
 		View:   func(obj runtime.Object) (runtime.Object, error) { return viewScale(obj, of) },
-		Apply:  func(obj, body runtime.Object) error { return applyScale(resource, obj, body, of) },
+		Own: func(version string, obj, body runtime.Object) error {
+			return ownScale(resource.Group, version, obj, body)
+		},
+		Apply: func(version string, obj, body runtime.Object) error {
+			if err := applyScale(resource, obj, body, of); err != nil {
+				return err
+			}
+			return disownScale(resource.Group, version, obj, body)
+		},
 	}
 }
 

@@ -1,0 +1,120 @@
+package builtin
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	applyconfigurations "k8s.io/client-go/applyconfigurations"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	generated "k8s.io/kubernetes/pkg/generated/openapi"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v4/typed"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// track gives every version of k, and every subresource in it, the field manager that
+// keeps metadata.managedFields and merges what is applied.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/
+func (g group) track(k *kind.Kind) {
+	for i := range k.Versions {
+		v := &k.Versions[i]
+		v.Fields = newFieldManager(g.scheme, k.GVK(v.Name), "", k.Update)
+		for _, sub := range k.Subresources {
+			if sub.Fields == nil {
+				sub.Fields = map[string]*managedfields.FieldManager{}
+			}
+			gvk, rules := k.GVK(v.Name), any(sub.Update)
+			if !sub.GVK.Empty() {
+				gvk, rules = sub.GVK, nil // the rules are about the object, not about this body
+			}
+			sub.Fields[v.Name] = newFieldManager(g.scheme, gvk, sub.Name, rules)
+		}
+	}
+}
+
+// newFieldManager is upstream's field manager for writes of gvk. rules may say which
+// fields a write resets, so that nobody comes to own them by it.
+func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *managedfields.FieldManager {
+	hub := schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}
+	m, err := managedfields.NewDefaultFieldManager(topologyOf(scheme, gvk.Group), runtime.UnsafeObjectConvertor(scheme),
+		scheme, scheme, gvk, hub, subresource, resetFields(rules))
+	if err != nil {
+		panic(err) // says that there is no type converter
+	}
+	return m
+}
+
+func resetFields(rules any) map[fieldpath.APIVersion]fieldpath.Filter {
+	switch s := rules.(type) {
+	case rest.ResetFieldsStrategy:
+		return fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
+	case rest.ResetFieldsFilterStrategy:
+		return s.GetResetFieldsFilter()
+	}
+	return nil
+}
+
+// topology is the managedfields.TypeConverter of one group: it knows which lists are sets
+// or maps by a key, and which fields are one value as a whole. The schemas behind it take
+// a moment to parse, so that is done at the first write.
+type topology func() managedfields.TypeConverter
+
+func topologyOf(scheme *runtime.Scheme, group string) topology {
+	if slices.Contains(describedGroups, group) {
+		return describedTopology
+	}
+	return func() managedfields.TypeConverter { return appliedTopology(scheme) }
+}
+
+func (t topology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return t().ObjectToTyped(obj, options...)
+}
+
+func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	return t().TypedToObject(v)
+}
+
+// appliedTopology has all types for which there are apply configurations. The schemas
+// are parsed once for the process.
+func appliedTopology(scheme *runtime.Scheme) managedfields.TypeConverter {
+	return applyconfigurations.NewTypeConverter(scheme)
+}
+
+// describedGroups have no apply configurations; described are their types.
+var (
+	describedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
+	described       = []string{
+		"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition",
+		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.APIService",
+		"k8s.io/api/authentication/v1.SelfSubjectReview",
+		"k8s.io/api/authentication/v1.TokenReview",
+		"k8s.io/api/authorization/v1.LocalSubjectAccessReview",
+		"k8s.io/api/authorization/v1.SelfSubjectAccessReview",
+		"k8s.io/api/authorization/v1.SelfSubjectRulesReview",
+		"k8s.io/api/authorization/v1.SubjectAccessReview",
+	}
+)
+
+// describedTopology takes its schemas from upstream's OpenAPI definitions.
+var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
+	namer := apiopenapi.NewDefinitionNamer(Schemes()...)
+	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
+		GetDefinitionName: namer.GetDefinitionName,
+		GetDefinitions:    generated.GetOpenAPIDefinitions,
+	}, described...)
+	if err != nil {
+		panic(err) // a name above that does not exist: every test of these kinds would fail
+	}
+	converter, err := managedfields.NewTypeConverter(schemas, false)
+	if err != nil {
+		panic(err)
+	}
+	return converter
+})

@@ -1,0 +1,97 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// merge makes the new body of a server-side apply: old with what the configuration says
+// and without what its manager applied before and doesn't any more. nil: there is no
+// object yet.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/
+func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object, error) {
+	q := p.q
+	config, err := decodeConfiguration(p.patch)
+	if err != nil {
+		return nil, errors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	live := old
+	if old == nil {
+		if live, err = q.codec().Versioned(q.codec().New(), q.gvk().GroupVersion()); err != nil {
+			return nil, err
+		}
+	}
+	force := p.options.Force != nil && *p.options.Force
+	obj, err := q.fields().Apply(live, &unstructured.Unstructured{Object: config}, p.options.FieldManager, force)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if err := p.reportTwice(); err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil && m.GetUID() != "" {
+		return nil, errors.NewConflict(q.groupResource(), q.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", m.GetUID()))
+	}
+	return obj, q.checkIdentity(m)
+}
+
+// decodeConfiguration reads YAML, of which JSON is a part that can be read much faster.
+// Numbers become what both ways make of them: float64.
+func decodeConfiguration(patch []byte) (config map[string]any, err error) {
+	if bytes.HasPrefix(patch, openObject) && json.Unmarshal(patch, &config) == nil {
+		return config, nil
+	}
+	config = map[string]any{}
+	err = yaml.Unmarshal(patch, &config)
+	return config, err
+}
+
+var openObject = []byte("{")
+
+// reportTwice makes a warning or an error of fields that a configuration has twice.
+// Unknown fields need no such thing: they cannot be merged.
+func (p *patching) reportTwice() error {
+	if !p.strict() {
+		return nil
+	}
+	if bytes.HasPrefix(p.patch, openObject) {
+		if twice, err := kjson.UnmarshalStrict(p.patch, &map[string]any{}); err == nil && len(twice) == 0 {
+			return nil
+		}
+	}
+	err := yaml.UnmarshalStrict(p.patch, &map[string]any{})
+	if err == nil {
+		return nil
+	}
+	if p.options.FieldValidation == metav1.FieldValidationStrict {
+		return errors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+	}
+	p.q.warnStrict([]error{err})
+	return nil
+}
+
+// plain keeps upstream's answer to an error that is no status: its text as it is.
+func plain(err error) error {
+	if _, ok := err.(errors.APIStatus); ok {
+		return err
+	}
+	return &errors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
+}
