@@ -101,10 +101,7 @@ func (q *request) insertGenerated(ctx context.Context, obj runtime.Object, optio
 
 // errVersionOnCreate is upstream's storage.ErrResourceVersionSetOnCreate, which reaches
 // clients as an error without a reason.
-var errVersionOnCreate = &errors.StatusError{ErrStatus: metav1.Status{
-	Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-	Message: storage.ErrResourceVersionSetOnCreate.Error(),
-}}
+var errVersionOnCreate = unreasoned(storage.ErrResourceVersionSetOnCreate)
 
 // insert runs an object through the create rules and commits it.
 func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {

@@ -107,6 +107,14 @@ func mediaError(code int32, reason metav1.StatusReason, message string) error {
 	}}
 }
 
+// unreasoned is how upstream answers input that a library refuses with an error of its
+// own: a 500 without a reason, although nothing is wrong with the server.
+func unreasoned(err error) error {
+	return &errors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
+}
+
 // conflictModified is upstream's answer to an update based on another version.
 func conflictModified(gr schema.GroupResource, name string) error {
 	return errors.NewConflict(gr, name, stderrors.New("the object has been modified; please apply your changes to the latest version and try again"))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	stderrors "errors"
-	"fmt"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -210,7 +209,7 @@ func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules r
 		})
 	}
 	if _, err := strconv.ParseUint(rv, 10, 64); err != nil {
-		return errors.NewInternalError(fmt.Errorf("invalid resource version %q: %w", rv, err))
+		return unreasoned(err)
 	}
 	return conflictModified(q.groupResource(), q.name)
 }

@@ -3,8 +3,6 @@ package rest
 import (
 	"context"
 	"crypto/sha256"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,12 +30,10 @@ type patching struct {
 // strategic merge patch or a server-side apply.
 func (q *request) patch() error {
 	p := &patching{q: q, options: &metav1.PatchOptions{}}
-	contentType, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
-	p.type_ = types.PatchType(contentType)
-	if supported := q.patchTypes(); !slices.Contains(supported, contentType) {
-		return unsupportedMedia(supported)
-	}
 	var err error
+	if p.type_, err = q.patchType(); err != nil {
+		return err
+	}
 	if p.patch, err = q.body(); err != nil {
 		return err
 	}
@@ -59,18 +55,6 @@ func (p *patching) updateOptions() *metav1.UpdateOptions {
 	return &metav1.UpdateOptions{
 		DryRun: p.options.DryRun, FieldManager: p.options.FieldManager, FieldValidation: p.options.FieldValidation,
 	}
-}
-
-// patchTypes that the resource takes. Custom resources have no strategic merge patch.
-func (q *request) patchTypes() []string {
-	list := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if !q.kind.NoProtobuf {
-		list = append(list, string(types.StrategicMergePatchType))
-	}
-	if q.fields() != nil {
-		list = append(list, string(types.ApplyYAMLPatchType))
-	}
-	return list
 }
 
 // apply makes the new body from the old one.

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -35,9 +34,13 @@ func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := strategicpatch.StrategicMergeMapPatch(before, patch, target)
+	var after map[string]any
+	err = survive(func() (err error) {
+		after, err = strategicpatch.StrategicMergeMapPatch(before, patch, target)
+		return strategicError(err)
+	})
 	if err != nil {
-		return nil, strategicError(err)
+		return nil, err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(after, target, p.strict()); err != nil {
 		more, isStrict := runtime.AsStrictDecodingError(err)
@@ -52,18 +55,18 @@ func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 	return codec.Hub(target)
 }
 
+// strategicError gives the library's errors the codes that upstream's handler gives them.
 func strategicError(err error) error {
 	switch err {
+	case nil:
+		return nil
 	case mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
 		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
 		return errors.NewBadRequest(err.Error())
 	case mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys:
 		return unprocessable(err)
 	}
-	if _, ok := err.(*json.SyntaxError); ok {
-		return errors.NewBadRequest(err.Error())
-	}
-	return err
+	return unreasoned(err)
 }
 
 func unprocessable(err error) error {

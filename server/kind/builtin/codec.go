@@ -141,6 +141,7 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
 	}
 	accessor.SetResourceVersion("")
+	accessor.SetSelfLink("") // as upstream's storage does
 	e := encoders.Get().(*encoder)
 	defer e.put()
 	if err := e.json.Encode(versioned); err != nil {
