@@ -94,6 +94,9 @@ type memo struct {
 	next  *memo
 }
 
+// Recall returns what Memo keeps under key; it is false if there is nothing yet.
+func (e *Entry) Recall(key any) (any, bool) { return e.memo.Load().find(key) }
+
 // Memo returns what derive made of e under key, calling it the first time. Two callers
 // that race may both derive; one result wins and is what everybody gets.
 func (e *Entry) Memo(key any, derive func() any) any {

@@ -76,7 +76,7 @@ func (a *API) Drain() { a.drainOnce.Do(func() { close(a.draining) }) }
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) {
 	q, err := a.newRequest(w, r, info, who)
 	if err == nil {
-		err = q.verb()(q)
+		err = q.serve()
 	}
 	if err != nil {
 		WriteError(w, r, err)
@@ -99,12 +99,20 @@ var verbs = map[string]struct {
 	"deletecollection": {(*request).deleteCollection, false},
 }
 
-func (q *request) verb() func(*request) error {
+// serve calls the verb. List and watch look at what the client accepts after they have
+// looked at their parameters.
+func (q *request) serve() error {
 	v, ok := verbs[q.info.Verb]
 	if !ok || !q.can(q.info.Verb) || !q.pathFits(v.item) {
-		return (*request).notAllowed
+		return q.notAllowed()
 	}
-	return v.handle
+	if err := q.routed(); err != nil {
+		return err
+	}
+	if q.refused != nil && q.info.Verb != "list" && q.info.Verb != "watch" {
+		return q.refused
+	}
+	return v.handle(q)
 }
 
 // can tells whether the resource, or the subresource asked for, has the verb.

@@ -42,10 +42,12 @@ func (q *request) listOptions() (*metainternalversion.ListOptions, selection, er
 		if err := decodeOptions(values, options); err != nil {
 			return nil, selection{}, err
 		}
-		metainternalversion.SetListOptionsDefaults(options, true)
 		if err := invalidOptions("ListOptions", metainternalversionvalidation.ValidateListOptions(options, true)); err != nil {
 			return nil, selection{}, err
 		}
+	}
+	if q.refused != nil {
+		return nil, selection{}, q.refused
 	}
 	sel, err := q.newSelection(options.LabelSelector, options.FieldSelector)
 	return options, sel, err

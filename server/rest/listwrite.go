@@ -2,10 +2,8 @@ package rest
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +13,8 @@ import (
 // respondList writes a page in the negotiated encoding.
 func (q *request) respondList(p page) error {
 	switch {
+	case q.out.form == asMetadata:
+		return q.misfit(q.kind.Codec.New(), true)
 	case q.out.form == asTable:
 		body, err := q.tableOf(&p, p.entries, q.out)
 		if err != nil {
@@ -38,7 +38,7 @@ func (q *request) respondList(p page) error {
 	return nil
 }
 
-// listHead is everything of a JSON list before its first item.
+// listHead is everything of a JSON list before its items.
 func (q *request) listHead(p page) []byte {
 	kind, apiVersion := q.listKind()
 	b := make([]byte, 0, 256)
@@ -49,11 +49,11 @@ func (q *request) listHead(p page) []byte {
 	b = append(b, `","metadata":`...)
 	meta, _ := json.Marshal(p.meta()) // cannot fail: strings and a number
 	b = append(b, meta...)
-	return append(b, `,"items":[`...)
+	return append(b, `,"items":`...)
 }
 
 func (q *request) listKind() (kind, apiVersion string) {
-	if q.out.form == asMetadata {
+	if q.out.form == asMetadataList {
 		return "PartialObjectMetadataList", q.out.metaGV.String()
 	}
 	return q.kind.ListKind, q.kind.GVK(q.version).GroupVersion().String()
@@ -69,145 +69,97 @@ func (p *page) meta() *metav1.ListMeta {
 
 var listTail = []byte("]}\n")
 
-// item gives the bytes of one item in two parts. Items of a built-in list are without
-// kind and apiVersion, as upstream's typed lists are.
-func (q *request) item(e *sqlstore.Entry) (open, rest []byte, err error) {
-	if q.out.form == asMetadata {
-		rest, err = metadataOf(e, q.out.metaGV, false)
-		return nil, rest, err
+// jsonItems gives the bytes of a page's items, each in two parts. Items of a built-in list
+// are without kind and apiVersion, as upstream's typed lists are.
+func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err error) {
+	stored := q.version == q.kind.Stored.Version && q.kind.Group == q.kind.Stored.Group
+	r := objectRendering(q.kind, q.version, false)
+	switch {
+	case q.out.form == asMetadataList:
+		r = metadataRendering(q.out.metaGV, false)
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
+	case q.kind.TypedItems && stored:
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return nil, e.JSON, nil }
+	case q.kind.TypedItems:
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
+	case stored:
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := e.Item(); return open, rest, nil }
 	}
-	if q.kind.TypedItems {
-		rest, err = objectJSON(q.kind, e, q.version)
-		return nil, rest, err
-	}
-	if q.version == q.kind.Stored.Version && q.kind.Group == q.kind.Stored.Group {
-		open, rest = e.Item()
+	return func(e *sqlstore.Entry) ([]byte, []byte, error) {
+		b, err := r.of(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		open, rest := sqlstore.WithoutType(b)
 		return open, rest, nil
 	}
-	b, err := objectJSON(q.kind, e, q.version)
-	if err != nil {
-		return nil, nil, err
-	}
-	open, rest = sqlstore.WithoutType(b)
-	return open, rest, nil
 }
 
-// chunk is what is collected before it goes to the connection: large enough that the
-// cost of a write (a TLS record or several, an HTTP/2 frame) is small against its bytes.
-const chunk = 64 << 10
+func whole(b []byte, err error) ([]byte, []byte, error) { return nil, b, err }
 
-var chunks = sync.Pool{New: func() any {
-	b := make([]byte, 0, chunk+16<<10)
-	return &b
-}}
+// listEnds are what stands before the first item and after the last. Upstream's list of
+// metadata without items has null for them.
+func (q *request) listEnds(p page) (head, tail []byte) {
+	head = q.listHead(p)
+	if q.out.form == asMetadataList && len(p.entries) == 0 {
+		return append(head, "null"...), []byte("}\n")
+	}
+	return append(head, '['), []byte("]}\n")
+}
 
 // streamList writes a JSON list piece by piece from the entries' own bytes.
 func (q *request) streamList(p page) error {
-	rendered := q.out.form == asObject && q.version == q.kind.Stored.Version
-	if !rendered {
-		for _, e := range p.entries { // so that errors come before the first byte
-			if _, _, err := q.item(e); err != nil {
-				return err
-			}
-		}
-	}
-	q.w.Header()["Content-Type"] = contentTypes[mediaJSON]
-	var w io.Writer = q.w
-	if listSize(p.entries) > gzipThreshold && acceptsGzip(q.r) {
-		gz := startGzip(q.w, http.StatusOK)
-		defer endGzip(gz)
-		w = gz
-	} else {
-		q.w.WriteHeader(http.StatusOK)
-	}
-	buf := chunks.Get().(*[]byte)
-	defer chunks.Put(buf)
-	b := append((*buf)[:0], q.listHead(p)...)
-	for i, e := range p.entries {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		open, rest, err := q.item(e)
-		if err != nil {
-			return nil // headers are out; the client sees a truncated body
-		}
-		b = append(append(b, open...), rest...)
-		if len(b) >= chunk {
-			if _, err := w.Write(b); err != nil {
-				return nil // the client is gone
-			}
-			b = b[:0]
-		}
-	}
-	w.Write(append(b, listTail...))
-	if cap(b) <= 4*chunk {
-		*buf = b[:0]
-	}
-	return nil
-}
-
-func listSize(entries []*sqlstore.Entry) int {
-	n := 0
-	for _, e := range entries {
-		if n += len(e.JSON); n > gzipThreshold {
+	item := q.jsonItems()
+	head, tail := q.listEnds(p)
+	size := len(head) + len(tail)
+	compress := acceptsGzip(q.r)
+	stored := q.out.form == asObject && q.version == q.kind.Stored.Version
+	for _, e := range p.entries { // so that errors come before the first byte
+		if stored && (!compress || size > gzipThreshold) {
 			break
 		}
+		open, rest, err := item(e)
+		if err != nil {
+			return err
+		}
+		size += len(open) + len(rest) + len(",")
 	}
-	return n
+	if len(p.entries) > 0 {
+		size -= len(",")
+	}
+	s := startStream(q.w, mediaJSON, compress && size > gzipThreshold)
+	defer s.end()
+	s.b = append(s.b, head...)
+	for i, e := range p.entries {
+		if i > 0 {
+			s.b = append(s.b, ',')
+		}
+		open, rest, err := item(e)
+		if err != nil {
+			panic(http.ErrAbortHandler) // headers are out; the client must not take this for a list
+		}
+		s.b = append(append(s.b, open...), rest...)
+		if !s.more() {
+			return nil
+		}
+	}
+	s.b = append(s.b, tail...)
+	return nil
 }
 
 // listJSON is the list as one piece, for what has to be indented or turned into YAML.
 func (q *request) listJSON(p page) ([]byte, error) {
-	b := q.listHead(p)
+	item := q.jsonItems()
+	b, tail := q.listEnds(p)
 	for i, e := range p.entries {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		open, rest, err := q.item(e)
+		open, rest, err := item(e)
 		if err != nil {
 			return nil, err
 		}
 		b = append(append(b, open...), rest...)
 	}
-	return append(b, "]}"...), nil
-}
-
-// respondListProtobuf puts the items' messages together to the list's: every Kubernetes
-// list has its metadata as field 1 and its items as field 2.
-func (q *request) respondListProtobuf(p page) error {
-	meta, err := p.meta().Marshal()
-	if err != nil {
-		return err
-	}
-	raw := appendField(nil, 1, meta)
-	for _, e := range p.entries {
-		var item []byte
-		if q.out.form == asMetadata {
-			item, err = metadataOf(e, q.out.metaGV, true)
-		} else {
-			item, err = objectProtobuf(q.kind, e, q.version)
-		}
-		if err != nil {
-			return err
-		}
-		raw = appendField(raw, 2, item)
-	}
-	kind, apiVersion := q.listKind()
-	body, err := envelope(apiVersion, kind, raw)
-	if err != nil {
-		return err
-	}
-	writeBody(q.w, q.r, http.StatusOK, mediaProtobuf, body)
-	return nil
-}
-
-// appendField appends a length-delimited protobuf field.
-func appendField(b []byte, number int, value []byte) []byte {
-	b = append(b, byte(number<<3|2))
-	n := uint64(len(value))
-	for n >= 0x80 {
-		b = append(b, byte(n)|0x80)
-		n >>= 7
-	}
-	return append(append(b, byte(n)), value...)
+	return append(b, tail[:len(tail)-1]...), nil
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -28,6 +29,7 @@ const (
 	asObject form = iota
 	asTable
 	asMetadata
+	asMetadataList
 )
 
 // output is a negotiated response encoding.
@@ -46,12 +48,15 @@ func (o output) plain() bool {
 // offer is what an endpoint can answer with.
 type offer struct {
 	protobuf bool // objects have a protobuf encoding
-	forms    bool // Table and PartialObjectMetadata
+	metadata bool // PartialObjectMetadata
+	tables   bool
+	routed   bool // Accept also has to pass routeAccepts
 }
 
 var (
-	resourceObjects = offer{protobuf: true, forms: true}
-	customObjects   = offer{forms: true}
+	resourceObjects = offer{protobuf: true, metadata: true, tables: true, routed: true}
+	reviewObjects   = offer{protobuf: true, metadata: true, routed: true}
+	customObjects   = offer{metadata: true, tables: true}
 	plainObjects    = offer{protobuf: true} // Status and the like
 )
 
@@ -67,7 +72,7 @@ func (o offer) mediaTypes() []string {
 func (o offer) serializers() []runtime.SerializerInfo {
 	var list []runtime.SerializerInfo
 	for _, m := range resourceObjects.mediaTypes() {
-		if m == mediaProtobuf && !o.protobuf && !o.forms {
+		if m == mediaProtobuf && !o.protobuf && !o.metadata {
 			continue
 		}
 		_, sub, _ := strings.Cut(m, "/")
@@ -86,14 +91,14 @@ func (o offer) AllowsMediaTypeTransform(mimeType, mimeSubType string, target *sc
 	if target == nil {
 		return o.protobuf || mimeSubType != "vnd.kubernetes.protobuf"
 	}
-	if !o.forms || target.Group != metav1.GroupName || (target.Version != "v1" && target.Version != "v1beta1") {
+	if target.Group != metav1.GroupName || (target.Version != "v1" && target.Version != "v1beta1") {
 		return false
 	}
 	switch target.Kind {
 	case "Table":
-		return mimeType == "application" && (mimeSubType == "json" || mimeSubType == "yaml")
+		return o.tables && mimeType == "application" && (mimeSubType == "json" || mimeSubType == "yaml")
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
-		return true
+		return o.metadata
 	}
 	return false
 }
@@ -138,7 +143,12 @@ func negotiate(r *http.Request, o offer) (output, bool) {
 	return out, true
 }
 
+var forms = map[string]form{"Table": asTable, "PartialObjectMetadata": asMetadata, "PartialObjectMetadataList": asMetadataList}
+
 func negotiateAccept(accept string, o offer) (any, bool) {
+	if o.routed && !routeAccepts(accept, o.mediaTypes()) {
+		return nil, false
+	}
 	options, ok := negotiation.NegotiateMediaTypeOptions(accept, o.serializers(), o)
 	if !ok {
 		return nil, false
@@ -146,10 +156,7 @@ func negotiateAccept(accept string, o offer) (any, bool) {
 	out := output{mediaType: options.Accepted.MediaType, pretty: options.Pretty}
 	if options.Convert != nil {
 		out.metaGV = options.Convert.GroupVersion()
-		out.form = asMetadata
-		if options.Convert.Kind == "Table" {
-			out.form = asTable
-		}
+		out.form = forms[options.Convert.Kind]
 	}
 	return out, true
 }
@@ -167,19 +174,36 @@ func wantsPretty(r *http.Request) bool {
 }
 
 func (q *request) offer() offer {
-	if q.kind.NoProtobuf {
+	switch {
+	case q.kind.NoProtobuf:
 		return customObjects
+	case q.kind.Virtual != nil:
+		return reviewObjects
 	}
 	return resourceObjects
 }
 
-func (q *request) negotiateOutput() (output, error) {
-	o := q.offer()
-	out, ok := negotiate(q.r, o)
-	if !ok {
-		return out, notAcceptable(o.mediaTypes())
+func (q *request) negotiateOutput() {
+	o, ok := q.offer(), false
+	if q.out, ok = negotiate(q.r, o); !ok {
+		q.refused = notAcceptable(o.mediaTypes())
 	}
-	return out, nil
+}
+
+// misfit says that a list was asked for where there is an object, or the other way round.
+// Upstream finds out when it has the answer in its hands, so after a write is done, and
+// names its own type. hub is an object, also for a list.
+func (q *request) misfit(hub any, list bool) error {
+	message := ""
+	switch {
+	case list && q.out.form == asMetadata:
+		message = fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%TList)", hub)
+	case !list && q.out.form == asMetadataList:
+		message = fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%T)", hub)
+	default:
+		return nil
+	}
+	return mediaError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message)
 }
 
 // inputMedia is the media type of a body that is an object.

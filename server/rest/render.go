@@ -18,16 +18,10 @@ import (
 // kept with it and shared by gets, lists and watches: see sqlstore.Entry.Memo. JSON in
 // the storage version needs no rendering: it is what the entry holds.
 
-// renderKey names one rendering among an entry's memos.
-type renderKey struct {
-	gv       schema.GroupVersion
-	protobuf bool
-}
-
-// metadataKey names the PartialObjectMetadata renderings of an entry.
-type metadataKey struct {
-	gv       schema.GroupVersion
-	protobuf bool
+// rendering is one encoding of entries.
+type rendering struct {
+	key  any // among an entry's memos
+	make func(e *sqlstore.Entry) ([]byte, error)
 }
 
 // rendered is a memo's value: err is kept too, since trying again gives the same.
@@ -36,34 +30,59 @@ type rendered struct {
 	err   error
 }
 
+// of returns the entry's bytes, which nobody may write to.
+func (r *rendering) of(e *sqlstore.Entry) ([]byte, error) {
+	v, ok := e.Recall(r.key)
+	if !ok {
+		v = e.Memo(r.key, func() any {
+			b, err := r.make(e)
+			return &rendered{b, err}
+		})
+	}
+	x := v.(*rendered)
+	return x.bytes, x.err
+}
+
+// objectKey and metadataKey name renderings among an entry's memos.
+type (
+	objectKey struct {
+		gv       schema.GroupVersion
+		protobuf bool
+	}
+	metadataKey struct {
+		gv       schema.GroupVersion
+		protobuf bool
+	}
+)
+
+// objectRendering is the whole object in a version, as JSON or as a protobuf message
+// without the envelope.
+func objectRendering(k *kind.Kind, version string, protobuf bool) *rendering {
+	gv := schema.GroupVersion{Group: k.Group, Version: version}
+	marshal := marshalJSON
+	if protobuf {
+		marshal = marshalProtobuf
+	}
+	return &rendering{objectKey{gv, protobuf}, func(e *sqlstore.Entry) ([]byte, error) {
+		obj, err := versioned(k, e, gv)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(obj)
+	}}
+}
+
 // objectJSON returns the whole object as JSON in a version.
 func objectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
 	if version == k.Stored.Version && k.Group == k.Stored.Group {
 		return e.JSON, nil
 	}
-	return render(k, e, version, false)
+	return objectRendering(k, version, false).of(e)
 }
 
 // objectProtobuf returns the object's protobuf message without the envelope.
 func objectProtobuf(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
-	return render(k, e, version, true)
-}
-
-func render(k *kind.Kind, e *sqlstore.Entry, version string, protobuf bool) ([]byte, error) {
-	gv := schema.GroupVersion{Group: k.Group, Version: version}
-	r := e.Memo(renderKey{gv, protobuf}, func() any {
-		obj, err := versioned(k, e, gv)
-		if err != nil {
-			return rendered{err: err}
-		}
-		marshal := marshalJSON
-		if protobuf {
-			marshal = marshalProtobuf
-		}
-		b, err := marshal(obj)
-		return rendered{b, err}
-	}).(rendered)
-	return r.bytes, r.err
+	return objectRendering(k, version, true).of(e)
 }
 
 func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime.Object, error) {
@@ -74,26 +93,32 @@ func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime
 	return k.Codec.Versioned(hub, gv)
 }
 
-// metadataOf returns the object's PartialObjectMetadata in JSON, or its protobuf message.
-func metadataOf(e *sqlstore.Entry, gv schema.GroupVersion, protobuf bool) ([]byte, error) {
-	r := e.Memo(metadataKey{gv, protobuf}, func() any {
+// metadataRendering is the object's PartialObjectMetadata in JSON, or its protobuf message.
+func metadataRendering(gv schema.GroupVersion, protobuf bool) *rendering {
+	key := metadataKey{gv, protobuf}
+	if protobuf {
+		return &rendering{key, metadataMessage}
+	}
+	return &rendering{key, func(e *sqlstore.Entry) ([]byte, error) {
 		meta := metadataJSON(e.JSON)
-		if protobuf {
-			var partial metav1.PartialObjectMetadata
-			if err := json.Unmarshal(meta, &partial.ObjectMeta); err != nil {
-				return rendered{err: fmt.Errorf("metadata of %s: %w", e.Key, err)}
-			}
-			b, err := partial.Marshal()
-			return rendered{b, err}
-		}
 		b := make([]byte, 0, len(meta)+96)
 		b = append(b, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
 		b = append(b, gv.String()...)
 		b = append(b, `","metadata":`...)
-		b = append(b, meta...)
-		return rendered{append(b, '}'), nil}
-	}).(rendered)
-	return r.bytes, r.err
+		return append(append(b, meta...), '}'), nil
+	}}
+}
+
+func metadataMessage(e *sqlstore.Entry) ([]byte, error) {
+	var partial metav1.PartialObjectMetadata
+	if err := json.Unmarshal(metadataJSON(e.JSON), &partial.ObjectMeta); err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
+	}
+	return partial.Marshal()
+}
+
+func metadataOf(e *sqlstore.Entry, gv schema.GroupVersion, protobuf bool) ([]byte, error) {
+	return metadataRendering(gv, protobuf).of(e)
 }
 
 // metadataJSON cuts the value of metadata out of a stored object: from its opening brace

@@ -29,9 +29,10 @@ type request struct {
 	namespace string            // empty for cluster-scoped resources and all namespaces
 	name      string
 
-	query url.Values // parsed at the first use, see values
-	out   output     // negotiated response encoding
-	warn  *warnings
+	query   url.Values // parsed at the first use, see values
+	out     output     // negotiated response encoding
+	refused error      // the client accepts nothing that is offered: out is empty
+	warn    *warnings
 }
 
 // newRequest finds the Kind of a path and negotiates the encoding of the response.
@@ -50,12 +51,11 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 	} else if info.Namespace != "" && info.Resource != "namespaces" {
 		return nil, errNotServed()
 	}
-	var err error
-	q.out, err = q.negotiateOutput()
+	q.negotiateOutput()
 	if v := q.kind.Version(q.version); v.Deprecated != "" {
 		q.warn.AddWarning("", v.Deprecated)
 	}
-	return q, err
+	return q, nil
 }
 
 // values returns the query parameters.

@@ -15,12 +15,15 @@ import (
 
 // respondEntry answers with an entry of the request's own kind.
 func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
+	if q.out.form == asMetadataList {
+		return q.misfit(q.kind.Codec.New(), false)
+	}
 	body, err := q.renderEntry(e)
 	if err != nil {
 		return err
 	}
 	if q.out.plain() {
-		writeTwo(q.w, code, mediaJSON, body, newline)
+		writeJSON(q.w, q.r, code, body)
 		return nil
 	}
 	writeBody(q.w, q.r, code, q.out.mediaType, body)
@@ -84,13 +87,22 @@ func writeObject(w http.ResponseWriter, r *http.Request, code int, out output, o
 	writeBody(w, r, code, out.mediaType, body)
 }
 
-func writeTwo(w http.ResponseWriter, code int, mediaType string, a, b []byte) {
+// writeJSON writes stored JSON, which ends without a newline.
+func writeJSON(w http.ResponseWriter, r *http.Request, code int, object []byte) {
 	h := w.Header()
-	h["Content-Type"] = contentTypes[mediaType]
-	h["Content-Length"] = []string{strconv.Itoa(len(a) + len(b))}
+	h["Content-Type"] = contentTypes[mediaJSON]
+	size := len(object) + len(newline)
+	if size > gzipThreshold && acceptsGzip(r) {
+		gz := startGzip(w, code)
+		defer endGzip(gz)
+		gz.Write(object)
+		gz.Write(newline)
+		return
+	}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(code)
-	w.Write(a)
-	w.Write(b)
+	w.Write(object)
+	w.Write(newline)
 }
 
 // contentTypes saves an allocation for each response.

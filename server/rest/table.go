@@ -35,14 +35,13 @@ func (q *request) table(entries []*sqlstore.Entry, out output) (*metav1.Table, e
 	if err != nil {
 		return nil, err
 	}
-	options := &metav1.TableOptions{NoHeaders: q.values().Get("noHeaders") == "true"}
 	table := &metav1.Table{}
 	table.APIVersion, table.Kind = out.metaGV.String(), "Table"
 	if len(entries) == 0 {
-		err = q.columns(table, options)
+		err = q.columns(table)
 	}
 	for _, e := range entries {
-		if err = q.appendRows(table, e, include, out, options); err != nil {
+		if err = q.appendRows(table, e, include, out); err != nil {
 			break
 		}
 	}
@@ -53,20 +52,20 @@ func (q *request) table(entries []*sqlstore.Entry, out output) (*metav1.Table, e
 }
 
 // columns gives a table without rows its headers, from an empty object's.
-func (q *request) columns(table *metav1.Table, options *metav1.TableOptions) error {
-	t, err := q.convert(q.kind.Codec.New(), options)
+func (q *request) columns(table *metav1.Table) error {
+	t, err := q.convert(q.kind.Codec.New())
 	if err == nil {
 		table.ColumnDefinitions = t.ColumnDefinitions
 	}
 	return err
 }
 
-func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output, options *metav1.TableOptions) error {
+func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output) error {
 	obj, err := q.kind.Codec.Load(e.JSON)
 	if err != nil {
 		return err
 	}
-	t, err := q.convert(obj, options)
+	t, err := q.convert(obj)
 	if err != nil {
 		return err
 	}
@@ -85,8 +84,10 @@ func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include met
 	return nil
 }
 
-func (q *request) convert(obj runtime.Object, options *metav1.TableOptions) (*metav1.Table, error) {
-	return q.kind.Table.ConvertToTable(context.Background(), obj, options)
+// convert leaves nothing out: upstream's option for a table without headers cannot be set
+// by a request.
+func (q *request) convert(obj runtime.Object) (*metav1.Table, error) {
+	return q.kind.Table.ConvertToTable(context.Background(), obj, &metav1.TableOptions{})
 }
 
 func (q *request) rowObject(e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output) ([]byte, error) {

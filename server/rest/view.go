@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -18,34 +19,36 @@ func (q *request) respondView(code int, entry *sqlstore.Entry) error {
 	if err != nil {
 		return err
 	}
-	body, err := q.sub.Codec.Versioned(view, q.sub.GVK.GroupVersion())
+	return q.respondHub(code, q.sub.Codec, view)
+}
+
+// respondHub answers with an object in hub form that is not in the log.
+func (q *request) respondHub(code int, codec kind.Codec, hub runtime.Object) error {
+	body, err := codec.Versioned(hub, q.gvk().GroupVersion())
 	if err != nil {
 		return err
 	}
 	switch q.out.form {
 	case asTable:
-		table, err := q.viewTable(view, body)
-		if err != nil {
-			return err
-		}
-		return q.respondObject(code, table)
+		body, err = q.viewTable(hub, body)
 	case asMetadata:
-		partial, err := q.viewMetadata(view)
-		if err != nil {
-			return err
-		}
-		return q.respondObject(code, partial)
+		body, err = q.viewMetadata(hub)
+	case asMetadataList:
+		err = q.misfit(hub, false)
+	}
+	if err != nil {
+		return err
 	}
 	return q.respondObject(code, body)
 }
 
 // viewTable renders a view, in hub form, as a Table; body is what a row may include.
-func (q *request) viewTable(view, body runtime.Object) (*metav1.Table, error) {
+func (q *request) viewTable(view, body runtime.Object) (runtime.Object, error) {
 	include, err := includeObject(q.values())
 	if err != nil {
 		return nil, err
 	}
-	table, err := q.convert(view, &metav1.TableOptions{NoHeaders: q.values().Get("noHeaders") == "true"})
+	table, err := q.convert(view)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func (q *request) viewTable(view, body runtime.Object) (*metav1.Table, error) {
 	return table, nil
 }
 
-func (q *request) viewMetadata(view runtime.Object) (*metav1.PartialObjectMetadata, error) {
+func (q *request) viewMetadata(view runtime.Object) (runtime.Object, error) {
 	m, err := meta.Accessor(view)
 	if err != nil {
 		return nil, err

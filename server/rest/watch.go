@@ -32,13 +32,12 @@ func (q *request) watch() error {
 	if err != nil {
 		return err
 	}
-	enc, err := q.newEventEncoder()
-	if err != nil {
-		return err
-	}
-	s := &watching{q: q, sel: sel, enc: enc, bookmarks: options.AllowWatchBookmarks}
+	s := &watching{q: q, sel: sel, bookmarks: options.AllowWatchBookmarks}
 	s.timeout = q.api.watchTimeout(options)
 	if err := s.start(options); err != nil {
+		return err
+	}
+	if s.enc, err = q.newEventEncoder(); err != nil {
 		return err
 	}
 	if isWebSocket(q.r) {

@@ -22,14 +22,22 @@ type eventEncoder struct {
 
 // newEventEncoder checks that the encoding can be streamed.
 func (q *request) newEventEncoder() (*eventEncoder, error) {
-	if q.out.mediaType == mediaYAML {
-		types := []string{mediaJSON + ";stream=watch"}
-		if !q.kind.NoProtobuf {
-			types = append(types, mediaProtobuf+";stream=watch")
+	if q.out.form == asTable {
+		if _, err := includeObject(q.values()); err != nil {
+			return nil, err
 		}
-		return nil, notAcceptable(types)
+	}
+	if q.out.mediaType == mediaYAML {
+		return nil, notAcceptable(streamTypes(q.kind.NoProtobuf))
 	}
 	return &eventEncoder{q: q}, nil
+}
+
+func streamTypes(noProtobuf bool) []string {
+	if noProtobuf {
+		return []string{mediaJSON + ";stream=watch"}
+	}
+	return []string{mediaJSON + ";stream=watch", mediaProtobuf + ";stream=watch"}
 }
 
 func (c *eventEncoder) contentType() string {
@@ -75,8 +83,12 @@ func (c *eventEncoder) object(e *sqlstore.Entry) ([]byte, error) {
 	return marshalJSON(table)
 }
 
-// frame puts an encoded object into an event.
+// frame puts an encoded object into an event. A client that wants lists gets none and its
+// stream ends: an event has an object.
 func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte, error) {
+	if c.q.out.form == asMetadataList && t != watch.Error {
+		return b, errGone
+	}
 	if c.q.out.mediaType != mediaProtobuf {
 		b = append(b, `{"type":"`...)
 		b = append(b, t...)
