@@ -12,6 +12,10 @@ type Codec interface {
 	// New returns an empty object in hub form.
 	New() runtime.Object
 
+	// NewVersioned returns an empty object of a version. It is emptier than New's,
+	// converted: a pointer in a version may be a plain number in hub form.
+	NewVersioned(gv schema.GroupVersion) (runtime.Object, error)
+
 	// Decode reads a request body into hub form, with defaults filled in. def is the kind
 	// assumed where the body names none; gvk is what the body named, after that. With
 	// strict, unknown and duplicate fields come back as an error that

@@ -28,7 +28,7 @@ func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object,
 	}
 	live := old
 	if old == nil {
-		if live, err = q.codec().Versioned(q.codec().New(), q.gvk().GroupVersion()); err != nil {
+		if live, err = q.codec().NewVersioned(q.gvk().GroupVersion()); err != nil {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func (q *request) create() error {
 	}
 	ctx := q.rulesContext()
 	if q.kind.Virtual != nil {
-		return q.createVirtual(ctx, q.track(q.kind.Codec.New(), obj, options.FieldManager), options)
+		return q.createVirtual(ctx, obj, options)
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -43,7 +43,9 @@ func (q *request) create() error {
 		return err
 	}
 	q.dedupOwners(m, false)
-	obj = q.track(q.kind.Codec.New(), obj, options.FieldManager)
+	if obj, err = q.trackNew(obj, options.FieldManager); err != nil {
+		return err
+	}
 	entry, err := q.admitAndInsert(ctx, obj, options)
 	if err != nil {
 		return err
@@ -53,6 +55,10 @@ func (q *request) create() error {
 
 // createVirtual answers a resource that is not stored, after admission and rules.
 func (q *request) createVirtual(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) error {
+	obj, err := q.trackNew(obj, options.FieldManager)
+	if err != nil {
+		return err
+	}
 	a := q.attributes(admission.Create, obj, nil, options, q.name, dryRun(options.DryRun))
 	if err := q.mutate(ctx, a); err != nil {
 		return err

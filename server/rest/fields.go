@@ -37,6 +37,15 @@ func (q *request) track(live, obj runtime.Object, fieldManager string) runtime.O
 	return f.UpdateNoErrors(live, obj, q.manager(fieldManager))
 }
 
+// trackNew is track for an object that a create request makes.
+func (q *request) trackNew(obj runtime.Object, fieldManager string) (runtime.Object, error) {
+	live, err := q.codec().NewVersioned(q.gvk().GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	return q.track(live, obj, fieldManager), nil
+}
+
 // manager is the name of the request's author: the option, else what the user agent
 // begins with.
 func (q *request) manager(fieldManager string) string {

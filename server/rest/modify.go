@@ -261,6 +261,11 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 	if mod.applied == nil {
 		obj = q.track(q.kind.Codec.New(), obj, mod.options.FieldManager)
 	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion("") // there is none to compare it with
 	if mod.uid != "" {
 		failed := storage.NewInvalidObjError(q.key(), preconditionError("UID", string(mod.uid), "").Error())
 		return nil, errors.NewConflict(q.groupResource(), q.name, failed)

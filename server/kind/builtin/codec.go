@@ -49,6 +49,11 @@ func (c *codec) New() runtime.Object {
 	return obj
 }
 
+// NewVersioned returns an empty object of a version.
+func (c *codec) NewVersioned(gv schema.GroupVersion) (runtime.Object, error) {
+	return c.scheme.New(gv.WithKind(c.hub.Kind))
+}
+
 // Decode follows upstream's create and update handlers: the serializer of the media type,
 // strict or not, then defaults, then conversion.
 func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (runtime.Object, schema.GroupVersionKind, error) {

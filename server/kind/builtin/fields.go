@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -43,7 +44,7 @@ func (g group) track(k *kind.Kind) {
 // fields a write resets, so that nobody comes to own them by it.
 func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *managedfields.FieldManager {
 	hub := schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}
-	m, err := managedfields.NewDefaultFieldManager(topologyOf(scheme, gvk.Group), runtime.UnsafeObjectConvertor(scheme),
+	m, err := managedfields.NewDefaultFieldManager(topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme),
 		scheme, scheme, gvk, hub, subresource, resetFields(rules))
 	if err != nil {
 		panic(err) // says that there is no type converter
@@ -61,13 +62,13 @@ func resetFields(rules any) map[fieldpath.APIVersion]fieldpath.Filter {
 	return nil
 }
 
-// topology is the managedfields.TypeConverter of one group: it knows which lists are sets
+// topology is the managedfields.TypeConverter of one kind: it knows which lists are sets
 // or maps by a key, and which fields are one value as a whole. The schemas behind it take
 // a moment to parse, so that is done at the first write.
 type topology func() managedfields.TypeConverter
 
-func topologyOf(scheme *runtime.Scheme, group string) topology {
-	if slices.Contains(describedGroups, group) {
+func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
+	if described[kind] != "" {
 		return describedTopology
 	}
 	return func() managedfields.TypeConverter { return appliedTopology(scheme) }
@@ -87,20 +88,18 @@ func appliedTopology(scheme *runtime.Scheme) managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme)
 }
 
-// describedGroups have no apply configurations; described are their types.
-var (
-	describedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
-	described       = []string{
-		"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition",
-		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.APIService",
-		"k8s.io/api/authentication/v1.SelfSubjectReview",
-		"k8s.io/api/authentication/v1.TokenReview",
-		"k8s.io/api/authorization/v1.LocalSubjectAccessReview",
-		"k8s.io/api/authorization/v1.SelfSubjectAccessReview",
-		"k8s.io/api/authorization/v1.SelfSubjectRulesReview",
-		"k8s.io/api/authorization/v1.SubjectAccessReview",
-	}
-)
+// described are the kinds without apply configurations and the Go types of their bodies.
+var described = map[schema.GroupKind]string{
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition",
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.APIService",
+	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       "k8s.io/api/authentication/v1.SelfSubjectReview",
+	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             "k8s.io/api/authentication/v1.TokenReview",
+	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: "k8s.io/api/authorization/v1.LocalSubjectAccessReview",
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  "k8s.io/api/authorization/v1.SelfSubjectAccessReview",
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   "k8s.io/api/authorization/v1.SelfSubjectRulesReview",
+	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      "k8s.io/api/authorization/v1.SubjectAccessReview",
+	{Group: "autoscaling", Kind: "Scale"}:                             "k8s.io/api/autoscaling/v1.Scale",
+}
 
 // describedTopology takes its schemas from upstream's OpenAPI definitions.
 var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
@@ -108,7 +107,7 @@ var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
 	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
 		GetDefinitionName: namer.GetDefinitionName,
 		GetDefinitions:    generated.GetOpenAPIDefinitions,
-	}, described...)
+	}, slices.Collect(maps.Values(described))...)
 	if err != nil {
 		panic(err) // a name above that does not exist: every test of these kinds would fail
 	}
