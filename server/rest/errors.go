@@ -82,7 +82,7 @@ func tooLargeBody(limit int64) error {
 
 // tooLargeVersion says that a resourceVersion has not come up within the wait (upstream:
 // storage.NewTooLargeResourceVersionError).
-func tooLargeVersion(asked, current int64) error {
+func tooLargeVersion(asked uint64, current int64) error {
 	err := errors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), retryAfterSeconds)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type:    metav1.CauseTypeResourceVersionTooLarge,

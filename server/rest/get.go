@@ -2,11 +2,13 @@ package rest
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // get answers one object, or a subresource's view of it.
@@ -33,44 +35,48 @@ func (q *request) get() error {
 // fresh waits until memory is as new as a read with this resourceVersion asks: unset is
 // everything committed before the call, "0" is anything, a number is at least that.
 func (a *API) fresh(ctx context.Context, resourceVersion string) error {
-	switch resourceVersion {
-	case "0":
-		return nil
-	case "":
+	if resourceVersion == "" {
 		_, err := a.store.Sync(ctx)
 		return err
 	}
 	rv, err := parseVersion(resourceVersion)
 	if err != nil {
-		return err
+		return plain(err)
 	}
 	return a.await(ctx, rv)
 }
 
 // await waits a short while for a revision that is not there yet.
-func (a *API) await(ctx context.Context, rv int64) error {
-	if rv <= a.store.Revision() {
+func (a *API) await(ctx context.Context, rv uint64) error {
+	if rv > math.MaxInt64 {
+		return tooLargeVersion(rv, a.store.Revision())
+	}
+	if int64(rv) <= a.store.Revision() {
 		return nil
 	}
 	if _, err := a.store.Sync(ctx); err != nil {
 		return err
 	}
-	if rv <= a.store.Revision() {
+	if int64(rv) <= a.store.Revision() {
 		return nil
 	}
 	short, cancel := context.WithTimeout(ctx, a.o.FutureWait)
 	defer cancel()
-	if err := a.store.Wait(short, rv); err != nil {
+	if err := a.store.Wait(short, int64(rv)); err != nil {
 		return tooLargeVersion(rv, a.store.Revision())
 	}
 	return nil
 }
 
-// parseVersion reads a resourceVersion that is a number above 0.
-func parseVersion(s string) (int64, error) {
-	rv, err := strconv.ParseUint(s, 10, 63)
-	if err != nil {
-		return 0, errors.NewBadRequest("invalid resource version \"" + s + "\": " + err.Error())
+// parseVersion reads a resourceVersion; unset is 0. Upstream answers its error as it is
+// (500) to get and watch and as a bad request to list.
+func parseVersion(s string) (uint64, error) {
+	if s == "" || s == "0" {
+		return 0, nil
 	}
-	return int64(rv), nil
+	rv, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, field.Invalid(field.NewPath("resourceVersion"), s, err.Error())
+	}
+	return rv, nil
 }

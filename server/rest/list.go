@@ -56,43 +56,74 @@ func (q *request) listOptions() (*metainternalversion.ListOptions, selection, er
 // readPage finds the state that the options name and reads a page of it.
 func (q *request) readPage(o *metainternalversion.ListOptions, sel *selection) (page, error) {
 	ctx := q.r.Context()
-	from, to := sqlstore.RangeOf(q.rangePrefix())
 	if o.Continue != "" {
-		return q.continuePage(ctx, o, sel, to)
+		return q.continuePage(ctx, o, sel)
 	}
-	view, err := q.viewFor(ctx, o)
+	view, err := q.viewFor(ctx, o, sel)
 	if err != nil {
 		return page{}, err
 	}
-	return q.scan(ctx, view, from, to, o.Limit, sel)
+	limit := o.Limit
+	if o.ResourceVersion == "0" && q.cached() {
+		limit = 0
+	}
+	return q.readFirst(ctx, view, limit, sel)
 }
+
+// readFirst reads the first page of a view.
+func (q *request) readFirst(ctx context.Context, view sqlstore.View, limit int64, sel *selection) (page, error) {
+	if sel.key != "" {
+		return q.pick(ctx, view, sel)
+	}
+	return q.scan(ctx, view, sel.prefix, limit, sel)
+}
+
+// cached tells whether upstream answers lists that may be of any age from its watch cache,
+// and then with all there is. It has none for events.
+func (q *request) cached() bool { return q.kind.Resource != "events" }
 
 // viewFor is the table of resourceVersion, resourceVersionMatch and limit at
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
-func (q *request) viewFor(ctx context.Context, o *metainternalversion.ListOptions) (sqlstore.View, error) {
+//
+// A limit makes the version exact only where there may be another page: not for one object.
+func (q *request) viewFor(ctx context.Context, o *metainternalversion.ListOptions, sel *selection) (sqlstore.View, error) {
 	a := q.api
+	rv, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return nil, errors.NewBadRequest("invalid resource version: " + err.Error())
+	}
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
-		(o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0")
-	if !exact {
+		(o.ResourceVersionMatch == "" && o.Limit > 0 && sel.key == "")
+	if !exact || rv == 0 {
 		if err := a.fresh(ctx, o.ResourceVersion); err != nil {
 			return nil, err
 		}
 		return a.store.Current(q.kind.Prefix()), nil
 	}
-	rv, err := parseVersion(o.ResourceVersion)
-	if err != nil {
-		return nil, err
-	}
 	if err := a.await(ctx, rv); err != nil {
 		return nil, err
 	}
-	return a.store.At(ctx, q.kind.Prefix(), rv)
+	return a.store.At(ctx, q.kind.Prefix(), int64(rv))
+}
+
+// pick reads the one object that may be selected.
+func (q *request) pick(ctx context.Context, view sqlstore.View, sel *selection) (page, error) {
+	p := page{revision: view.Revision()}
+	e, err := view.Get(ctx, sel.key)
+	if err != nil {
+		return p, err
+	}
+	match, err := sel.matches(e)
+	if match {
+		p.entries = []*sqlstore.Entry{e}
+	}
+	return p, err
 }
 
 // continuePage reads on where a token says. A token with revision -1 continues on the
 // current state: it was given with the error of one that had expired.
-func (q *request) continuePage(ctx context.Context, o *metainternalversion.ListOptions, sel *selection, to string) (page, error) {
-	prefix := q.rangePrefix()
+func (q *request) continuePage(ctx context.Context, o *metainternalversion.ListOptions, sel *selection) (page, error) {
+	prefix := sel.prefix
 	from, rv, err := storage.DecodeContinue(o.Continue, prefix)
 	if err != nil {
 		return page{}, errors.NewBadRequest("invalid continue token: " + err.Error())
@@ -107,14 +138,14 @@ func (q *request) continuePage(ctx context.Context, o *metainternalversion.ListO
 		}
 		view = q.api.store.Current(q.kind.Prefix())
 	} else {
-		if err := q.api.await(ctx, rv); err != nil {
+		if err := q.api.await(ctx, uint64(rv)); err != nil {
 			return page{}, err
 		}
 		if view, err = q.api.store.At(ctx, q.kind.Prefix(), rv); err != nil {
 			return page{}, expiredToken(err, from, prefix)
 		}
 	}
-	p, err := q.scan(ctx, view, from, to, o.Limit, sel)
+	p, err := q.scan(ctx, view, from, o.Limit, sel)
 	return p, expiredToken(err, from, prefix)
 }
 
@@ -137,8 +168,9 @@ func expiredToken(err error, from, prefix string) error {
 	return expired
 }
 
-// scan reads up to limit matching entries of a view; limit 0 means all.
-func (q *request) scan(ctx context.Context, view sqlstore.View, from, to string, limit int64, sel *selection) (page, error) {
+// scan reads up to limit matching entries of a view in key order; limit 0 means all.
+func (q *request) scan(ctx context.Context, view sqlstore.View, from string, limit int64, sel *selection) (page, error) {
+	_, to := sqlstore.RangeOf(sel.prefix)
 	p := page{revision: view.Revision()}
 	if limit <= 0 {
 		limit = math.MaxInt64
@@ -170,7 +202,7 @@ func (q *request) scan(ctx context.Context, view sqlstore.View, from, to string,
 // continueAfter makes the token for the pages to come, and keeps their state at hand.
 func (q *request) continueAfter(ctx context.Context, view sqlstore.View, p *page, last, to string, sel *selection) error {
 	next := last + "\x00"
-	token, err := storage.EncodeContinue(next, q.rangePrefix(), p.revision)
+	token, err := storage.EncodeContinue(next, sel.prefix, p.revision)
 	if err != nil {
 		return err
 	}

@@ -85,14 +85,6 @@ func (q *request) gvk() schema.GroupVersionKind {
 
 func (q *request) key() string { return q.kind.Key(q.namespace, q.name) }
 
-// rangePrefix is the part of the keys that a list, watch or deletecollection covers.
-func (q *request) rangePrefix() string {
-	if q.namespace != "" {
-		return q.kind.Prefix() + q.namespace + "/"
-	}
-	return q.kind.Prefix()
-}
-
 // rulesContext carries what upstream's rules read from a context: the namespace, the
 // caller, the parsed path and where warnings go.
 func (q *request) rulesContext() context.Context {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -19,32 +20,70 @@ type selection struct {
 	fields fields.Selector // nil: everything; labels already in the hub's names
 	one    bool            // the selection is one object at most:
 	name   string          // the one of this name
+
+	prefix string // of all keys that may be selected: the resource's or a namespace's
+	key    string // the only one that may be selected, if that is known
 }
 
 // newSelection checks the selectors of a request. name is from the path, if it has one.
 func (q *request) newSelection(l labels.Selector, f fields.Selector) (selection, error) {
 	s := selection{kind: q.kind}
+	if err := s.selectFields(q, f); err != nil {
+		return s, err
+	}
+	s.narrow(q)
 	if l != nil && !l.Empty() {
 		s.labels = l
 	}
+	return s, nil
+}
+
+func (s *selection) selectFields(q *request, f fields.Selector) error {
 	if f == nil || f.Empty() {
 		s.one, s.name = q.name != "", q.name
-		return s, nil
+		return nil
 	}
 	f, err := f.Transform(func(label, value string) (string, string, error) {
 		return q.kind.FieldLabel(q.version, label, value)
 	})
 	if err != nil {
-		return s, errors.NewBadRequest(err.Error())
+		return errors.NewBadRequest(err.Error())
 	}
 	s.name, s.one = f.RequiresExactMatch("metadata.name")
 	if q.name != "" && s.name != q.name {
-		return s, errors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		return errors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 	}
 	if !onlyName(f) {
 		s.fields = f
 	}
-	return s, nil
+	return nil
+}
+
+// narrow finds the keys that are worth looking at: those of the namespace in the path, or
+// of the one that the field selector asks for.
+func (s *selection) narrow(q *request) {
+	s.prefix = q.kind.Prefix()
+	namespace := q.namespace
+	if namespace == "" && s.fields != nil && q.kind.Namespaced {
+		namespace, _ = s.fields.RequiresExactMatch("metadata.namespace")
+		if len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+			namespace = ""
+		}
+	}
+	if namespace != "" {
+		s.prefix += namespace + "/"
+	}
+	if s.one && (namespace != "" || !q.kind.Namespaced) {
+		s.key = s.prefix + s.name
+	}
+}
+
+// watched is the prefix of the keys that a watch must hear of.
+func (s *selection) watched() string {
+	if s.key != "" {
+		return s.key
+	}
+	return s.prefix
 }
 
 // onlyName tells whether f asks for nothing but an exact metadata.name.

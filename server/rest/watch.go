@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -57,27 +58,30 @@ func (a *API) watchTimeout(o *metainternalversion.ListOptions) time.Duration {
 
 // start finds where the stream begins: at a revision, or with the state as events.
 func (s *watching) start(o *metainternalversion.ListOptions) error {
-	a, ctx := s.q.api, s.q.r.Context()
-	sendInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if o.SendInitialEvents == nil && (o.ResourceVersion == "" || o.ResourceVersion == "0") {
-		sendInitial = true
+	rv, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return plain(err)
 	}
-	s.markEnd = o.SendInitialEvents != nil && sendInitial && s.bookmarks
-	if !sendInitial && o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		rv, err := parseVersion(o.ResourceVersion)
-		s.from, s.through = rv, rv
-		return err
+	asked := o.SendInitialEvents != nil
+	withState := rv == 0
+	if asked {
+		withState = *o.SendInitialEvents
 	}
-	if err := a.fresh(ctx, o.ResourceVersion); err != nil {
-		return err
-	}
-	view := a.store.Current(s.q.kind.Prefix())
-	s.from, s.through = view.Revision(), view.Revision()
-	if !sendInitial {
+	if rv > 0 && !withState {
+		s.from = int64(min(rv, math.MaxInt64))
+		s.through = s.from
 		return nil
 	}
-	from, to := sqlstore.RangeOf(s.q.rangePrefix())
-	p, err := s.q.scan(ctx, view, from, to, 0, &s.sel)
+	if err := s.q.api.fresh(s.q.r.Context(), o.ResourceVersion); err != nil {
+		return err
+	}
+	view := s.q.api.store.Current(s.q.kind.Prefix())
+	s.from, s.through = view.Revision(), view.Revision()
+	if !withState {
+		return nil
+	}
+	s.markEnd = asked && s.bookmarks
+	p, err := s.q.readFirst(s.q.r.Context(), view, 0, &s.sel)
 	s.initial = p.entries
 	return err
 }

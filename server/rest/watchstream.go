@@ -23,7 +23,7 @@ type sink interface {
 // serve streams over HTTP until the end of the watch. Nothing that happens after the
 // headers are out can be an error of the request.
 func (s *watching) serve(ctx context.Context, w http.ResponseWriter) error {
-	watcher, startErr := s.q.api.store.Watch(s.q.kind.Prefix(), s.q.rangePrefix(), s.from)
+	watcher, startErr := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
 	if startErr == nil {
 		defer watcher.Close()
 	} else if !stderrors.Is(startErr, sqlstore.ErrCompacted) {

@@ -19,7 +19,7 @@ func isWebSocket(r *http.Request) bool {
 
 // serveWebSocket streams events as messages: text for JSON, binary for protobuf.
 func (s *watching) serveWebSocket() error {
-	watcher, err := s.q.api.store.Watch(s.q.kind.Prefix(), s.q.rangePrefix(), s.from)
+	watcher, err := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
 	if err != nil {
 		return err
 	}
