@@ -70,11 +70,7 @@ func (q *request) createVirtual(ctx context.Context, obj runtime.Object, options
 	if err != nil {
 		return err
 	}
-	v, err := q.kind.Codec.Versioned(result, q.gvk().GroupVersion())
-	if err != nil {
-		return err
-	}
-	return q.respondObject(http.StatusCreated, v)
+	return q.respondHub(http.StatusCreated, q.kind.Codec, result)
 }
 
 func (q *request) admitAndInsert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {

@@ -104,7 +104,7 @@ func (o offer) AllowsMediaTypeTransform(mimeType, mimeSubType string, target *sc
 }
 
 // AllowsServerVersion implements negotiation.EndpointRestrictions.
-func (o offer) AllowsServerVersion(string) bool { return false }
+func (o offer) AllowsServerVersion(version string) bool { return o.metadata && version == "v1" }
 
 // AllowsStreamSchema implements negotiation.EndpointRestrictions.
 func (o offer) AllowsStreamSchema(s string) bool { return s == "watch" }

@@ -34,9 +34,18 @@ func bareType(clause string) string {
 	return strings.Trim(m, " ")
 }
 
-// Routed answers for a path that has nothing but these media types, as the router does:
-// nil, or 406.
+// Routed is what the router refuses of a path that can only be read, and as one of these
+// media types. It looks for them in Content-Type too.
 func Routed(r *http.Request, types ...string) error {
+	if r.Method != http.MethodGet {
+		return routeError(http.StatusMethodNotAllowed, "")
+	}
+	if media := r.Header.Get("Content-Type"); media != "" && !slices.Contains(types, bareType(media)) {
+		if r.ContentLength > 0 {
+			return routeError(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
+		}
+		return routeRefusal(r, nil)
+	}
 	if routeAccepts(r.Header.Get("Accept"), types) {
 		return nil
 	}
