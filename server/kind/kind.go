@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,6 +58,10 @@ type Kind struct {
 	// upstream's storage hooks of the resource do (a Service's defaults). Optional.
 	BeforeCreate func(ctx context.Context, obj runtime.Object) error
 	BeforeUpdate func(ctx context.Context, obj, old runtime.Object) error
+	// BeforeDelete is asked about every deletion, also of objects that do not exist; name
+	// is empty for a collection. It may refuse, or warn through the context's recorder, as
+	// upstream's storage of the resource does. Optional.
+	BeforeDelete func(ctx context.Context, name string, options *metav1.DeleteOptions) error
 	// ReturnDeleted makes delete answer with the deleted object where other resources
 	// answer with a Status (upstream: Store.ReturnDeletedObject).
 	ReturnDeleted bool

@@ -1,10 +1,12 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	stderrors "errors"
 	"net/http"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,10 +103,6 @@ func (q *request) insertGenerated(ctx context.Context, obj runtime.Object, optio
 	return entry, err
 }
 
-// errVersionOnCreate is upstream's storage.ErrResourceVersionSetOnCreate, which reaches
-// clients as an error without a reason.
-var errVersionOnCreate = unreasoned(storage.ErrResourceVersionSetOnCreate)
-
 // insert runs an object through the create rules and commits it.
 func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {
 	m, err := meta.Accessor(obj)
@@ -127,16 +125,28 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 	if err := q.validate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dry)); err != nil {
 		return nil, err
 	}
-	if rv := m.GetResourceVersion(); rv != "" && rv != "0" {
-		return nil, errVersionOnCreate
+	version, versioned := givenVersion(m)
+	if versioned && version != 0 && !dry {
+		return nil, unreasoned(storage.ErrResourceVersionSetOnCreate)
 	}
 	value, err := q.store(obj, false)
 	if err != nil {
 		return nil, err
 	}
 	change := sqlstore.Change{Key: q.kind.Key(m.GetNamespace(), m.GetName()), Value: value}
+	if dry && versioned {
+		change.Value = sqlstore.Splice(value, version)
+	}
 	entry, err := q.commit(ctx, change, dry)
 	return entry, q.createError(err, m)
+}
+
+// givenVersion is the resourceVersion that a new object names. It should name none: but
+// what is no number is overlooked, and a dry run, which ends before this is checked
+// upstream, shows it.
+func givenVersion(m metav1.Object) (version int64, ok bool) {
+	version, err := strconv.ParseInt(m.GetResourceVersion(), 10, 64)
+	return version, err == nil && version >= 0
 }
 
 // createError names the object that is in the way of a new one.
@@ -158,6 +168,14 @@ func (q *request) createError(err error, m metav1.Object) error {
 		exists.ErrStatus.Message = "object is being deleted: " + exists.ErrStatus.Message
 	}
 	return exists
+}
+
+// overwrite commits the new value of an object. One that is the same is confirmed only.
+func (q *request) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
+	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
+		return q.confirm(ctx, current)
+	}
+	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
 }
 
 // commit appends one change, or with dryRun only checks its expectation and shows what

@@ -23,7 +23,11 @@ func (q *request) delete() error {
 	if err != nil {
 		return err
 	}
-	gone, err := q.remove(q.rulesContext(), q.key(), q.name, options)
+	ctx := q.rulesContext()
+	if err := q.beforeDelete(ctx, q.name, options); err != nil {
+		return err
+	}
+	gone, err := q.remove(ctx, q.key(), q.name, options)
 	if err != nil {
 		return err
 	}
@@ -37,6 +41,14 @@ func (q *request) delete() error {
 	out := output{mediaType: q.out.mediaType, pretty: q.out.pretty}
 	writeObject(q.w, q.r, code, out, gone.status)
 	return nil
+}
+
+// beforeDelete asks the kind about a deletion of one object or, without a name, of many.
+func (q *request) beforeDelete(ctx context.Context, name string, options *metav1.DeleteOptions) error {
+	if q.kind.BeforeDelete == nil {
+		return nil
+	}
+	return q.kind.BeforeDelete(ctx, name, options)
 }
 
 // removal is the outcome of one deletion.
@@ -102,7 +114,11 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	if held || *options.GracePeriodSeconds > 0 || dry {
 		return removal{entry: marked, deleted: dry && !held && *options.GracePeriodSeconds == 0}, nil
 	}
-	return q.removeNow(ctx, marked, m, dry)
+	gone, err := q.removeNow(ctx, marked, m, dry)
+	if alreadyGone(err) { // who saw the mark was faster
+		return q.answerRemoved(marked, m, true), nil
+	}
+	return gone, err
 }
 
 func (q *request) admitDelete(ctx context.Context, old runtime.Object, options *metav1.DeleteOptions, name string, dry bool) error {
@@ -126,6 +142,10 @@ func (q *request) beginDelete(ctx context.Context, current *sqlstore.Entry, obj 
 	held := q.kind.BeginDelete(obj)
 	if !first {
 		return held, removal{entry: current}, nil
+	}
+	if orphan := orphanDependents(options); orphan != nil && !*orphan {
+		foreground := metav1.DeletePropagationForeground // of the other kinds it is background
+		options = &metav1.DeleteOptions{PropagationPolicy: &foreground, DryRun: options.DryRun}
 	}
 	now := metav1.Now()
 	m.SetDeletionTimestamp(&now)
@@ -159,13 +179,23 @@ func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj
 	if err != nil {
 		return nil, err
 	}
-	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
+	return q.overwrite(ctx, current, value, dry)
 }
 
-// removeNow appends the tombstone, with current as the object's last state.
+// tombstone ends an object, with current as its last state.
+func tombstone(current *sqlstore.Entry) sqlstore.Change {
+	return sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(current)}
+}
+
+// alreadyGone tells whether a change came too late because its object has been deleted.
+func alreadyGone(err error) bool {
+	var conflict *sqlstore.ConflictError
+	return stderrors.As(err, &conflict) && conflict.Current == nil
+}
+
+// removeNow deletes an object without further ado.
 func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
-	change := sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(current)}
-	entry, err := q.commit(ctx, change, dry)
+	entry, err := q.commit(ctx, tombstone(current), dry)
 	if err != nil {
 		return removal{}, err
 	}

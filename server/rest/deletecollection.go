@@ -1,6 +1,9 @@
 package rest
 
 import (
+	"context"
+	"sync/atomic"
+
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,30 +30,51 @@ func (q *request) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	if err := q.removeAll(p.entries, options); err != nil {
+	ctx := q.rulesContext()
+	if err := q.beforeDelete(ctx, "", options); err != nil {
+		return err
+	}
+	if err := q.removeAll(ctx, p.entries, options); err != nil {
 		return err
 	}
 	return q.respondList(p)
 }
 
-func (q *request) removeAll(entries []*sqlstore.Entry, options *metav1.DeleteOptions) error {
-	group, ctx := errgroup.WithContext(q.rulesContext())
+// removeAll deletes the objects in their order, several at once. The first that cannot be
+// deleted, in that order, ends it.
+func (q *request) removeAll(ctx context.Context, entries []*sqlstore.Entry, options *metav1.DeleteOptions) error {
+	var (
+		group  errgroup.Group
+		failed atomic.Bool
+		errs   = make([]error, len(entries))
+	)
 	group.SetLimit(deleteWorkers)
-	for _, e := range entries {
-		if ctx.Err() != nil {
+	for i, e := range entries {
+		if failed.Load() {
 			break
 		}
-		group.Go(func() error { return q.removeListed(e, options) })
+		group.Go(func() error {
+			if errs[i] = q.removeListed(ctx, e, options); errs[i] != nil {
+				failed.Store(true)
+			}
+			return nil
+		})
 	}
-	return group.Wait()
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeListed deletes one object of the list. That somebody else was faster is fine.
-func (q *request) removeListed(e *sqlstore.Entry, options *metav1.DeleteOptions) error {
+func (q *request) removeListed(ctx context.Context, e *sqlstore.Entry, options *metav1.DeleteOptions) error {
 	namespace, name := q.kind.SplitKey(e.Key)
 	one := *q
 	one.namespace, one.name = namespace, name
-	_, err := one.remove(one.rulesContext(), e.Key, name, options)
+	_, err := one.remove(ctx, e.Key, name, options)
 	if errors.IsNotFound(err) {
 		return nil
 	}

@@ -1,7 +1,8 @@
 package rest
 
 import (
-	"k8s.io/apimachinery/pkg/api/errors"
+	stderrors "errors"
+
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -31,6 +32,8 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
+// decodeDeleteOptions reads a body of any group's DeleteOptions. Of one that is something
+// else, upstream makes an error of its own, not of the client's.
 func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions) error {
 	media, err := q.inputMedia()
 	if err != nil {
@@ -43,11 +46,11 @@ func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions
 	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
 	obj, _, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
-	if err != nil {
-		return errors.NewBadRequest(err.Error())
+	if err == nil && obj != options {
+		err = stderrors.New("decoded object cannot be converted to DeleteOptions")
 	}
-	if obj != options {
-		return errors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+	if err != nil {
+		return unreasoned(err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	stderrors "errors"
 	"strconv"
@@ -187,10 +186,7 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 	if q.finishing(ctx, current.Key, obj, old) {
 		return q.finish(ctx, current, value, dry)
 	}
-	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
-		return q.confirm(ctx, current)
-	}
-	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
+	return q.overwrite(ctx, current, value, dry)
 }
 
 // checkVersion compares the resourceVersion that the new object names with the current.
@@ -240,10 +236,11 @@ func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Ob
 	return q.kind.Finishing == nil || q.kind.Finishing(ctx, key, obj, old)
 }
 
-// finish deletes the object that an update let go; the answer is the update's object.
+// finish deletes the object that an update let go. The answer is the update's object, the
+// last state in the log is the one before: the update itself is never stored. That somebody
+// else was faster is fine.
 func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
-	_, err := q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: value}, dry)
-	if err != nil {
+	if _, err := q.commit(ctx, tombstone(current), dry); err != nil && !alreadyGone(err) {
 		return nil, err
 	}
 	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil

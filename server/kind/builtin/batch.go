@@ -1,6 +1,11 @@
 package builtin
 
 import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
@@ -23,7 +28,20 @@ func batchKinds() []*kind.Kind {
 			Namespaced: true,
 			Create:     job.Strategy, Update: job.Strategy, Delete: job.Strategy,
 			Attrs:        job.GetAttrs,
+			BeforeDelete: warnOfOrphans,
 			Subresources: subresources(status(job.StatusStrategy)),
 		},
 	)
+}
+
+// warnOfOrphans tells who deletes a Job without a policy that its pods stay, which is so
+// of no other kind.
+func warnOfOrphans(ctx context.Context, _ string, options *metav1.DeleteOptions) error {
+	//lint:ignore SA1019 it is deprecated, and still served
+	silent := options.PropagationPolicy != nil || options.OrphanDependents != nil
+	if !silent && job.Strategy.DefaultGarbageCollectionPolicy(ctx) == rest.OrphanDependents {
+		warning.AddWarning(ctx, "", "child pods are preserved by default when jobs are deleted; "+
+			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning")
+	}
+	return nil
 }

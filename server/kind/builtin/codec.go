@@ -141,6 +141,7 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
 	}
+	c.scheme.Default(versioned) // as upstream does when it reads back what it has written
 	accessor, err := meta.Accessor(versioned)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
