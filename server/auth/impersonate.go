@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,15 +9,18 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
+// ErrImpersonation is wrapped by the error for headers that name no user.
+var ErrImpersonation = errors.New("without impersonating a user")
+
 // Impersonated returns whom a request is to be made as: who, unless it has Impersonate-
 // headers. Then who needs the right to impersonate the user and each group, uid and extra
-// that they name; the error is a Forbidden status otherwise.
+// that they name; the error is a Forbidden status otherwise, or wraps ErrImpersonation.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (user.Info, error) {
 	asked := impersonation(r.Header)
@@ -24,7 +28,7 @@ func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (
 		return who, nil
 	}
 	if asked.Name == "" {
-		return nil, apierrors.NewInternalError(fmt.Errorf("requested %v without impersonating a user", strings.Join(asked.Groups, ",")))
+		return nil, fmt.Errorf("requested %v %w", asked.references(), ErrImpersonation)
 	}
 	for _, a := range asked.permissions() {
 		a.User, a.Verb, a.ResourceRequest = who, "impersonate", true
@@ -70,6 +74,23 @@ func hasExtra(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// references are the groups, extras and uid in the form in which upstream shows them.
+func (u *impersonated) references() (list []corev1.ObjectReference) {
+	for _, group := range u.Groups {
+		list = append(list, corev1.ObjectReference{Kind: "Group", Name: group})
+	}
+	gv := authenticationv1.SchemeGroupVersion.String()
+	for key, values := range u.Extra {
+		for _, value := range values {
+			list = append(list, corev1.ObjectReference{Kind: "UserExtra", Name: value, APIVersion: gv, FieldPath: key})
+		}
+	}
+	if u.UID != "" {
+		list = append(list, corev1.ObjectReference{Kind: "UID", Name: u.UID, APIVersion: gv})
+	}
+	return list
 }
 
 // permissions are what a caller must be allowed to impersonate, one by one.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,16 +15,11 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// aggregatedOnly accepts only media types that ask for the aggregated form, in the
-// version that is current or the one before it.
+// aggregatedOnly accepts only media types that ask for the aggregated form.
 type aggregatedOnly struct{}
 
 func (aggregatedOnly) AllowsMediaTypeTransform(_, _ string, gvk *schema.GroupVersionKind) bool {
-	if gvk == nil {
-		return false
-	}
-	return gvk.Group == apidiscovery.GroupName && gvk.Kind == "APIGroupDiscoveryList" &&
-		(gvk.Version == "v2" || gvk.Version == "v2beta1")
+	return gvk != nil && *gvk == apidiscovery.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
 }
 
 func (aggregatedOnly) AllowsServerVersion(string) bool  { return false }
@@ -47,12 +41,13 @@ func (d *documents) serveAggregated(w http.ResponseWriter, r *http.Request, path
 	}
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "public")
+	w.Header().Set("Vary", "Accept") // the same URL has two answers
 	if r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	doc := document{path: path, as: as.GroupVersion(), encoder: info.Serializer.Identifier()}
-	body, err := d.encode(doc, info, func() runtime.Object { return inVersion(list, as.Version) })
+	doc := document{path: path, aggregated: true, encoder: info.Serializer.Identifier()}
+	body, err := d.encode(doc, info, list)
 	if err != nil {
 		return err
 	}
@@ -74,19 +69,6 @@ func (d *documents) etag(path string, list *apidiscovery.APIGroupDiscoveryList) 
 	tag := strconv.Quote(fmt.Sprintf("%X", sha512.Sum512(b)))
 	d.etags[path] = tag
 	return tag, nil
-}
-
-// inVersion translates to the older form, whose fields are the same.
-func inVersion(list *apidiscovery.APIGroupDiscoveryList, version string) runtime.Object {
-	if version != apidiscoveryv2beta1.SchemeGroupVersion.Version {
-		return list
-	}
-	old := &apidiscoveryv2beta1.APIGroupDiscoveryList{}
-	if b, err := json.Marshal(list); err != nil || json.Unmarshal(b, old) != nil {
-		panic("discovery: v2beta1 cannot hold what v2 has")
-	}
-	old.APIVersion = apidiscoveryv2beta1.SchemeGroupVersion.String()
-	return old
 }
 
 // aggregate is one version of the group in the aggregated document.

@@ -14,10 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -26,7 +24,7 @@ import (
 	"github.com/plinth-io/plinth/server/rest"
 )
 
-// Discovery answers GET of /, /api, /apis and everything below that is not a resource.
+// Discovery answers for /, /api, /apis and everything below that is not a resource.
 type Discovery struct {
 	kinds *kind.Registry
 	paths []string // of the rest of the server, for /
@@ -44,11 +42,9 @@ func New(kinds *kind.Registry, paths ...string) *Discovery {
 // scheme behind them has nothing to convert.
 var codecs = serializer.NewCodecFactory(runtime.NewScheme())
 
+var mediaTypes, _ = negotiation.MediaTypesForSerializer(codecs)
+
 func (d *Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		rest.WriteError(w, r, errors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
-		return
-	}
 	if err := d.serve(w, r); err != nil {
 		rest.WriteError(w, r, err)
 	}
@@ -56,15 +52,16 @@ func (d *Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	docs := d.current()
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	if path == "" {
+	if r.URL.Path == "/" || r.URL.Path == "/index.html" {
 		responsewriters.WriteRawJSON(http.StatusOK, metav1.RootPaths{Paths: docs.list(d.paths)}, w)
 		return nil
 	}
+	path := strings.TrimRight(r.URL.Path, "/")
+	if err := docs.check(path, r); err != nil {
+		return err
+	}
 	if path == "/api" || path == "/apis" {
-		// The same URL has two answers, so that caches must look at Accept. The aggregated
-		// one wins wherever in Accept it stands.
-		w.Header().Set("Vary", "Accept")
+		// The aggregated document wins wherever in Accept it stands.
 		if accepted, info, err := negotiation.NegotiateOutputMediaType(r, codecs, aggregatedOnly{}); err == nil && accepted.Convert != nil {
 			return docs.serveAggregated(w, r, path, *accepted.Convert, info)
 		}
@@ -76,11 +73,24 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	if path == "/api" {
 		return write(w, info, coreVersions(r))
 	}
-	body, err := docs.encoded(path, info)
-	if err != nil {
-		return err
+	return docs.serve(w, path, info)
+}
+
+// check finds out whether path is there. Upstream's /apis and its groups answer every
+// method alike: they are not behind the router that looks at methods and media types.
+func (d *documents) check(path string, r *http.Request) error {
+	group, _, versioned := strings.Cut(strings.TrimPrefix(path, "/apis/"), "/")
+	switch inGroup := strings.HasPrefix(path, "/apis/"); {
+	case path == "/apis" && !strings.HasPrefix(r.URL.Path, "/apis//"):
+		return nil
+	case path == "/apis", inGroup && d.byPath["/apis/"+group] == nil:
+		return rest.ErrNoPath
+	case inGroup && !versioned:
+		return nil
+	case path != "/api" && d.byPath[path] == nil:
+		return rest.ErrNotFound()
 	}
-	return respond(w, info.MediaType, body)
+	return rest.Routed(r, mediaTypes...)
 }
 
 // current returns the documents of the registry's present generation.
@@ -117,15 +127,4 @@ func respond(w http.ResponseWriter, contentType string, body []byte) error {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // a client that is gone is nobody's error
 	return nil
-}
-
-// notFound is for a group or version that is not served, in the words that clients use.
-func notFound() error {
-	return &errors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotFound,
-		Reason:  metav1.StatusReasonNotFound,
-		Message: "the server could not find the requested resource",
-		Details: &metav1.StatusDetails{},
-	}}
 }

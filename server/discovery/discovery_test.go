@@ -121,7 +121,6 @@ func TestErrors(t *testing.T) {
 		code         int
 		reason       v1.StatusReason
 	}{
-		{"/apis/nonsense.example.com", "", 404, v1.StatusReasonNotFound},
 		{"/apis/apps/v9", "", 404, v1.StatusReasonNotFound},
 		{"/api/v2", "", 404, v1.StatusReasonNotFound},
 		{"/apis", "image/png", 406, v1.StatusReasonNotAcceptable},
@@ -135,13 +134,56 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", c.path, resp.StatusCode, body, c.code, c.reason)
 		}
 	}
-	resp, err := server.Client().Post(server.URL+"/apis", "application/json", nil)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A group that is not served is no part of the API: upstream answers in text.
+func TestUnknownGroup(t *testing.T) {
+	server, _ := serve(t)
+	for _, path := range []string{"/apis/nonsense.example.com", "/apis/nonsense.example.com/v1", "/apis//"} {
+		resp, body := get(t, server, path)
+		if resp.StatusCode != 404 || body != "404 page not found\n" || resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: %d %s %v", path, resp.StatusCode, body, resp.Header)
+		}
 	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST /apis: %d", resp.StatusCode)
+}
+
+// TestRouted compares with upstream, where /apis and /apis/GROUP do not go through the
+// router that looks at methods and media types.
+func TestRouted(t *testing.T) {
+	server, _ := serve(t)
+	for _, c := range []struct {
+		method, path, contentType, accept string
+		code                              int
+		message                           string
+	}{
+		{"POST", "/api", "", "", 405, "the server does not allow this method on the requested resource"},
+		{"HEAD", "/api/v1", "", "", 405, ""},
+		{"OPTIONS", "/apis/apps/v1", "", "", 405, "the server does not allow this method on the requested resource"},
+		{"POST", "/apis", "", "", 200, ""},
+		{"HEAD", "/apis", "", "", 200, ""},
+		{"OPTIONS", "/apis/apps", "", "", 200, ""},
+		{"GET", "/api", "", "text/html", 406, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"GET", "/apis/apps/v1", "", "application/*", 406, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"GET", "/api/v1", "text/plain", "", 406, "406: Not Acceptable\n\nAvailable representations: "},
+		{"GET", "/api/v1", "application/json; charset=utf-8", "", 200, ""},
+		{"GET", "/apis", "text/plain", "application/*", 200, ""},
+		{"GET", "/apis", "", "text/html", 406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"GET", "/api/nope", "", "text/html", 404, "the server could not find the requested resource"},
+	} {
+		req := httptest.NewRequest(c.method, c.path, nil)
+		req.Header.Set("Content-Type", c.contentType)
+		req.Header.Set("Accept", c.accept)
+		answer := httptest.NewRecorder()
+		server.Config.Handler.ServeHTTP(answer, req)
+		var status v1.Status
+		if c.code != 200 {
+			if err := json.Unmarshal(answer.Body.Bytes(), &status); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+		}
+		if answer.Code != c.code || c.method != "HEAD" && status.Message != c.message {
+			t.Errorf("%+v: %d %s", c, answer.Code, answer.Body)
+		}
 	}
 }
 
@@ -166,8 +208,9 @@ func TestAggregated(t *testing.T) {
 	if resp, body := get(t, server, "/apis", "Accept", aggregated, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified || body != "" {
 		t.Errorf("with its tag: %d %q", resp.StatusCode, body)
 	}
-	if _, body := get(t, server, "/apis", "Accept", strings.Replace(aggregated, "v2", "v2beta1", 1)); !strings.HasPrefix(body, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2beta1"`) {
-		t.Errorf("v2beta1: %.100s", body)
+	resp, _ = get(t, server, "/apis", "Accept", strings.Replace(aggregated, "v2", "v2beta1", 1))
+	if resp.StatusCode != http.StatusNotAcceptable {
+		t.Errorf("v2beta1: %d", resp.StatusCode)
 	}
 	kinds.Replace(nil, []*kind.Kind{{
 		Group: "example.com", Resource: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",

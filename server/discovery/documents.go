@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"sort"
 	"sync"
@@ -29,9 +30,9 @@ type documents struct {
 
 // document names one encoding of one path.
 type document struct {
-	path    string
-	as      schema.GroupVersion // of the aggregated form, else empty
-	encoder runtime.Identifier
+	path       string
+	aggregated bool
+	encoder    runtime.Identifier
 }
 
 func newDocuments(set *kind.Set) *documents {
@@ -81,23 +82,24 @@ func (d *documents) list(others []string) []string {
 	return slices.Compact(paths)
 }
 
-// encoded returns the document of path.
-func (d *documents) encoded(path string, info runtime.SerializerInfo) ([]byte, error) {
-	obj, ok := d.byPath[path]
-	if !ok {
-		return nil, notFound()
+// serve answers with the document of path, which exists.
+func (d *documents) serve(w http.ResponseWriter, path string, info runtime.SerializerInfo) error {
+	doc := document{path: path, encoder: info.Serializer.Identifier()}
+	body, err := d.encode(doc, info, d.byPath[path])
+	if err != nil {
+		return err
 	}
-	return d.encode(document{path: path, encoder: info.Serializer.Identifier()}, info, func() runtime.Object { return obj })
+	return respond(w, info.MediaType, body)
 }
 
-// encode returns the bytes of doc, made of what object returns the first time.
-func (d *documents) encode(doc document, info runtime.SerializerInfo, object func() runtime.Object) ([]byte, error) {
+// encode returns the bytes of doc, made of obj the first time.
+func (d *documents) encode(doc document, info runtime.SerializerInfo, obj runtime.Object) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b, ok := d.bytes[doc]; ok {
 		return b, nil
 	}
-	b, err := runtime.Encode(info.Serializer, object())
+	b, err := runtime.Encode(info.Serializer, obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", doc.path, err)
 	}

@@ -24,6 +24,7 @@ type Set struct {
 	Kinds []*Kind
 
 	byResource map[schema.GroupVersionResource]*Kind
+	groups     map[string]bool
 	priority   map[string]int
 }
 
@@ -40,10 +41,12 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 		Generation: generation,
 		Kinds:      kinds,
 		byResource: make(map[schema.GroupVersionResource]*Kind, len(kinds)),
+		groups:     map[string]bool{},
 		priority:   priority,
 	}
 	sort.SliceStable(kinds, func(i, j int) bool { return s.less(kinds[i], kinds[j]) })
 	for _, k := range kinds {
+		s.groups[k.Group] = true
 		for _, v := range k.Versions {
 			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
 		}
@@ -65,6 +68,9 @@ func (s *Set) less(a, b *Kind) bool {
 func (s *Set) Lookup(group, version, resource string) *Kind {
 	return s.byResource[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
 }
+
+// HasGroup tells whether any version of an API group is served.
+func (s *Set) HasGroup(group string) bool { return s.groups[group] }
 
 // Set returns what is served now.
 func (r *Registry) Set() *Set { return r.set.Load() }

@@ -78,7 +78,7 @@ func (g *groupVersion) routes() (container, error) {
 }
 
 func info() *spec.Info {
-	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: "v1.33"}}
+	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: "1.33"}}
 }
 
 func idAndTags(r common.Route) (string, []string, error) {

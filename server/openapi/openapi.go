@@ -8,6 +8,7 @@
 package openapi
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,15 +18,13 @@ import (
 	"time"
 
 	"github.com/munnerz/goautoneg"
-	"k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/handler3"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/rest"
 )
 
-// OpenAPI answers GET of /openapi/v2, /openapi/v3 and what is below.
+// OpenAPI answers for /openapi/v2, /openapi/v3 and what is below.
 type OpenAPI struct {
 	kinds *kind.Registry
 	cache cache
@@ -46,8 +45,7 @@ type format struct {
 }
 
 var (
-	indexFormats = []format{{"json", []string{"json"}, "application/json"}}
-	v3Formats    = []format{
+	v3Formats = []format{
 		{"json", []string{"json"}, "application/json"},
 		{"proto", []string{"com.github.proto-openapi.spec.v3.v1.0+protobuf", "com.github.proto-openapi.spec.v3@v1.0+protobuf"},
 			"application/com.github.proto-openapi.spec.v3.v1.0+protobuf"},
@@ -67,16 +65,17 @@ func (o *OpenAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (o *OpenAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	s := o.describe()
-	path := strings.Trim(strings.TrimPrefix(r.URL.Path, "/openapi/"), "/")
+	path := strings.TrimPrefix(r.URL.Path, "/openapi/")
 	switch group, isGroup := strings.CutPrefix(path, "v3/"); {
 	case path == "v2":
 		return o.document(w, r, s, document{path: path, hash: s.hash}, v2Formats, s.buildV2)
 	case path == "v3":
-		return o.document(w, r, s, document{path: path, hash: s.hash}, indexFormats, s.buildIndex)
+		return s.serveIndex(w, r)
 	case isGroup && s.groups[group] != nil:
 		return o.groupVersion(w, r, s, s.groups[group])
 	}
-	return notFound()
+	w.WriteHeader(http.StatusNotFound) // and nothing else, as upstream
+	return nil
 }
 
 // describe returns the description of the registry's present generation.
@@ -93,27 +92,29 @@ func (o *OpenAPI) describe() *description {
 // groupVersion answers a request with the right hash in a way that lets clients keep the
 // document for good, and sends one with an older hash to the newer document.
 func (o *OpenAPI) groupVersion(w http.ResponseWriter, r *http.Request, s *description, g *groupVersion) error {
-	if hash := r.URL.Query().Get("hash"); hash != "" {
-		if hash != g.hash {
+	doc := document{path: "v3/" + g.path, hash: g.hash}
+	hash := r.URL.Query().Get("hash")
+	if hash != "" && hash != g.hash {
+		if _, ok := doc.announce(w, r, v3Formats); ok {
 			http.Redirect(w, r, g.url(), http.StatusMovedPermanently)
-			return nil
 		}
+		return nil
+	}
+	if hash != "" {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
 	}
-	return o.document(w, r, s, document{path: "v3/" + g.path, hash: g.hash}, v3Formats, g.buildV3)
+	return o.document(w, r, s, doc, v3Formats, g.buildV3)
 }
 
 // document answers with one document in the first format that the client likes.
 func (o *OpenAPI) document(w http.ResponseWriter, r *http.Request, s *description, doc document, formats []format, build func() ([]byte, error)) error {
-	w.Header().Add("Vary", "Accept")
-	f, ok := negotiate(r.Header.Get("Accept"), formats)
+	f, ok := doc.announce(w, r, formats)
 	if !ok {
-		return notAcceptable(formats)
+		return nil
 	}
-	tag := strconv.Quote(doc.hash)
-	w.Header().Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
+	if r.Header.Get("If-None-Match") == doc.etag() {
+		w.Header().Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -122,9 +123,24 @@ func (o *OpenAPI) document(w http.ResponseWriter, r *http.Request, s *descriptio
 	if err != nil {
 		return fmt.Errorf("build %s: %w", doc.path, err)
 	}
-	w.Header().Set("Content-Type", f.contentType)
 	return write(w, r, compressed)
 }
+
+// announce finds the format and writes the headers that say what the document is. If the
+// client likes none, it answers 406, with nothing else, as upstream.
+func (doc document) announce(w http.ResponseWriter, r *http.Request, formats []format) (format, bool) {
+	w.Header().Add("Vary", "Accept")
+	f, ok := negotiate(r.Header.Get("Accept"), formats)
+	if !ok {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return f, false
+	}
+	w.Header().Set("Content-Type", f.contentType)
+	w.Header().Set("ETag", doc.etag())
+	return f, true
+}
+
+func (doc document) etag() string { return strconv.Quote(doc.hash) }
 
 func negotiate(accept string, formats []format) (format, bool) {
 	if accept == "" {
@@ -145,34 +161,21 @@ func negotiate(accept string, formats []format) (format, bool) {
 	return format{}, false
 }
 
-// buildIndex lists the documents of all group versions.
-func (s *description) buildIndex() ([]byte, error) {
+// serveIndex lists the documents of all group versions. Upstream leaves the media type to
+// be guessed, whatever the client accepts, and the index as new as the answer.
+func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for path, g := range s.groups {
 		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: g.url()}
 	}
-	return marshal(index)
+	body, err := marshal(index)
+	if err != nil {
+		return fmt.Errorf("encode index: %w", err)
+	}
+	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(body))
+	return nil
 }
 
 func (g *groupVersion) url() string {
 	return "/openapi/v3/" + g.path + "?hash=" + url.QueryEscape(g.hash)
-}
-
-func notFound() error {
-	return status(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
-}
-
-func notAcceptable(formats []format) error {
-	var types []string
-	for _, f := range formats {
-		types = append(types, f.contentType)
-	}
-	return status(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		"only the following media types are accepted: "+strings.Join(types, ", "))
-}
-
-func status(code int32, reason metav1.StatusReason, message string) error {
-	return &errors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
-	}}
 }

@@ -261,19 +261,34 @@ func TestV2(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+// The answers that are odd are upstream's.
+func TestHeaders(t *testing.T) {
 	server, _ := serve(t)
+	const json, proto = "application/json", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 	for _, c := range []struct {
 		path, accept string
 		code         int
+		media, vary  string
+		empty        bool
 	}{
-		{"/openapi/v3/apis/nonsense/v1", "", 404},
-		{"/openapi/v4", "", 404},
-		{"/openapi/v3/api/v1", "image/png", 406},
+		{"/openapi/v3/apis/nonsense/v1", "", 404, "", "", true},
+		{"/openapi/v3/", "", 404, "", "", true},
+		{"/openapi/v3/api/v1/", "", 404, "", "", true},
+		{"/openapi/v3/api/v1", "image/png", 406, "", "Accept", true},
+		{"/openapi/v2", "application/yaml", 406, "", "Accept", true},
+		{"/openapi/v3", "image/png", 200, "text/plain; charset=utf-8", "", false},
+		{"/openapi/v3/api/v1", "", 200, json, "Accept, Accept-Encoding", false},
+		{"/openapi/v3/api/v1", proto, 200, proto, "Accept, Accept-Encoding", false},
+		{"/openapi/v3/api/v1?hash=old", "", 301, json, "Accept", true},
+		{"/openapi/v3/api/v1?hash=old", "image/png", 406, "", "Accept", true},
 	} {
-		resp, body := get(t, server, c.path, "Accept", c.accept)
-		if resp.StatusCode != c.code || !strings.Contains(string(body), `"kind":`) {
-			t.Errorf("%s: %d %s", c.path, resp.StatusCode, body)
+		req := httptest.NewRequest(http.MethodGet, c.path, nil)
+		req.Header.Set("Accept", c.accept)
+		answer := httptest.NewRecorder()
+		server.Config.Handler.ServeHTTP(answer, req)
+		media, vary := answer.Header().Get("Content-Type"), strings.Join(answer.Header().Values("Vary"), ", ")
+		if answer.Code != c.code || media != c.media || vary != c.vary || (answer.Body.Len() == 0) != c.empty {
+			t.Errorf("%s for %s: %d %s, Vary: %s, %.100s", c.path, c.accept, answer.Code, media, vary, answer.Body)
 		}
 	}
 }

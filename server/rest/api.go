@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -83,28 +81,12 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.Req
 	}
 }
 
-// verbs is every way to touch a resource. A path of the form that the verb does not
-// have (an item where it takes a collection) answers 405 before the handler runs.
-var verbs = map[string]struct {
-	handle func(*request) error
-	item   bool // the path names an object
-}{
-	"get":              {(*request).get, true},
-	"list":             {(*request).list, false},
-	"watch":            {(*request).watch, false},
-	"create":           {(*request).create, false},
-	"update":           {(*request).update, true},
-	"patch":            {(*request).patch, true},
-	"delete":           {(*request).delete, true},
-	"deletecollection": {(*request).deleteCollection, false},
-}
-
 // serve calls the verb. List and watch look at what the client accepts after they have
 // looked at their parameters.
 func (q *request) serve() error {
-	v, ok := verbs[q.info.Verb]
-	if !ok || !q.can(q.info.Verb) || !q.pathFits(v.item) {
-		return q.notAllowed()
+	handle, err := q.handler()
+	if err != nil {
+		return err
 	}
 	if err := q.routed(); err != nil {
 		return err
@@ -112,35 +94,5 @@ func (q *request) serve() error {
 	if q.refused != nil && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
 	}
-	return v.handle(q)
-}
-
-// can tells whether the resource, or the subresource asked for, has the verb.
-func (q *request) can(verb string) bool {
-	if q.sub != nil {
-		return q.sub.Can(verb)
-	}
-	return q.kind.Can(verb)
-}
-
-// pathFits tells whether the path is of the verb's form. A list or watch may have a name
-// (from a field selector, or in the deprecated /watch/ paths).
-func (q *request) pathFits(item bool) bool {
-	named := q.info.Name != ""
-	if q.info.Verb == "list" || q.info.Verb == "watch" || q.info.Verb == "deletecollection" {
-		return true
-	}
-	if q.kind.Namespaced && q.namespace == "" {
-		return false
-	}
-	return named == item
-}
-
-func (q *request) notAllowed() error {
-	return errors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false)
-}
-
-// errNotServed is upstream's answer for a path that no resource has.
-func errNotServed() error {
-	return errors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, true)
+	return handle(q)
 }

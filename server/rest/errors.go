@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	stderrors "errors"
 	"fmt"
 	"net/http"
@@ -15,10 +16,32 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
+// TextError is an answer that upstream gives as plain text: that of its server where no
+// API is concerned yet.
+type TextError struct {
+	Code int
+	Text string
+}
+
+func (e *TextError) Error() string { return e.Text }
+
+// ErrNoPath is the answer for paths that are not the API's, and for API groups that are
+// not served.
+var ErrNoPath = &TextError{http.StatusNotFound, "404 page not found"}
+
 // WriteError answers with err as a metav1.Status in an encoding that the client accepts,
-// JSON if it accepts none.
+// JSON if it accepts none. A TextError stays text.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	var text *TextError
+	if stderrors.As(err, &text) {
+		http.Error(w, text.Text, text.Code)
+		return
+	}
 	status := statusOf(err)
+	if status == outOfTime {
+		writeOutOfTime(w)
+		return
+	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
@@ -29,10 +52,30 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	writeObject(w, r, int(status.Code), out, status)
 }
 
+// outOfTime is of a request that took longer than it may.
+var outOfTime = &metav1.Status{
+	Status:  metav1.StatusFailure,
+	Code:    http.StatusGatewayTimeout,
+	Reason:  metav1.StatusReasonTimeout,
+	Message: "Timeout: request did not complete within the allotted timeout",
+	Details: &metav1.StatusDetails{},
+}
+
+// writeOutOfTime answers in the odd way of upstream's timeout filter: a Status without a
+// kind that is declared to be text, whatever the client accepts.
+func writeOutOfTime(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_ = json.NewEncoder(w).Encode(outOfTime) // a client that is gone is nobody's error
+}
+
 // statusOf is the one table from errors to statuses.
 func statusOf(err error) *metav1.Status {
 	var api errors.APIStatus
 	if !stderrors.As(err, &api) {
+		if isOutOfTime(err) {
+			return outOfTime
+		}
 		api = fromStore(err)
 	}
 	status := api.Status()
@@ -60,10 +103,16 @@ func fromStore(err error) errors.APIStatus {
 		return errors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	case stderrors.Is(err, sqlstore.ErrTooLarge):
 		return errors.NewRequestEntityTooLargeError(err.Error())
-	case stderrors.Is(err, context.DeadlineExceeded), stderrors.Is(err, context.Canceled):
-		return errors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	}
 	return errors.NewInternalError(err)
+}
+
+// isOutOfTime tells the end of the request's own time from what the database made of it.
+func isOutOfTime(err error) bool {
+	if stderrors.Is(err, sqlstore.ErrUnknown) || stderrors.Is(err, sqlstore.ErrUnavailable) {
+		return false
+	}
+	return stderrors.Is(err, context.DeadlineExceeded) || stderrors.Is(err, context.Canceled)
 }
 
 func unavailable(err error) *errors.StatusError {

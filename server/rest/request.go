@@ -38,18 +38,20 @@ type request struct {
 // newRequest finds the Kind of a path and negotiates the encoding of the response.
 func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) (*request, error) {
 	q := &request{api: a, w: w, r: r, info: info, who: who, name: info.Name, version: info.APIVersion, warn: newWarnings(w)}
-	if q.kind = a.kinds.Lookup(info.APIGroup, info.APIVersion, info.Resource); q.kind == nil {
-		return nil, errNotServed()
+	kinds := a.kinds.Set()
+	if q.kind = kinds.Lookup(info.APIGroup, info.APIVersion, info.Resource); q.kind == nil {
+		if !kinds.HasGroup(info.APIGroup) {
+			return nil, ErrNoPath
+		}
+		return nil, ErrNotFound()
 	}
 	if info.Subresource != "" {
 		if q.sub = q.kind.Subresources[info.Subresource]; q.sub == nil {
-			return nil, errNotServed()
+			return nil, ErrNotFound()
 		}
 	}
 	if q.kind.Namespaced {
 		q.namespace = info.Namespace
-	} else if info.Namespace != "" && info.Resource != "namespaces" {
-		return nil, errNotServed()
 	}
 	q.negotiateOutput()
 	if v := q.kind.Version(q.version); v.Deprecated != "" {
