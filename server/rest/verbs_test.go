@@ -126,52 +126,6 @@ func TestGenerateName(t *testing.T) {
 	}
 }
 
-func TestPatch(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	deployments := "/apis/apps/v1/namespaces/default/deployments"
-	h.do("POST", deployments, `{"metadata":{"name":"d","labels":{"l":"1"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c1","image":"i1"},{"name":"c2","image":"i2"}]}}}}`).want(201)
-	for _, test := range []struct {
-		name, kind, patch string
-		code              int
-		path              []string
-		want              string
-	}{
-		{"strategic merges containers by name", "strategic-merge-patch+json", `{"spec":{"template":{"spec":{"containers":[{"name":"c2","image":"new"}]}}}}`, 200, []string{"spec", "template", "spec", "containers", "0", "image"}, "i1"},
-		{"and changed the one", "strategic-merge-patch+json", `{}`, 200, []string{"spec", "template", "spec", "containers", "1", "image"}, "new"},
-		{"strategic delete", "strategic-merge-patch+json", `{"spec":{"template":{"spec":{"containers":[{"name":"c2","$patch":"delete"}]}}}}`, 200, []string{"spec", "template", "spec", "containers", "1"}, ""},
-		{"merge null deletes", "merge-patch+json", `{"metadata":{"labels":{"l":null}}}`, 200, []string{"metadata", "labels", "l"}, ""},
-		{"json patch", "json-patch+json", `[{"op":"replace","path":"/spec/replicas","value":3}]`, 200, []string{"spec", "replicas"}, "3"},
-		{"generation moved with the spec", "merge-patch+json", `{}`, 200, []string{"metadata", "generation"}, "4"},
-		{"json patch test fails", "json-patch+json", `[{"op":"test","path":"/spec/replicas","value":4}]`, 422, nil, ""},
-		{"json patch of no JSON", "json-patch+json", `[`, 400, nil, ""},
-		{"merge patch of wrong type", "merge-patch+json", `{"spec":{"replicas":"three"}}`, 422, nil, ""},
-		{"patch of the name", "merge-patch+json", `{"metadata":{"name":"other"}}`, 400, nil, ""},
-		{"patch to an invalid object", "merge-patch+json", `{"spec":{"replicas":-1}}`, 422, nil, ""},
-		{"patch with a stale version", "merge-patch+json", `{"metadata":{"resourceVersion":"1"},"spec":{"replicas":9}}`, 409, nil, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			h.t = t
-			a := h.do("PATCH", deployments+"/d", test.patch, "Content-Type", "application/"+test.kind).want(test.code)
-			if test.path != nil && a.get(test.path...) != test.want {
-				t.Errorf("%v is %q, want %q in %s", test.path, a.get(test.path...), test.want, a.body)
-			}
-		})
-	}
-	h.t = t
-	h.do("PATCH", deployments+"/nobody", `{}`, "Content-Type", "application/merge-patch+json").want(404)
-}
-
-// Copies within a copy grow exponentially; the patch ends at the bound, not the memory.
-func TestPatchCopyBomb(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	h.do("POST", configMaps, configMap("bomb", strings.Repeat("x", 1000))).want(201)
-	operations := []string{`{"op":"add","path":"/x0","value":{}}`, `{"op":"copy","from":"/data","path":"/x0/a"}`}
-	for i := range 40 {
-		operations = append(operations, fmt.Sprintf(`{"op":"copy","from":"/x0","path":"/x0/c%d"}`, i))
-	}
-	h.do("PATCH", configMaps+"/bomb", "["+strings.Join(operations, ",")+"]", "Content-Type", "application/json-patch+json").want(422)
-}
-
 func TestStatusAndScale(t *testing.T) {
 	h := newHarness(t, rest.Options{})
 	deployments := "/apis/apps/v1/namespaces/default/deployments"
