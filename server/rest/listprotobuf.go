@@ -13,9 +13,9 @@ import (
 // messagesOf lends memory for a page's items.
 var messagesOf = sync.Pool{New: func() any { return new([][]byte) }}
 
-// respondListProtobuf puts the items' messages together to the list's: every Kubernetes
-// list has its metadata as field 1 and its items as field 2. The envelope around them has
-// the length of the whole before its first byte; as the items are all there, it is known.
+// respondListProtobuf puts the items' messages together to the list's. The envelope around
+// them has the length of the whole before its first byte; as the items are all there, it
+// is known.
 func (q *request) respondListProtobuf(p page) error {
 	meta, err := p.meta().Marshal()
 	if err != nil {
@@ -38,12 +38,23 @@ func (q *request) respondListProtobuf(p page) error {
 	if err != nil {
 		return err
 	}
-	q.streamFields(appendField(head, 1, meta), *items, len(head)+size+len(envelopeTail))
+	size += len(head) + len(envelopeTail)
+	if q.itemsFirst() {
+		q.streamFields(size, head, *items, 1, append(appendField(nil, 2, meta), envelopeTail...))
+	} else {
+		q.streamFields(size, appendField(head, 1, meta), *items, 2, envelopeTail)
+	}
 	return nil
 }
 
-// streamFields writes head, the items as field 2 each, and the envelope's end: size bytes.
-func (q *request) streamFields(head []byte, items [][]byte, size int) {
+// itemsFirst tells the one list from all others: its items are field 1 and its metadata is
+// field 2 (k8s.io/apimachinery/pkg/apis/meta/v1beta1/generated.proto).
+func (q *request) itemsFirst() bool {
+	return q.out.form == asMetadataList && q.out.metaGV.Version == "v1beta1"
+}
+
+// streamFields writes size bytes: head, the items as fields of one number, and tail.
+func (q *request) streamFields(size int, head []byte, items [][]byte, number int, tail []byte) {
 	compress := size > gzipThreshold && acceptsGzip(q.r)
 	if !compress {
 		q.w.Header()["Content-Length"] = []string{strconv.Itoa(size)}
@@ -52,12 +63,12 @@ func (q *request) streamFields(head []byte, items [][]byte, size int) {
 	defer s.end()
 	s.b = append(s.b, head...)
 	for _, item := range items {
-		s.b = appendField(s.b, 2, item)
+		s.b = appendField(s.b, number, item)
 		if !s.more() {
 			return
 		}
 	}
-	s.b = append(s.b, envelopeTail...)
+	s.b = append(s.b, tail...)
 }
 
 // protobufItems appends the entries' messages to items.
