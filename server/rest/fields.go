@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,7 +35,29 @@ func (q *request) track(live, obj runtime.Object, fieldManager string) runtime.O
 	if f == nil {
 		return obj
 	}
+	if q.sub == nil {
+		defer lendFields(live, obj)()
+	}
 	return f.UpdateNoErrors(live, obj, q.manager(fieldManager))
+}
+
+// lendFields takes the managed fields out of live for as long as obj has the same ones,
+// or gets them from it because it has none: the field manager goes by obj's then, and
+// looking through live for them again would be half of its work.
+func lendFields(live, obj runtime.Object) (giveBack func()) {
+	from, err1 := meta.Accessor(live)
+	to, err2 := meta.Accessor(obj)
+	if err1 != nil || err2 != nil {
+		return func() {}
+	}
+	entries := from.GetManagedFields()
+	if given := to.GetManagedFields(); given == nil {
+		to.SetManagedFields(entries)
+	} else if !reflect.DeepEqual(given, entries) {
+		return func() {}
+	}
+	from.SetManagedFields(nil)
+	return func() { from.SetManagedFields(entries) }
 }
 
 // trackNew is track for an object that a create request makes.

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -13,9 +14,11 @@ import (
 	applyconfigurations "k8s.io/client-go/applyconfigurations"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 	generated "k8s.io/kubernetes/pkg/generated/openapi"
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v4/typed"
+	"sigs.k8s.io/structured-merge-diff/v4/value"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -71,7 +74,7 @@ func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
 	if described[kind] != "" {
 		return describedTopology
 	}
-	return func() managedfields.TypeConverter { return appliedTopology(scheme) }
+	return sync.OnceValue(func() managedfields.TypeConverter { return newApplied(scheme) })
 }
 
 func (t topology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
@@ -82,10 +85,46 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return t().TypedToObject(v)
 }
 
-// appliedTopology has all types for which there are apply configurations. The schemas
-// are parsed once for the process.
-func appliedTopology(scheme *runtime.Scheme) managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(scheme)
+// applied has the types for which there are apply configurations. Their schemas are
+// parsed once for the process.
+type applied struct {
+	managedfields.TypeConverter
+	types interface {
+		Type(name string) typed.ParseableType
+	}
+}
+
+func newApplied(scheme *runtime.Scheme) *applied {
+	c := applyconfigurations.NewTypeConverter(scheme)
+	return &applied{c, c.TypeResolver}
+}
+
+// ObjectToTyped takes an object of a Go type for what its schema says, because the schema
+// was made from the type: looking would take longer than comparing two objects does. What
+// comes from a client as it is, a configuration that is applied, is looked at.
+func (c *applied) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return c.TypeConverter.ObjectToTyped(obj, options...)
+	}
+	v, err := value.NewValueReflect(obj)
+	if err != nil {
+		return nil, err
+	}
+	t := c.types.Type(schemaName(reflect.TypeOf(obj).Elem()))
+	//lint:ignore SA1019 the reason to deprecate it was that checking is cheap enough
+	return typed.AsTypedUnvalidated(v, t.Schema, t.TypeRef), nil
+}
+
+var schemaNames sync.Map // reflect.Type to string
+
+// schemaName is what OpenAPI calls a Go type.
+func schemaName(t reflect.Type) string {
+	if name, ok := schemaNames.Load(t); ok {
+		return name.(string)
+	}
+	name := util.ToRESTFriendlyName(t.PkgPath() + "." + t.Name())
+	schemaNames.Store(t, name)
+	return name
 }
 
 // described are the kinds without apply configurations and the Go types of their bodies.
