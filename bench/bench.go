@@ -36,20 +36,22 @@ type Options struct {
 
 // scale is how much work a run is.
 type scale struct {
-	rounds   int
-	round    time.Duration // of one half of a pair
-	starts   int
-	idle     time.Duration // until memory is looked at
-	objects  int           // in a list
-	watchers int
-	watch    time.Duration
+	rounds  int
+	round   time.Duration // of one half of a pair
+	starts  int
+	idle    time.Duration // until memory is looked at
+	objects int           // in a list
+	// idleWatches is how many watches are open while nothing happens.
+	idleWatches int
+	watchers    int
+	watch       time.Duration
 }
 
 // Many short rounds rather than few long ones: what disturbs a machine comes in bursts of
 // seconds, and the median of the ratios is only as good as neighbours are alike.
 var (
-	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, watchers: 100, watch: 10 * time.Second}
-	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, watchers: 20, watch: 500 * time.Millisecond}
+	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, idleWatches: 1000, watchers: 100, watch: 10 * time.Second}
+	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, idleWatches: 100, watchers: 20, watch: 500 * time.Millisecond}
 )
 
 // run is one Run.

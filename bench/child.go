@@ -23,6 +23,7 @@ type order struct {
 
 	DSN  string `json:"dsn,omitempty"`  // of plinth
 	Dir  string `json:"dir,omitempty"`  // of plinth's data
+	Bare bool   `json:"bare,omitempty"` // plinth does not track who manages which field
 	Body []byte `json:"body,omitempty"` // that the handlers answer with from now on
 	File string `json:"file,omitempty"` // of a profile
 }
@@ -104,7 +105,7 @@ func (c *child) do(ctx context.Context, o *order) (a answer, err error) {
 }
 
 func (c *child) servePlinth(ctx context.Context, o *order) (answer, error) {
-	s := server.New(server.Config{DSN: o.DSN, DataDir: o.Dir, Listen: "127.0.0.1:0", Logf: log.Printf})
+	s := server.New(server.Config{DSN: o.DSN, DataDir: o.Dir, Listen: "127.0.0.1:0", Untracked: o.Bare, Logf: log.Printf})
 	if err := s.Open(ctx); err != nil {
 		return answer{}, err
 	}

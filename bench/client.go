@@ -20,6 +20,20 @@ const connections = 8
 type client struct {
 	http *http.Client
 	base string
+
+	accept, contentType string // empty: JSON
+}
+
+// as returns a client on the same connection that speaks other media types.
+func (c *client) as(accept, contentType string) *client {
+	return &client{http: c.http, base: c.base, accept: accept, contentType: contentType}
+}
+
+func orJSON(mediaType string) string {
+	if mediaType == "" {
+		return "application/json"
+	}
+	return mediaType
 }
 
 // dial makes a client with the admin's certificate. It connects at the first request.
@@ -88,9 +102,9 @@ func (c *client) send(ctx context.Context, method, path string, body []byte) (*h
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", orJSON(c.accept))
 	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", orJSON(c.contentType))
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

@@ -20,6 +20,11 @@ type sides struct{ plinth, echo side }
 
 // compare loads plinth and the handler in turn.
 func (g *rig) compare(ctx context.Context, workers int, plinth, echo op) (*sides, error) {
+	return g.compareWith(ctx, g.echo, workers, plinth, echo)
+}
+
+// compareWith loads plinth and another process, or plinth itself with something else.
+func (g *rig) compareWith(ctx context.Context, other *process, workers int, plinth, echo op) (*sides, error) {
 	var s sides
 	// A round that does not count warms both up.
 	for _, o := range []op{plinth, echo} {
@@ -31,7 +36,7 @@ func (g *rig) compare(ctx context.Context, workers int, plinth, echo op) (*sides
 		if err := s.plinth.add(ctx, g.plinth, workers, g.scale.round, plinth); err != nil {
 			return nil, err
 		}
-		if err := s.echo.add(ctx, g.echo, workers, g.scale.round, echo); err != nil {
+		if err := s.echo.add(ctx, other, workers, g.scale.round, echo); err != nil {
 			return nil, err
 		}
 	}

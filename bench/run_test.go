@@ -66,9 +66,10 @@ func checkFigures(t *testing.T, r *Report) {
 			t.Errorf("%v events were lost or came twice", f.Value)
 		}
 	}
-	// Two of the store, start, memory twice, get, create, update, list, watch twice.
-	if targets != 11 {
-		t.Errorf("%d lines have a target, 11 should", targets)
+	// Two of the store, start, memory three times, get, create, update with and without
+	// tracking, apply, list twice, watch twice.
+	if targets != 15 {
+		t.Errorf("%d lines have a target, 15 should", targets)
 	}
 }
 

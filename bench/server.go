@@ -53,11 +53,15 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 		do   func(context.Context) error
 	}{
 		{"memory when idle", g.measureIdle},
+		{"memory of idle watches", g.measureIdleWatches},
 		{"memory with objects", g.measureFilled},
 		{"list", g.measureList},
+		{"list in protobuf", g.measureProtobufList},
 		{"get", g.measureGet},
 		{"watch", g.measureWatch},
 		{"update", g.measureUpdate},
+		{"tracking of fields", func(ctx context.Context) error { return g.measureTracking(ctx, dsn) }},
+		{"apply", g.measureApply},
 		{"create", g.measureCreate},
 	} {
 		r.progress.say("%s: plinth over HTTPS: %s", d.Name, step.what)
@@ -129,11 +133,16 @@ func (g *rig) connect(ctx context.Context) (err error) {
 	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
 		return err
 	}
-	namespace := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`)
-	if _, err := g.toPlinth[0].do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil); err != nil {
+	if err := createNamespace(ctx, g.toPlinth[0]); err != nil {
 		return err
 	}
 	g.toEcho, err = g.echo.dialMany(ctx, connections, plainPath)
+	return err
+}
+
+func createNamespace(ctx context.Context, c *client) error {
+	namespace := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`)
+	_, err := c.do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil)
 	return err
 }
 
@@ -144,14 +153,18 @@ func (g *rig) measureIdle(ctx context.Context) error {
 
 // measureFilled creates the objects that list and get are measured with.
 func (g *rig) measureFilled(ctx context.Context) error {
-	_, err := each(ctx, concurrent, g.scale.objects, func(ctx context.Context, i int) error {
-		_, err := g.toPlinth[i%connections].do(ctx, http.MethodPost, echoPath, configMap(fmt.Sprintf("cm-%05d", i), 0), nil)
-		return err
-	})
-	if err != nil {
+	if err := fill(ctx, g.toPlinth, g.scale.objects); err != nil {
 		return err
 	}
 	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", number(float64(g.scale.objects))), 200)
+}
+
+func fill(ctx context.Context, clients []*client, objects int) error {
+	_, err := each(ctx, concurrent, objects, func(ctx context.Context, i int) error {
+		_, err := clients[i%connections].do(ctx, http.MethodPost, echoPath, configMap(fmt.Sprintf("cm-%05d", i), 0), nil)
+		return err
+	})
+	return err
 }
 
 func (g *rig) measureMemory(ctx context.Context, what string, most float64) error {
@@ -264,24 +277,26 @@ func (g *rig) measureUpdate(ctx context.Context) error {
 	if err := g.teach(ctx, echoPath+"/cm-00000"); err != nil {
 		return err
 	}
-	put := func(clients []*client) op {
-		objects := make([]bytes.Buffer, concurrent)
-		turns := make([]int, concurrent)
-		return func(ctx context.Context, w int) error {
-			c, path := clients[w%connections], fmt.Sprintf("%s/cm-%05d", echoPath, w)
-			if objects[w].Len() == 0 {
-				if _, err := c.do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
-					return err
-				}
+	return g.compareWrites(ctx, "update of one field", 5, changeOneField(g.toPlinth), changeOneField(g.toEcho))
+}
+
+// changeOneField lets each worker update an object of its own.
+func changeOneField(clients []*client) op {
+	objects := make([]bytes.Buffer, concurrent)
+	turns := make([]int, concurrent)
+	return func(ctx context.Context, w int) error {
+		c, path := clients[w%connections], fmt.Sprintf("%s/cm-%05d", echoPath, w)
+		if objects[w].Len() == 0 {
+			if _, err := c.do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
+				return err
 			}
-			turns[w]++
-			body := bytes.Clone(objects[w].Bytes())
-			setField(body, "n", fmt.Sprintf("%012d", turns[w]))
-			_, err := c.do(ctx, http.MethodPut, path, body, &objects[w])
-			return err
 		}
+		turns[w]++
+		body := bytes.Clone(objects[w].Bytes())
+		setField(body, "n", fmt.Sprintf("%012d", turns[w]))
+		_, err := c.do(ctx, http.MethodPut, path, body, &objects[w])
+		return err
 	}
-	return g.compareWrites(ctx, "update of one field", 5, put(g.toPlinth), put(g.toEcho))
 }
 
 // setField writes value over the same number of bytes after "name":" in object.

@@ -72,6 +72,10 @@ type Config struct {
 	MaxReads  int
 	MaxWrites int
 
+	// Untracked leaves metadata.managedFields alone and refuses server-side apply. It is
+	// there to measure what the tracking costs, and for nothing else.
+	Untracked bool
+
 	// Logf reports what an operator should know; nil: nothing. No line holds a password.
 	Logf func(format string, args ...any)
 }

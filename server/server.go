@@ -169,7 +169,10 @@ func (s *Server) wire() {
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
-	s.rest = rest.New(s.store, s.kinds, rest.Options{Admission: admit.Chain{admit.NewLifecycle(s.store)}})
+	s.rest = rest.New(s.store, s.kinds, rest.Options{
+		Admission: admit.Chain{admit.NewLifecycle(s.store)},
+		Untracked: s.config.Untracked,
+	})
 	s.discovery = discovery.New(s.kinds, s.otherPaths()...)
 	s.openapi = openapi.New(s.kinds)
 	s.metrics.Register(metrics.Store{Stats: s.store.Stats})

@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// What exactness costs: plinth is compared with itself here.
+
+// measureTracking compares an update with the same on a plinth that does not record in
+// managedFields who changed what.
+func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
+	s, err := newScratch(ctx, dsn, g.run.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	dir := filepath.Join(g.run.dir, "bare")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	bare, err := g.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir, Bare: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.stop()) }()
+	toBare, err := bare.dialMany(ctx, connections, "/readyz")
+	if err != nil {
+		return err
+	}
+	defer closeAll(toBare)
+	if err := createNamespace(ctx, toBare[0]); err != nil {
+		return err
+	}
+	if err := fill(ctx, toBare, concurrent); err != nil {
+		return err
+	}
+	rounds, err := g.compareWith(ctx, bare, concurrent, changeOneField(g.toPlinth), changeOneField(toBare))
+	if err != nil {
+		return err
+	}
+	f := rounds.rates("update of one field with managedFields", "without", 1, "req/s")
+	f.Target = atLeast(0.5)
+	g.d.add(f)
+	return nil
+}
+
+// measureApply compares a server-side apply that changes nothing with a get of the same
+// object by the same client.
+func (g *rig) measureApply(ctx context.Context) error {
+	path := echoPath + "/cm-00001"
+	body := configMap("cm-00001", 0)
+	apply := func(ctx context.Context, w int) error {
+		c := g.toPlinth[w%connections].as("", "application/apply-patch+yaml")
+		_, err := c.do(ctx, http.MethodPatch, path+"?fieldManager=bench&force=true", body, nil)
+		return err
+	}
+	get := func(ctx context.Context, w int) error {
+		_, err := g.toPlinth[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+		return err
+	}
+	if err := apply(ctx, 0); err != nil { // the first one does change something
+		return err
+	}
+	rounds, err := g.compareWith(ctx, g.plinth, concurrent, apply, get)
+	if err != nil {
+		return err
+	}
+	f := rounds.rates("apply of what is there", "get", 1, "req/s")
+	f.Target = atLeast(0.7)
+	g.d.add(f)
+	return nil
+}
+
+// measureProtobufList compares lists in protobuf with lists in JSON, one at a time. The
+// round that warms up has the server render every object once.
+func (g *rig) measureProtobufList(ctx context.Context) error {
+	list := func(c *client) op {
+		return func(ctx context.Context, _ int) error {
+			_, err := c.do(ctx, http.MethodGet, echoPath, nil, nil)
+			return err
+		}
+	}
+	protobuf := g.toPlinth[0].as("application/vnd.kubernetes.protobuf", "")
+	rounds, err := g.compareWith(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]))
+	if err != nil {
+		return err
+	}
+	f := rounds.rates(fmt.Sprintf("list of %s in protobuf", number(float64(g.scale.objects))), "JSON", 1, "lists/s")
+	f.Target = atLeast(1)
+	g.d.add(f)
+	return nil
+}
+
+// measureIdleWatches looks at what memory grows by when watches are opened on which
+// nothing happens.
+func (g *rig) measureIdleWatches(ctx context.Context) error {
+	before, err := g.plinth.do(order{Do: doUsage})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for i := range g.scale.idleWatches {
+		path := fmt.Sprintf("%s?watch=1&fieldSelector=metadata.name%%3Dnone-%d", echoPath, i)
+		response, err := g.toPlinth[i%connections].send(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			return err
+		}
+		wg.Go(func() {
+			<-ctx.Done()
+			response.Body.Close()
+		})
+	}
+	select {
+	case <-time.After(g.scale.idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := g.plinth.do(order{Do: doUsage})
+	if err != nil {
+		return err
+	}
+	f := Figure{What: fmt.Sprintf("resident memory, %s idle watches", number(float64(g.scale.idleWatches))),
+		Value: float64(after.RSS-before.RSS) / (1 << 20), Unit: "MiB"}
+	if g.d.Name == "sqlite" {
+		f.Target = atMost(20)
+	}
+	g.d.add(f)
+	return nil
+}
