@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/lru"
 
@@ -74,23 +75,42 @@ func (p *patching) again(ctx context.Context, current *sqlstore.Entry) (known bo
 // false if admission changes it.
 func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) (same bool, err error) {
 	q := p.q
-	obj, err := q.load(current)
-	if err != nil {
+	a := &unchangedAttributes{
+		Attributes: q.attributes(admission.Update, nil, nil, p.updateOptions(), q.name, dryRun(p.options.DryRun)),
+		load:       func() (runtime.Object, error) { return q.load(current) },
+	}
+	if m, ok := q.api.o.Admission.(admission.MutationInterface); ok {
+		if err := m.Admit(ctx, a, nil); err != nil {
+			return false, err
+		}
+	}
+	if err := q.validate(ctx, a); err != nil || a.err != nil {
 		return false, err
 	}
-	old, err := q.load(current)
-	if err != nil {
-		return false, err
+	if a.object == nil {
+		return true, nil
 	}
-	a := q.attributes(admission.Update, obj, old, p.updateOptions(), q.name, dryRun(p.options.DryRun))
-	if err := q.mutate(ctx, a); err != nil {
-		return false, err
-	}
-	if err := q.validate(ctx, a); err != nil {
-		return false, err
-	}
-	value, err := q.kind.Codec.Store(obj)
+	value, err := q.kind.Codec.Store(a.object)
 	return err == nil && bytes.Equal(value, sqlstore.Unsplice(current)), err
+}
+
+// unchangedAttributes decodes the object when admission asks for it: most of admission
+// doesn't.
+type unchangedAttributes struct {
+	admission.Attributes
+	load        func() (runtime.Object, error)
+	object, old runtime.Object
+	err         error // of load
+}
+
+func (a *unchangedAttributes) GetObject() runtime.Object    { return a.get(&a.object) }
+func (a *unchangedAttributes) GetOldObject() runtime.Object { return a.get(&a.old) }
+
+func (a *unchangedAttributes) get(object *runtime.Object) runtime.Object {
+	if *object == nil && a.err == nil {
+		*object, a.err = a.load()
+	}
+	return *object
 }
 
 // remember is told of an apply that succeeded.
