@@ -22,13 +22,7 @@ type sink interface {
 
 // serve streams over HTTP until the end of the watch. Nothing that happens after the
 // headers are out can be an error of the request.
-func (s *watching) serve(ctx context.Context, w http.ResponseWriter) error {
-	watcher, startErr := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
-	if startErr == nil {
-		defer watcher.Close()
-	} else if !stderrors.Is(startErr, sqlstore.ErrCompacted) {
-		return startErr
-	}
+func (s *watching) serve(ctx context.Context, watcher *sqlstore.Watcher, w http.ResponseWriter) {
 	w.Header()["Content-Type"] = []string{s.enc.contentType()}
 	w.WriteHeader(http.StatusOK)
 	out := httpSink{w, http.NewResponseController(w)}
@@ -36,12 +30,7 @@ func (s *watching) serve(ctx context.Context, w http.ResponseWriter) error {
 	// the writer has no deadlines.
 	_ = out.c.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	out.Flush()
-	if startErr != nil {
-		s.writeError(out, startErr)
-		return nil
-	}
 	s.run(ctx, watcher, out)
-	return nil
 }
 
 // endGrace is how long after a watch's time its last events may be on their way.
@@ -57,6 +46,10 @@ func (o httpSink) Flush() { o.c.Flush() }
 // run is the life of a watch. It ends when the client goes, the time is over, the server
 // drains, or the watcher fails.
 func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink) {
+	if s.failed != nil {
+		s.writeError(out, s.failed)
+		return
+	}
 	if err := s.writeInitial(out); err != nil {
 		return
 	}

@@ -1,13 +1,17 @@
 package rest
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"golang.org/x/net/websocket"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // isWebSocket tells whether a client wants its watch as WebSocket messages.
@@ -17,14 +21,10 @@ func isWebSocket(r *http.Request) bool {
 		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
 }
 
-// serveWebSocket streams events as messages: text for JSON, binary for protobuf.
-func (s *watching) serveWebSocket() error {
-	watcher, err := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
-	if err != nil {
-		return err
-	}
-	defer watcher.Close()
-	server := websocket.Server{Handler: func(ws *websocket.Conn) {
+// serveWebSocket streams events as messages: text for JSON, binary for protobuf. It
+// refuses clients that name no origin, as upstream does.
+func (s *watching) serveWebSocket(watcher *sqlstore.Watcher) {
+	websocket.Handler(func(ws *websocket.Conn) {
 		ctx, cancel := context.WithCancel(s.q.r.Context())
 		defer cancel()
 		if s.q.out.mediaType == mediaProtobuf {
@@ -46,9 +46,7 @@ func (s *watching) serveWebSocket() error {
 		<-bounded
 		ws.Close()
 		<-gone
-	}}
-	server.ServeHTTP(s.q.w, s.q.r)
-	return nil
+	}).ServeHTTP(s.q.w, s.q.r)
 }
 
 // boundWrites lets a client that does not read keep the watch neither beyond its time nor
@@ -63,19 +61,21 @@ func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
 	<-ctx.Done()
 }
 
-// messages sends each write as one message. run's writes may hold several events, so
-// JSON ones are split at their newlines.
+// messages sends each event as one message. run's writes may hold several whole ones:
+// JSON with a newline after each, protobuf with the length before each.
 type messages struct{ ws *websocket.Conn }
 
 func (m *messages) Write(p []byte) (int, error) {
-	if m.ws.PayloadType == websocket.BinaryFrame {
-		return m.ws.Write(p)
-	}
-	for _, line := range strings.SplitAfter(string(p), "\n") {
-		if line == "" {
-			continue
+	for rest := p; len(rest) > 0; {
+		var event []byte
+		if m.ws.PayloadType == websocket.BinaryFrame {
+			end := 4 + binary.BigEndian.Uint32(rest)
+			event, rest = rest[4:end], rest[end:]
+		} else {
+			end := bytes.IndexByte(rest, '\n') + 1
+			event, rest = rest[:end], rest[end:]
 		}
-		if _, err := m.ws.Write([]byte(strings.TrimSuffix(line, "\n"))); err != nil {
+		if _, err := m.ws.Write(event); err != nil {
 			return 0, err
 		}
 	}
