@@ -66,9 +66,6 @@ func TestBadRequests(t *testing.T) {
 		code                     int
 		reason, message          string
 	}{
-		{"no JSON", "POST", configMaps, "{", nil, 400, "BadRequest", "the object provided is unrecognized"},
-		{"wrong type", "POST", configMaps, `{"metadata":{"name":"x"},"data":"text"}`, nil, 400, "BadRequest", "cannot be handled as a ConfigMap"},
-		{"other kind", "POST", configMaps, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, nil, 400, "BadRequest", "ConfigMap"},
 		{"other version", "POST", configMaps, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"}}`, nil, 400, "BadRequest", ""},
 		{"no name", "POST", configMaps, `{"metadata":{}}`, nil, 422, "Invalid", "name or generateName is required"},
 		{"bad name", "POST", configMaps, configMap("No_Good", "1"), nil, 422, "Invalid", "a lowercase RFC 1123 subdomain"},
@@ -85,7 +82,6 @@ func TestBadRequests(t *testing.T) {
 		{"bad continue", "GET", configMaps + "?continue=abc&limit=1", "", nil, 400, "BadRequest", "continue key is not valid"},
 		{"bad resourceVersion", "GET", configMaps + "?resourceVersion=abc", "", nil, 400, "BadRequest", "abc"},
 		{"match without version", "GET", configMaps + "?resourceVersionMatch=Exact", "", nil, 422, "Invalid", "resourceVersionMatch is forbidden unless resourceVersion is provided"},
-		{"strict unknown field", "POST", configMaps + "?fieldValidation=Strict", `{"metadata":{"name":"x"},"nope":1}`, nil, 400, "BadRequest", `unknown field "nope"`},
 		{"bad dry run", "POST", configMaps + "?dryRun=Some", configMap("x", "1"), nil, 422, "Invalid", "dryRun"},
 		{"resourceVersion on create", "POST", configMaps, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 500, "", "resourceVersion should not be set on objects to be created"},
 	} {
@@ -102,19 +98,6 @@ func TestBadRequests(t *testing.T) {
 				t.Errorf("message %q, want it to contain %q", a.get("message"), test.message)
 			}
 		})
-	}
-}
-
-func TestUnknownFieldsAreWarnedOf(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	a := h.do("POST", configMaps, `{"metadata":{"name":"x"},"nope":1,"data":{"a":"1","a":"2"}}`).want(201)
-	got := strings.Join(a.head.Values("Warning"), "\n")
-	if !strings.Contains(got, `299 - "unknown field \"nope\""`) || !strings.Contains(got, `duplicate field \"data.a\"`) {
-		t.Errorf("warnings: %s", got)
-	}
-	a = h.do("POST", configMaps+"?fieldValidation=Ignore", `{"metadata":{"name":"y"},"nope":1}`).want(201)
-	if w := a.head.Values("Warning"); len(w) > 0 {
-		t.Errorf("warnings although ignored: %v", w)
 	}
 }
 
