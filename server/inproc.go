@@ -23,6 +23,7 @@ func (s *Server) InProcess(who user.Info) *clientrest.Config {
 	}
 	return &clientrest.Config{
 		Host:      "http://plinth.invalid",
+		UserAgent: "plinth/" + Release(), // manager of what plinth writes
 		QPS:       -1,
 		Transport: &inProcess{s: s, who: who},
 	}
