@@ -23,12 +23,20 @@ import (
 
 // create stores a new object, or answers a review.
 func (q *request) create() error {
-	options := &metav1.CreateOptions{}
-	err := q.options("CreateOptions", options, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
+	media, err := q.inputMedia()
 	if err != nil {
 		return err
 	}
-	obj, err := q.decode(fieldValidation(options.FieldValidation))
+	body, err := q.body()
+	if err != nil {
+		return err
+	}
+	options := &metav1.CreateOptions{}
+	err = q.options("CreateOptions", options, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
+	if err != nil {
+		return err
+	}
+	obj, err := q.decode(media, body, fieldValidation(options.FieldValidation))
 	if err != nil {
 		return err
 	}

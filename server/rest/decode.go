@@ -16,15 +16,7 @@ import (
 // decode reads a body that is an object of the request's kind (or of its subresource's)
 // into hub form, with defaults. fieldValidation is the option of that name.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields
-func (q *request) decode(fieldValidation string) (runtime.Object, error) {
-	media, err := q.inputMedia()
-	if err != nil {
-		return nil, err
-	}
-	body, err := q.body()
-	if err != nil {
-		return nil, err
-	}
+func (q *request) decode(media string, body []byte, fieldValidation string) (runtime.Object, error) {
 	want := q.gvk()
 	strict := fieldValidation != metav1.FieldValidationIgnore
 	obj, got, err := q.codec().Decode(body, media, want, strict)

@@ -18,12 +18,20 @@ import (
 
 // update replaces an object, or the part of it that a subresource is.
 func (q *request) update() error {
-	options := &metav1.UpdateOptions{}
-	err := q.options("UpdateOptions", options, func() field.ErrorList { return validation.ValidateUpdateOptions(options) })
+	data, err := q.body()
 	if err != nil {
 		return err
 	}
-	body, err := q.decode(fieldValidation(options.FieldValidation))
+	options := &metav1.UpdateOptions{}
+	err = q.options("UpdateOptions", options, func() field.ErrorList { return validation.ValidateUpdateOptions(options) })
+	if err != nil {
+		return err
+	}
+	media, err := q.inputMedia()
+	if err != nil {
+		return err
+	}
+	body, err := q.decode(media, data, fieldValidation(options.FieldValidation))
 	if err != nil {
 		return err
 	}

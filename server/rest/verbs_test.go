@@ -282,40 +282,6 @@ func TestListPagesAndSelectors(t *testing.T) {
 	}
 }
 
-func TestTableMetadataYAMLProtobuf(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	h.do("POST", configMaps, configMap("a", "1")).want(201)
-	a := h.do("GET", configMaps, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").want(200)
-	if a.get("kind") != "Table" || a.get("rows", "0", "cells", "0") != "a" || a.get("rows", "0", "object", "kind") != "PartialObjectMetadata" || a.get("columnDefinitions", "1", "name") != "Data" {
-		t.Errorf("table: %s", a.body)
-	}
-	a = h.do("GET", "/api/v1/namespaces/none/configmaps", "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").want(200)
-	if a.get("columnDefinitions", "0", "name") != "Name" || a.get("rows") != "[]" {
-		t.Errorf("empty table: %s", a.body)
-	}
-	a = h.do("GET", configMaps, "", "Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io").want(200)
-	if a.get("kind") != "PartialObjectMetadataList" || a.get("items", "0", "metadata", "name") != "a" || a.get("items", "0", "data") != "" {
-		t.Errorf("metadata list: %s", a.body)
-	}
-	a = h.do("GET", configMaps+"/a", "", "Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").want(200)
-	if a.get("kind") != "PartialObjectMetadata" || a.get("data") != "" {
-		t.Errorf("metadata: %s", a.body)
-	}
-	a = h.do("GET", configMaps+"/a", "", "Accept", "application/yaml").want(200)
-	if !strings.Contains(a.body, "kind: ConfigMap\n") || a.head.Get("Content-Type") != "application/yaml" {
-		t.Errorf("yaml: %s", a.body)
-	}
-	h.do("POST", configMaps, "metadata:\n  name: fromyaml\n", "Content-Type", "application/yaml").want(201)
-	a = h.do("GET", configMaps, "", "Accept", "application/vnd.kubernetes.protobuf").want(200)
-	if !strings.HasPrefix(a.body, "k8s\x00") {
-		t.Errorf("protobuf: %q", a.body)
-	}
-	a = h.do("GET", configMaps+"/a?pretty=true", "").want(200)
-	if !strings.Contains(a.body, "\n  \"kind\": \"ConfigMap\"") {
-		t.Errorf("pretty: %s", a.body)
-	}
-}
-
 func TestDeleteCollection(t *testing.T) {
 	h := newHarness(t, rest.Options{})
 	for i := range 10 {
