@@ -78,8 +78,8 @@ func (s *Server) version(c echo.Context) error {
 	if strings.Trim(c.Param("*"), "/") != "" {
 		return rest.ErrNotFound()
 	}
-	if c.Request().Method != http.MethodGet {
-		return rest.ErrNotAllowed()
+	if err := rest.Routed(c.Request(), "application/json"); err != nil {
+		return err
 	}
 	responsewriters.WriteRawJSON(http.StatusOK, Version(), c.Response())
 	return nil

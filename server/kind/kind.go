@@ -38,6 +38,9 @@ type Kind struct {
 	// Stored is what the log holds: its group and resource make the key, so that two
 	// Kinds with the same Stored resource are two faces of the same objects (events).
 	Stored Stored
+	// UpstreamPrefix begins the keys of the objects in upstream's etcd, which some of its
+	// errors tell: "/registry/pods/".
+	UpstreamPrefix string
 
 	// Verbs in discovery's words, sorted: create, delete, deletecollection, get, list,
 	// patch, update, watch. A verb that is not listed answers 405.

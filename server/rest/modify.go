@@ -4,6 +4,7 @@ import (
 	"context"
 	stderrors "errors"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -94,11 +95,8 @@ func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sq
 	if err != nil {
 		return nil, false, err
 	}
-	if mod.uid != "" {
-		pre := storage.Preconditions{UID: &mod.uid}
-		if err := pre.Check(current.Key, old); err != nil {
-			return nil, false, errors.NewConflict(q.groupResource(), q.name, err)
-		}
+	if err := q.checkUID(mod.uid, old); err != nil {
+		return nil, false, err
 	}
 	obj, err := q.newObject(ctx, mod, old)
 	if err != nil {
@@ -248,6 +246,9 @@ func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []b
 
 // modifyAbsent makes the object where the rules allow that.
 func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstore.Entry, error) {
+	if err := q.checkUID(mod.uid, nil); err != nil {
+		return nil, err
+	}
 	if q.sub != nil || mod.applied == nil && !q.strategy().AllowCreateOnUpdate() {
 		return nil, errors.NewNotFound(q.groupResource(), q.name)
 	}
@@ -263,10 +264,6 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 		return nil, err
 	}
 	m.SetResourceVersion("") // there is none to compare it with
-	if mod.uid != "" {
-		failed := storage.NewInvalidObjError(q.key(), preconditionError("UID", string(mod.uid), "").Error())
-		return nil, errors.NewConflict(q.groupResource(), q.name, failed)
-	}
 	if err := q.authorizeCreate(ctx); err != nil {
 		return nil, err
 	}
@@ -278,6 +275,20 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 		return nil, q.someoneCreated(err)
 	}
 	return entry, err
+}
+
+// checkUID refuses a write that is meant for another object than old, or than none.
+func (q *request) checkUID(want types.UID, old runtime.Object) error {
+	have := types.UID("")
+	if m, err := meta.Accessor(old); err == nil {
+		have = m.GetUID()
+	}
+	if want == "" || want == have {
+		return nil
+	}
+	key := q.kind.UpstreamPrefix + strings.TrimPrefix(q.key(), q.kind.Prefix())
+	failed := storage.NewInvalidObjError(key, preconditionError("UID", string(want), string(have)).Error())
+	return errors.NewConflict(q.groupResource(), q.name, failed)
 }
 
 // someoneCreated makes an update that meant to create start again when it lost the race.

@@ -106,6 +106,9 @@ func (g group) complete(k *kind.Kind) {
 	if g.stored != "" {
 		k.Stored.Version = g.stored
 	}
+	if k.UpstreamPrefix == "" {
+		k.UpstreamPrefix = "/registry/" + k.Resource + "/"
+	}
 	if k.Verbs == nil {
 		k.Verbs = allVerbs
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -148,12 +149,42 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	}
 	accessor.SetResourceVersion("")
 	accessor.SetSelfLink("") // as upstream's storage does
-	e := encoders.Get().(*encoder)
-	defer e.put()
-	if err := e.json.Encode(versioned); err != nil {
+	value, err := encodeJSON(versioned)
+	if err == nil && c.scheme == legacyscheme.Scheme && bytes.Contains(value, []byte(":[]")) {
+		value, err = c.throughProtobuf(versioned)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
 	}
+	return value, nil
+}
+
+func encodeJSON(obj runtime.Object) ([]byte, error) {
+	e := encoders.Get().(*encoder)
+	defer e.put()
+	if err := e.json.Encode(obj); err != nil {
+		return nil, err
+	}
 	return bytes.Clone(bytes.TrimSuffix(e.buf.Bytes(), []byte("\n"))), nil
+}
+
+// throughProtobuf encodes what upstream would read back of an object. It stores protobuf,
+// which does not know empty lists from absent ones: required lists that are empty are null.
+func (c *codec) throughProtobuf(obj runtime.Object) ([]byte, error) {
+	read, err := c.scheme.New(c.stored)
+	if err != nil {
+		return nil, err
+	}
+	b, err := obj.(interface{ Marshal() ([]byte, error) }).Marshal()
+	if err != nil {
+		return nil, err
+	}
+	if err := read.(interface{ Unmarshal([]byte) error }).Unmarshal(b); err != nil {
+		return nil, err
+	}
+	read.GetObjectKind().SetGroupVersionKind(c.stored)
+	c.scheme.Default(read)
+	return encodeJSON(read)
 }
 
 // Load decodes what Store wrote; an object that was stored in another version, by

@@ -33,9 +33,10 @@ func coreKinds() []*kind.Kind {
 		},
 		&kind.Kind{
 			Resource: "endpoints", Singular: "endpoints", Kind: "Endpoints",
-			ShortNames: []string{"ep"},
-			Namespaced: true,
-			Create:     endpoint.Strategy, Update: endpoint.Strategy, Delete: endpoint.Strategy,
+			UpstreamPrefix: "/registry/services/endpoints/",
+			ShortNames:     []string{"ep"},
+			Namespaced:     true,
+			Create:         endpoint.Strategy, Update: endpoint.Strategy, Delete: endpoint.Strategy,
 		},
 		&kind.Kind{
 			Resource: "events", Singular: "event", Kind: "Event",
@@ -67,8 +68,9 @@ func coreKinds() []*kind.Kind {
 		},
 		&kind.Kind{
 			Resource: "nodes", Singular: "node", Kind: "Node",
-			ShortNames: []string{"no"},
-			Create:     node.Strategy, Update: node.Strategy, Delete: node.Strategy,
+			UpstreamPrefix: "/registry/minions/",
+			ShortNames:     []string{"no"},
+			Create:         node.Strategy, Update: node.Strategy, Delete: node.Strategy,
 			Attrs:        node.GetAttrs,
 			Subresources: subresources(status(node.StatusStrategy)),
 		},
@@ -109,7 +111,8 @@ func coreKinds() []*kind.Kind {
 		},
 		&kind.Kind{
 			Resource: "replicationcontrollers", Singular: "replicationcontroller", Kind: "ReplicationController",
-			ShortNames: []string{"rc"}, Categories: []string{"all"},
+			UpstreamPrefix: "/registry/controllers/",
+			ShortNames:     []string{"rc"}, Categories: []string{"all"},
 			Namespaced: true,
 			Create:     replicationcontroller.Strategy, Update: replicationcontroller.Strategy, Delete: replicationcontroller.Strategy,
 			Attrs: replicationcontroller.GetAttrs,
@@ -140,7 +143,8 @@ func coreKinds() []*kind.Kind {
 		},
 		&kind.Kind{
 			Resource: "services", Singular: "service", Kind: "Service",
-			ShortNames: []string{"svc"}, Categories: []string{"all"},
+			UpstreamPrefix: "/registry/services/specs/",
+			ShortNames:     []string{"svc"}, Categories: []string{"all"},
 			Namespaced: true,
 			Create:     service.Strategy, Update: service.Strategy, Delete: service.Strategy,
 			Attrs:         service.GetAttrs,

@@ -12,7 +12,8 @@ func extensionsKinds() []*kind.Kind {
 	return group{scheme: crdScheme(), name: "apiextensions.k8s.io", versions: []string{"v1"}}.kinds(
 		&kind.Kind{
 			Resource: "customresourcedefinitions", Singular: "customresourcedefinition", Kind: "CustomResourceDefinition",
-			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+			UpstreamPrefix: "/registry/apiextensions.k8s.io/customresourcedefinitions/",
+			ShortNames:     []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 			Create: strategy, Update: strategy, Delete: strategy,
 			Attrs:        customresourcedefinition.GetAttrs,
 			Table:        nameAndCreated("apiextensions.k8s.io", "customresourcedefinitions"),
@@ -26,8 +27,9 @@ func registrationKinds() []*kind.Kind {
 	return group{scheme: apiServiceScheme(), name: "apiregistration.k8s.io", versions: []string{"v1"}}.kinds(
 		&kind.Kind{
 			Resource: "apiservices", Singular: "apiservice", Kind: "APIService",
-			Categories: []string{"api-extensions"},
-			Create:     strategy, Update: strategy, Delete: strategy,
+			UpstreamPrefix: "/registry/apiregistration.k8s.io/apiservices/",
+			Categories:     []string{"api-extensions"},
+			Create:         strategy, Update: strategy, Delete: strategy,
 			Attrs:        apiservice.GetAttrs,
 			Table:        apiServiceColumns{},
 			Subresources: subresources(status(apiservice.NewStatusStrategy(apiServiceScheme()))),

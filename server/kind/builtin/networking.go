@@ -15,9 +15,10 @@ func networkingKinds() []*kind.Kind {
 	return group{scheme: legacyscheme.Scheme, name: "networking.k8s.io", versions: []string{"v1"}}.kinds(
 		&kind.Kind{
 			Resource: "ingresses", Singular: "ingress", Kind: "Ingress",
-			ShortNames: []string{"ing"},
-			Namespaced: true,
-			Create:     ingress.Strategy, Update: ingress.Strategy, Delete: ingress.Strategy,
+			UpstreamPrefix: "/registry/ingress/",
+			ShortNames:     []string{"ing"},
+			Namespaced:     true,
+			Create:         ingress.Strategy, Update: ingress.Strategy, Delete: ingress.Strategy,
 			Subresources: subresources(status(ingress.StatusStrategy)),
 		},
 		&kind.Kind{
