@@ -143,68 +143,6 @@ func TestStatusAndScale(t *testing.T) {
 	h.do("PATCH", deployments+"/d/scale", `{"spec":{"replicas":-4}}`, "Content-Type", "application/merge-patch+json").want(422)
 }
 
-func TestFinalizersAndPropagation(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	h.do("POST", configMaps, `{"metadata":{"name":"f","finalizers":["example.com/hold"]}}`).want(201)
-	a := h.do("DELETE", configMaps+"/f", "").want(200)
-	if a.get("kind") != "ConfigMap" || a.get("metadata", "deletionTimestamp") == "" || a.get("metadata", "deletionGracePeriodSeconds") != "0" {
-		t.Fatalf("first phase: %s", a.body)
-	}
-	h.do("POST", configMaps, configMap("f", "1")).want(409)
-	h.do("PATCH", configMaps+"/f", `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json").want(200)
-	h.do("GET", configMaps+"/f", "").want(404)
-
-	h.do("POST", configMaps, configMap("g", "1")).want(201)
-	a = h.do("DELETE", configMaps+"/g", `{"propagationPolicy":"Foreground"}`).want(200)
-	if a.get("metadata", "finalizers", "0") != "foregroundDeletion" {
-		t.Errorf("foreground: %s", a.body)
-	}
-	h.do("POST", configMaps, configMap("o", "1")).want(201)
-	a = h.do("DELETE", configMaps+"/o?propagationPolicy=Orphan", "").want(200)
-	if a.get("metadata", "finalizers", "0") != "orphan" {
-		t.Errorf("orphan: %s", a.body)
-	}
-	h.do("POST", configMaps, configMap("p", "1")).want(201)
-	a = h.do("DELETE", configMaps+"/p", `{"preconditions":{"uid":"other"}}`).want(409)
-	if !strings.Contains(a.get("message"), "the UID in the precondition (other) does not match the UID in record") {
-		t.Errorf("precondition: %s", a.body)
-	}
-}
-
-func TestGracefulPods(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	pods := "/api/v1/namespaces/default/pods"
-	pod := func(name, node string) string {
-		return `{"metadata":{"name":"` + name + `"},"spec":{"nodeName":"` + node + `","containers":[{"name":"c","image":"i"}]}}`
-	}
-	h.do("POST", pods, pod("waits", "n1")).want(201)
-	a := h.do("DELETE", pods+"/waits", "").want(200)
-	if a.get("metadata", "deletionGracePeriodSeconds") != "30" {
-		t.Errorf("graceful: %s", a.body)
-	}
-	h.do("DELETE", pods+"/waits", `{"gracePeriodSeconds":0}`).want(200)
-	h.do("GET", pods+"/waits", "").want(404)
-	h.do("POST", pods, pod("unscheduled", "")).want(201)
-	h.do("DELETE", pods+"/unscheduled", "").want(200)
-	h.do("GET", pods+"/unscheduled", "").want(404)
-}
-
-func TestNamespacePhases(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	h.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).want(201)
-	a := h.do("DELETE", "/api/v1/namespaces/n", "").want(200)
-	if a.get("status", "phase") != "Terminating" || a.get("spec", "finalizers", "0") != "kubernetes" {
-		t.Fatalf("first phase: %s", a.body)
-	}
-	a = h.do("DELETE", "/api/v1/namespaces/n", "").want(200)
-	if a.get("kind") != "Namespace" {
-		t.Fatalf("second delete: %s", a.body)
-	}
-	finalized := strings.Replace(h.do("GET", "/api/v1/namespaces/n", "").body, `"finalizers":["kubernetes"]`, `"finalizers":[]`, 1)
-	h.do("PUT", "/api/v1/namespaces/n/finalize", finalized).want(200)
-	h.do("GET", "/api/v1/namespaces/n", "").want(404)
-}
-
 func TestListPagesAndSelectors(t *testing.T) {
 	h := newHarness(t, rest.Options{})
 	for i := range 25 {
@@ -279,45 +217,6 @@ func TestListPagesAndSelectors(t *testing.T) {
 	empty := h.do("GET", "/api/v1/namespaces/none/configmaps", "").want(200)
 	if !strings.Contains(empty.body, `"items":[]`) {
 		t.Errorf("empty list: %s", empty.body)
-	}
-}
-
-func TestDeleteCollection(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	for i := range 10 {
-		h.do("POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%d","labels":{"odd":"%d"}}}`, i, i%2)).want(201)
-	}
-	a := h.do("DELETE", configMaps+"?labelSelector=odd%3D1", "").want(200)
-	if a.get("kind") != "ConfigMapList" || a.get("items", "4") == "" {
-		t.Errorf("answer: %s", a.body)
-	}
-	a = h.do("GET", configMaps, "").want(200)
-	if a.get("items", "4") == "" || a.get("items", "5") != "" {
-		t.Errorf("left: %s", a.body)
-	}
-}
-
-func TestDryRun(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	before := h.store.Revision()
-	a := h.do("POST", configMaps+"?dryRun=All", `{"metadata":{"generateName":"x-"}}`).want(201)
-	if a.get("metadata", "name") == "" || a.get("metadata", "uid") == "" || a.get("metadata", "resourceVersion") != "" {
-		t.Errorf("dry create: %s", a.body)
-	}
-	if now := h.store.Revision(); now != before {
-		t.Errorf("a dry run consumed revisions %d to %d", before, now)
-	}
-	h.do("POST", configMaps, configMap("a", "1")).want(201)
-	h.do("POST", configMaps+"?dryRun=All", configMap("a", "1")).want(409)
-	before = h.store.Revision()
-	a = h.do("PATCH", configMaps+"/a?dryRun=All", `{"data":{"key":"2"}}`, "Content-Type", "application/merge-patch+json").want(200)
-	if a.get("data", "key") != "2" {
-		t.Errorf("dry patch: %s", a.body)
-	}
-	h.do("DELETE", configMaps+"/a?dryRun=All", "").want(200)
-	h.do("DELETE", configMaps+"?dryRun=All", "").want(200)
-	if got := h.do("GET", configMaps+"/a", "").want(200); got.get("data", "key") != "1" || h.store.Revision() != before {
-		t.Errorf("dry runs changed something: %s", got.body)
 	}
 }
 
