@@ -100,6 +100,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 			s.abandon()
 		}
 	}()
+	var beside sync.WaitGroup
+	beside.Go(builtin.ParseSchemas)
+	defer beside.Wait()
 	if err := s.listen(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package builtin
 import (
 	"maps"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -94,7 +95,15 @@ type applied struct {
 	}
 }
 
+// ParseSchemas does what the first write would wait for otherwise, once for the process.
+// Parsing leaves some 20 MB of garbage, which is given back at once.
+var ParseSchemas = sync.OnceFunc(func() {
+	applyconfigurations.NewTypeConverter(nil)
+	debug.FreeOSMemory()
+})
+
 func newApplied(scheme *runtime.Scheme) *applied {
+	ParseSchemas()
 	c := applyconfigurations.NewTypeConverter(scheme)
 	return &applied{c, c.TypeResolver}
 }
