@@ -31,10 +31,11 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// TestClients has one plinth serve client-go in all its forms at once, each in a
-// namespace of its own.
+// TestClients has one plinth serve client-go in all its forms and encodings at once, each
+// in a namespace of its own.
 func TestClients(t *testing.T) {
 	tests := map[string]func(*testing.T, *rest.Config, string){
+		"verbs":    testVerbs,
 		"crud":     testCRUD,
 		"informer": testInformers,
 		"pager":    testPager,
@@ -45,11 +46,14 @@ func TestClients(t *testing.T) {
 	forEach(t, func(t *testing.T, dsn string) {
 		config := serveFor(t, t.TempDir()+"/data", dsn).config(t)
 		for name, test := range tests {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				createNamespace(t, config, name)
-				test(t, config, name)
-			})
+			for _, encoding := range encodings {
+				name := name + "-" + encoding
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					createNamespace(t, config, name)
+					test(t, encoded(t, config, encoding), name)
+				})
+			}
 		}
 	})
 }
