@@ -39,12 +39,19 @@ func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
 	if err := fill(ctx, toBare, concurrent); err != nil {
 		return err
 	}
-	rounds, err := g.compareWith(ctx, bare, concurrent, changeOneField(g.toPlinth), changeOneField(toBare))
+	return g.compareRates(ctx, bare, concurrent, changeOneField(g.toPlinth), changeOneField(toBare),
+		Figure{What: "update of one field with managedFields", Floor: "without", Unit: "req/s", Target: atLeast(0.5)})
+}
+
+// compareRates adds figure with how often plinth and another process, which may be plinth
+// itself, did an operation each.
+func (g *rig) compareRates(ctx context.Context, other *process, workers int, plinth, against op, figure Figure) error {
+	rounds, err := g.compareWith(ctx, other, workers, plinth, against)
 	if err != nil {
 		return err
 	}
-	f := rounds.rates("update of one field with managedFields", "without", 1, "req/s")
-	f.Target = atLeast(0.5)
+	f := rounds.rates(figure.What, figure.Floor, 1, figure.Unit)
+	f.Target = figure.Target
 	g.d.add(f)
 	return nil
 }
@@ -66,14 +73,8 @@ func (g *rig) measureApply(ctx context.Context) error {
 	if err := apply(ctx, 0); err != nil { // the first one does change something
 		return err
 	}
-	rounds, err := g.compareWith(ctx, g.plinth, concurrent, apply, get)
-	if err != nil {
-		return err
-	}
-	f := rounds.rates("apply of what is there", "get", 1, "req/s")
-	f.Target = atLeast(0.7)
-	g.d.add(f)
-	return nil
+	return g.compareRates(ctx, g.plinth, concurrent, apply, get,
+		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: atLeast(0.7)})
 }
 
 // measureProtobufList compares lists in protobuf with lists in JSON, one at a time. The
@@ -86,14 +87,9 @@ func (g *rig) measureProtobufList(ctx context.Context) error {
 		}
 	}
 	protobuf := g.toPlinth[0].as("application/vnd.kubernetes.protobuf", "")
-	rounds, err := g.compareWith(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]))
-	if err != nil {
-		return err
-	}
-	f := rounds.rates(fmt.Sprintf("list of %s in protobuf", number(float64(g.scale.objects))), "JSON", 1, "lists/s")
-	f.Target = atLeast(1)
-	g.d.add(f)
-	return nil
+	what := fmt.Sprintf("list of %s in protobuf", number(float64(g.scale.objects)))
+	return g.compareRates(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]),
+		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: atLeast(1)})
 }
 
 // measureIdleWatches looks at what memory grows by when watches are opened on which

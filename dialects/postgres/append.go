@@ -79,16 +79,7 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 		keys[i] = batch[i].Key
 	}
 	var b pgx.Batch
-	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	// A replica that freezes or loses its network must not keep the lock. Without the
-	// second setting the server plans both statements that take arrays anew for each
-	// batch, and finds the same: a seventh of the time of a small commit. They stand in
-	// this statement because each more costs some 10 µs, a tenth of a fast disk's sync.
-	b.Queue(`
-		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
-		       set_config('plan_cache_mode', 'force_generic_plan', true),
-		       value::bigint
-		FROM meta WHERE name = 'floor' FOR UPDATE`)
+	queueLock(&b)
 	// The next statements have a snapshot of their own, taken after the lock was given.
 	b.Queue(`SELECT id, at FROM log ORDER BY id DESC LIMIT 1`)
 	b.Queue(`
@@ -207,4 +198,20 @@ func atCommit(err error) error {
 		return err
 	}
 	return unknown(err)
+}
+
+// queueLock begins a transaction and takes the log's write lock; the answer to the second
+// statement is the floor, in its third column.
+//
+// A replica that freezes or loses its network must not keep the lock. Without the second
+// setting the server plans statements that take arrays anew for each batch, and finds the
+// same: a seventh of the time of a small commit. Both stand in the statement that locks
+// because each more costs some 10 µs, a tenth of a fast disk's sync.
+func queueLock(b *pgx.Batch) {
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	b.Queue(`
+		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
+		       set_config('plan_cache_mode', 'force_generic_plan', true),
+		       value::bigint
+		FROM meta WHERE name = 'floor' FOR UPDATE`)
 }

@@ -19,13 +19,7 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	var b pgx.Batch
-	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
-	// As in lockAndLook.
-	b.Queue(`
-		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
-		       set_config('plan_cache_mode', 'force_generic_plan', true),
-		       value::bigint
-		FROM meta WHERE name = 'floor' FOR UPDATE`)
+	queueLock(&b)
 	b.Queue(`
 		WITH row AS (
 			INSERT INTO log (id, key, create_id, deleted, at, value)
