@@ -54,12 +54,17 @@ func onEachDialect(t *testing.T, o rest.Options, test func(t *testing.T, h *harn
 
 func newHarnessOn(t testing.TB, dsn string, o rest.Options) *harness {
 	t.Helper()
+	return newHarnessWith(t, dsn, sqlstore.Options{}, o)
+}
+
+func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Options) *harness {
+	t.Helper()
 	ctx := context.Background()
 	log, err := dialects.Open(ctx, dsn, dialects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(ctx, log, sqlstore.Options{})
+	store, err := sqlstore.Open(ctx, log, so)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,9 +79,6 @@ func TestBadRequests(t *testing.T) {
 		{"name that is no text", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"a\u0000b"}}`, nil, 422, "Invalid", "metadata.name"},
 		{"bad label selector", "GET", configMaps + "?labelSelector=a%20b", "", nil, 400, "BadRequest", "unable to parse requirement"},
 		{"bad field selector", "GET", configMaps + "?fieldSelector=spec.color%3Dred", "", nil, 400, "BadRequest", `"spec.color" is not a known field selector: only "metadata.name", "metadata.namespace"`},
-		{"bad continue", "GET", configMaps + "?continue=abc&limit=1", "", nil, 400, "BadRequest", "continue key is not valid"},
-		{"bad resourceVersion", "GET", configMaps + "?resourceVersion=abc", "", nil, 400, "BadRequest", "abc"},
-		{"match without version", "GET", configMaps + "?resourceVersionMatch=Exact", "", nil, 422, "Invalid", "resourceVersionMatch is forbidden unless resourceVersion is provided"},
 		{"bad dry run", "POST", configMaps + "?dryRun=Some", configMap("x", "1"), nil, 422, "Invalid", "dryRun"},
 		{"resourceVersion on create", "POST", configMaps, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 500, "", "resourceVersion should not be set on objects to be created"},
 	} {
@@ -255,58 +252,9 @@ func (h *harness) events(path string, n int, headers ...string) (list []string, 
 	return list, raw
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchEnds(t *testing.T) {
 	h := newHarness(t, rest.Options{})
-	first := h.do("POST", configMaps, configMap("a", "1")).want(201)
-	rv := first.get("metadata", "resourceVersion")
-	h.do("POST", configMaps, `{"metadata":{"name":"b","labels":{"app":"x"}}}`).want(201)
-	merge := []string{"Content-Type", "application/merge-patch+json"}
-	h.do("PATCH", configMaps+"/a", `{"metadata":{"labels":{"app":"x"}}}`, merge...).want(200)
-	h.do("PATCH", configMaps+"/b", `{"metadata":{"labels":{"app":"y"}}}`, merge...).want(200)
-	h.do("DELETE", configMaps+"/a", "").want(200)
-
-	for _, test := range []struct {
-		name, query string
-		want        string
-	}{
-		{"exact start", "&resourceVersion=" + rv, "[ADDED b MODIFIED a MODIFIED b DELETED a]"},
-		{"selector transitions", "&labelSelector=app%3Dx&resourceVersion=" + rv, "[ADDED b ADDED a DELETED b DELETED a]"},
-		{"one object", "&fieldSelector=metadata.name%3Db&resourceVersion=" + rv, "[ADDED b MODIFIED b]"},
-		{"state then stream", "", "[ADDED b]"},
-		{"state from 0", "&resourceVersion=0", "[ADDED b]"},
-		{"initial events", "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "[ADDED b BOOKMARK]"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			h.t = t
-			n := len(strings.Split(strings.Trim(test.want, "[]"), " ")) / 2
-			if strings.Contains(test.want, "BOOKMARK") {
-				n = 2
-			}
-			got, raw := h.events(configMaps+"?watch=1&timeoutSeconds=20"+test.query, n)
-			if fmt.Sprint(got) != test.want {
-				t.Errorf("got %v, want %s\n%s", got, test.want, strings.Join(raw, "\n"))
-			}
-		})
-	}
-	h.t = t
-	// An object that leaves the selection is shown as it was, at the revision of the change.
-	_, raw := h.events(configMaps+"?watch=1&timeoutSeconds=20&labelSelector=app%3Dx&resourceVersion="+rv, 3)
-	if !strings.Contains(raw[2], `"app":"x"`) {
-		t.Errorf("left: %s", raw[2])
-	}
-	got, raw := h.events("/api/v1/watch/namespaces/default/configmaps/b?timeoutSeconds=20&resourceVersion="+rv, 2)
-	if fmt.Sprint(got) != "[ADDED b MODIFIED b]" {
-		t.Errorf("deprecated path: %v %v", got, raw)
-	}
-}
-
-func TestWatchEndsAndBookmarks(t *testing.T) {
-	h := newHarness(t, rest.Options{BookmarkEvery: 20 * time.Millisecond})
 	h.do("POST", configMaps, configMap("a", "1")).want(201)
-	got, raw := h.events(configMaps+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=20&resourceVersion="+fmt.Sprint(h.store.Revision()), 2)
-	if fmt.Sprint(got) != "[BOOKMARK BOOKMARK]" || !strings.Contains(raw[0], fmt.Sprintf(`"resourceVersion":"%d"`, h.store.Revision())) {
-		t.Errorf("bookmarks: %v %v", got, raw)
-	}
 	if got, _ := h.events(configMaps+"?watch=1&timeoutSeconds=1", 100); len(got) != 1 {
 		t.Errorf("a watch of one second had %v", got)
 	}
@@ -321,43 +269,6 @@ func TestWatchEndsAndBookmarks(t *testing.T) {
 	h.api.Drain()
 	if got := <-done; len(got) != 1 {
 		t.Errorf("a drained watch had %v", got)
-	}
-}
-
-func TestWatchBelowTheFloor(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	h.do("POST", configMaps, configMap("a", "1")).want(201)
-	first := h.store.Revision()
-	for i := range 5 {
-		h.do("PUT", configMaps+"/a", configMap("a", fmt.Sprint(i))).want(200)
-	}
-	token := func() string {
-		h.do("POST", configMaps, configMap("b", "1")).want(201)
-		return h.do("GET", configMaps+"?limit=1", "").want(200).get("metadata", "continue")
-	}()
-	for i := range 5 {
-		h.do("PUT", configMaps+"/a", configMap("a", fmt.Sprint(i, "again"))).want(200)
-	}
-	if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
-		t.Fatal(err)
-	}
-	got, raw := h.events(fmt.Sprintf("%s?watch=1&timeoutSeconds=20&resourceVersion=%d", configMaps, first), 1)
-	if fmt.Sprint(got) != "[ERROR Expired]" || !strings.Contains(raw[0], "too old resource version") || !strings.Contains(raw[0], `"code":410`) {
-		t.Errorf("below the floor: %v %v", got, raw)
-	}
-	a := h.do("GET", fmt.Sprintf("%s?resourceVersion=%d&resourceVersionMatch=Exact", configMaps, first), "").want(410)
-	if a.get("reason") != "Expired" {
-		t.Errorf("exact list below the floor: %s", a.body)
-	}
-	a = h.do("GET", configMaps+"?limit=1&continue="+token, "")
-	if a.code == 200 {
-		return // a kept snapshot still serves it
-	}
-	a.want(410)
-	fresh := a.get("metadata", "continue")
-	a = h.do("GET", configMaps+"?limit=1&continue="+fresh, "").want(200)
-	if a.get("items", "0", "metadata", "name") != "b" {
-		t.Errorf("inconsistent continuation: %s", a.body)
 	}
 }
 

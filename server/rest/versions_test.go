@@ -341,4 +341,3 @@ func TestListScopes(t *testing.T) {
 		}
 	}
 }
-

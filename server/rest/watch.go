@@ -37,6 +37,11 @@ func (q *request) watch() error {
 	if err != nil {
 		return err
 	}
+	if asksState(options) && options.AllowWatchBookmarks {
+		if err := q.withoutTable(); err != nil {
+			return err
+		}
+	}
 	s := &watching{q: q, sel: sel, bookmarks: options.AllowWatchBookmarks}
 	s.timeout = q.api.watchTimeout(options)
 	if err := s.start(options); err != nil {

@@ -1,0 +1,399 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/websocket"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// newWatched makes a past to watch: a changes its label from x to y and back after
+// {first}, then its data; b comes and goes, o is in another namespace, a2 comes at {now}.
+func newWatched(h *harness) *versioned {
+	v := &versioned{harness: h, vars: map[string]string{}, names: map[string]string{}}
+	put := func(method, path, name, app, value string) {
+		h.do(method, path, fmt.Sprintf(`{"metadata":{"name":%q,"labels":{%s}},"data":{"key":%q}}`, name, app, value)).want(map[string]int{"POST": 201, "PUT": 200}[method])
+	}
+	put("POST", configMaps, "a", `"app":"x"`, "1")
+	v.set("first", fmt.Sprint(h.store.Revision()))
+	put("POST", configMaps, "b", "", "1")
+	put("PUT", configMaps+"/a", "a", `"app":"y"`, "1")
+	put("PUT", configMaps+"/a", "a", `"app":"x"`, "1")
+	put("PUT", configMaps+"/a", "a", `"app":"x"`, "3")
+	put("POST", "/api/v1/namespaces/other/configmaps", "o", `"app":"x"`, "1")
+	h.do("DELETE", configMaps+"/b", "").want(200)
+	put("POST", configMaps, "a2", `"app":"x"`, "1")
+	v.set("now", fmt.Sprint(h.store.Revision()))
+	return v
+}
+
+// seen is an event as a client sees it.
+type seen struct {
+	Type   string
+	Object struct {
+		Kind, Reason, Message string
+		Code                  int
+		Metadata              struct {
+			Name, ResourceVersion string
+			Labels, Annotations   map[string]string
+		}
+		Data              map[string]string
+		ColumnDefinitions []any
+		Rows              []struct {
+			Cells  []any
+			Object struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+		}
+	}
+}
+
+// show says an event in one line: "MODIFIED a=1/x" is a with the value 1 and the label x.
+func (v *versioned) show(e *seen) string {
+	o := &e.Object
+	switch {
+	case e.Type == "ERROR":
+		return fmt.Sprintf("ERROR %d %s: %s", o.Code, o.Reason, v.unfill(o.Message))
+	case e.Type == "BOOKMARK":
+		out := "BOOKMARK " + o.Kind + "@" + v.names[o.Metadata.ResourceVersion]
+		if o.Metadata.Annotations["k8s.io/initial-events-end"] == "true" {
+			out += " end"
+		}
+		return out
+	case o.Kind == "Table":
+		return fmt.Sprintf("%s Table of %d columns: %v %s %s", e.Type, len(o.ColumnDefinitions), o.Rows[0].Cells[0], o.Rows[0].Object.Kind, o.Rows[0].Object.Metadata.Name)
+	case o.Kind == "PartialObjectMetadata":
+		return e.Type + " metadata of " + o.Metadata.Name
+	}
+	return fmt.Sprintf("%s %s=%s/%s", e.Type, o.Metadata.Name, o.Data["key"], o.Metadata.Labels["app"])
+}
+
+// stream says a whole JSON stream.
+func (v *versioned) stream(body string) string {
+	var out []string
+	for _, line := range strings.SplitAfter(body, "\n") {
+		if line == "" {
+			continue
+		}
+		var e seen
+		if err := json.Unmarshal([]byte(line), &e); err != nil || !strings.HasSuffix(line, "}\n") {
+			v.t.Fatalf("event %q: %v", line, err)
+		}
+		out = append(out, v.show(&e))
+	}
+	return strings.Join(out, ", ")
+}
+
+const (
+	watchPath = configMaps + "?watch=true&"
+	state     = "ADDED a=3/x, ADDED a2=1/x"
+	changes   = "ADDED b=1/, MODIFIED a=1/y, MODIFIED a=1/x, MODIFIED a=3/x, DELETED b=1/, ADDED a2=1/x"
+	changesA  = "MODIFIED a=1/y, MODIFIED a=1/x, MODIFIED a=3/x"
+	changesX  = "DELETED a=1/x, ADDED a=1/x, MODIFIED a=3/x, ADDED a2=1/x"
+	oldPath   = "/api/v1/watch/namespaces/default/configmaps"
+	initial   = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+	noInitial = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&"
+	badWatch  = `422 Invalid: ListOptions.meta.k8s.io "" is invalid: `
+	asTable   = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	asPartial = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+)
+
+// The rows are the sentences under "Efficient detection of changes" and "Streaming
+// lists", the table under "Semantics for watch" at
+// https://kubernetes.io/docs/reference/using-api/api-concepts/, and what kube-apiserver
+// answers where they leave it open.
+var watchRows = []struct{ name, path, accept, want string }{
+	{"version unset: state, then changes", watchPath, "", state},
+	{"version 0: state, then changes", watchPath + "resourceVersion=0", "", state},
+	{"version 00 is 0", watchPath + "resourceVersion=00", "", state},
+	{"version: start at exact", watchPath + "resourceVersion={first}", "", changes},
+	{"the newest version: nothing yet", watchPath + "resourceVersion={now}", "", ""},
+	{"a version that has not come up: nothing yet", watchPath + "resourceVersion=9000000000", "", ""},
+	{"a version beyond 63 bits: nothing yet", watchPath + "resourceVersion=9223372036854775808", "", ""},
+	{"a version that is no number", watchPath + "resourceVersion=abc", "", "500 : " + noNumber},
+	{"limit is ignored", watchPath + "limit=1", "", state},
+	{"a continue token is ignored", watchPath + "continue=abc", "", state},
+	{"all namespaces", "/api/v1/configmaps?watch=1&resourceVersion={first}", "", strings.Replace(changes, "DELETED", "ADDED o=1/x, DELETED", 1)},
+
+	{"an object that leaves the selection is DELETED as it was, one that comes is ADDED", watchPath + "labelSelector=app%3Dx&resourceVersion={first}", "", changesX},
+	{"state of a selection", watchPath + "labelSelector=app%3Dx,app!%3Dy", "", state},
+	{"a label that is there", watchPath + "labelSelector=app&resourceVersion={first}", "", changesA + ", ADDED a2=1/x"},
+	{"a label that is not there", watchPath + "labelSelector=!app&resourceVersion={first}", "", "ADDED b=1/, DELETED b=1/"},
+	{"nothing selected", watchPath + "labelSelector=no%3Dne&resourceVersion={first}", "", ""},
+	{"one object", watchPath + "fieldSelector=metadata.name%3Da&resourceVersion={first}", "", changesA},
+	{"one object's state", watchPath + "fieldSelector=metadata.name%3Da", "", "ADDED a=3/x"},
+	{"one object that is gone", watchPath + "fieldSelector=metadata.name%3Db&resourceVersion={first}", "", "ADDED b=1/, DELETED b=1/"},
+	{"one object and a label", watchPath + "fieldSelector=metadata.name%3Da&labelSelector=app%3Dx&resourceVersion={first}", "", "DELETED a=1/x, ADDED a=1/x, MODIFIED a=3/x"},
+	{"one name in all namespaces", "/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Do&resourceVersion={first}", "", "ADDED o=1/x"},
+	{"all names but one", watchPath + "fieldSelector=metadata.name!%3Da&resourceVersion={first}", "", "ADDED b=1/, DELETED b=1/, ADDED a2=1/x"},
+	{"a namespace in the field selector", "/api/v1/configmaps?watch=1&fieldSelector=metadata.namespace%3Dother&resourceVersion={first}", "", "ADDED o=1/x"},
+	{"an unknown field", watchPath + "fieldSelector=foo%3Dbar", "", `400 BadRequest: "foo" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+
+	{"deprecated path", oldPath + "?resourceVersion={first}", "", changes},
+	{"deprecated path of all namespaces", "/api/v1/watch/configmaps?labelSelector=app&resourceVersion={now}", "", ""},
+	{"deprecated path of one object", oldPath + "/a?resourceVersion={first}", "", changesA},
+	{"deprecated path of an object that is not there", oldPath + "/zzz", "", ""},
+	{"deprecated path of one object and the same name", oldPath + "/a?fieldSelector=metadata.name%3Da", "", "ADDED a=3/x"},
+	{"deprecated path of one object and another name", oldPath + "/a?fieldSelector=metadata.name%3Db", "", "400 BadRequest: fieldSelector metadata.name doesn't match requested name"},
+	{"deprecated path watches whatever ?watch says", oldPath + "?watch=false", "", state},
+	{"watch of an object's own path is a get", configMaps + "/a?watch=true", "", "object a=3"},
+
+	{"match without sendInitialEvents", watchPath + "resourceVersionMatch=NotOlderThan", "", badWatch + "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
+	{"Exact", watchPath + "resourceVersionMatch=Exact&resourceVersion={first}", "", badWatch + `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"]`},
+	{"sendInitialEvents without match", watchPath + "sendInitialEvents=true", "", badWatch + "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"},
+	{"sendInitialEvents: state, and a bookmark that ends it", watchPath + initial + "allowWatchBookmarks=true", "", state + ", BOOKMARK ConfigMap@now end"},
+	{"sendInitialEvents, version: state not older than", watchPath + initial + "allowWatchBookmarks=true&resourceVersion={first}", "", state + ", BOOKMARK ConfigMap@now end"},
+	{"sendInitialEvents, version 0: any state", watchPath + initial + "allowWatchBookmarks=true&resourceVersion=0", "", state + ", BOOKMARK ConfigMap@now end"},
+	{"sendInitialEvents, nothing selected", watchPath + initial + "allowWatchBookmarks=true&labelSelector=no%3Dne", "", "BOOKMARK ConfigMap@now end"},
+	{"sendInitialEvents without bookmarks has no mark at its end", watchPath + initial, "", state},
+	{"sendInitialEvents, future: too large as an event", watchPath + initial + "resourceVersion=9000000000", "", "ERROR 504 Timeout: Timeout: Too large resource version: 9000000000, current: {now}"},
+	{"sendInitialEvents false: changes from now on", watchPath + noInitial, "", ""},
+	{"sendInitialEvents false, version 0: changes from now on", watchPath + noInitial + "resourceVersion=0", "", ""},
+	{"sendInitialEvents false, version: start at exact", watchPath + noInitial + "resourceVersion={first}", "", changes},
+	{"bookmarks alone do not mark the end of the state", watchPath + "allowWatchBookmarks=true", "", state},
+
+	{"tables: columns in the first only", watchPath + "resourceVersion=0", asTable, "ADDED Table of 3 columns: a PartialObjectMetadata a, ADDED Table of 0 columns: a2 PartialObjectMetadata a2"},
+	{"tables with objects", watchPath + "labelSelector=!app&includeObject=Object&resourceVersion={first}", asTable, "ADDED Table of 3 columns: b ConfigMap b, DELETED Table of 0 columns: b ConfigMap b"},
+	{"tables without objects", watchPath + "fieldSelector=metadata.name%3Da&includeObject=None", asTable, "ADDED Table of 3 columns: a  "},
+	{"no state as tables", watchPath + initial + "allowWatchBookmarks=true", asTable, "406 NotAcceptable: only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+	{"state as objects for who also takes those", watchPath + initial + "allowWatchBookmarks=true&fieldSelector=metadata.name%3Da", asTable + ",application/json", "ADDED a=3/x, BOOKMARK ConfigMap@now end"},
+	{"metadata only", watchPath + "resourceVersion={first}&labelSelector=app%3Dx", asPartial, "DELETED metadata of a, ADDED metadata of a, MODIFIED metadata of a, ADDED metadata of a2"},
+	{"metadata only, end of the state", watchPath + initial + "allowWatchBookmarks=true&labelSelector=no%3Dne", asPartial, "BOOKMARK PartialObjectMetadata@now end"},
+	{"YAML cannot be streamed", watchPath, "application/yaml", "406"},
+	{"a stream is asked for", watchPath, "application/json;stream=watch", state},
+}
+
+func TestWatchSemantics(t *testing.T) {
+	o := rest.Options{FutureWait: 10 * time.Millisecond, MinWatch: 15 * time.Millisecond}
+	onEachDialect(t, o, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		for _, row := range watchRows {
+			accept := row.accept
+			if accept == "" {
+				accept = "application/json"
+			}
+			a := h.do("GET", v.fill(row.path), "", "Accept", accept)
+			if got := v.watched(a); got != row.want {
+				t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+			}
+		}
+	})
+}
+
+// watched says what a watch answered; its stream ended by itself, after all there was.
+func (v *versioned) watched(a answer) string {
+	switch {
+	case strings.HasPrefix(a.head.Get("Content-Type"), "application/yaml"):
+		return fmt.Sprint(a.code)
+	case a.code != 200:
+		return strings.TrimSuffix(fmt.Sprintf("%d %s: %s", a.code, a.get("reason"), v.unfill(a.get("message"))), " with a token")
+	case strings.HasPrefix(a.body, `{"kind"`):
+		return "object " + v.outcome(a)
+	}
+	if got := a.head.Get("Content-Type"); got != "application/json" {
+		v.t.Errorf("Content-Type is %q", got)
+	}
+	return v.stream(a.body)
+}
+
+// An event's object is at the change's version, also the one of an object that left the
+// selection; versions increase.
+func TestWatchEventVersions(t *testing.T) {
+	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		for _, selector := range []string{"", "labelSelector=app%3Dx&", "fieldSelector=metadata.name%3Da&"} {
+			a := h.do("GET", v.fill(watchPath+selector+"resourceVersion={first}"), "").want(200)
+			last := h.store.Floor()
+			fmt.Sscan(v.vars["first"], &last)
+			for _, line := range strings.Split(strings.TrimSpace(a.body), "\n") {
+				var e seen
+				var rv int64
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatal(err)
+				}
+				if fmt.Sscan(e.Object.Metadata.ResourceVersion, &rv); rv <= last {
+					t.Errorf("%s: %s is at %d after %d", selector, v.show(&e), rv, last)
+				}
+				last = rv
+			}
+		}
+	})
+}
+
+func TestWatchExpired(t *testing.T) {
+	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
+			t.Fatal(err)
+		}
+		v.set("floor", fmt.Sprint(h.store.Floor()))
+		for _, row := range []struct{ name, query, want string }{
+			{"too old", "resourceVersion={first}", fmt.Sprintf("ERROR 410 Expired: too old resource version: {first} (%s)", v.vars["floor"])},
+			{"too old, one object", "fieldSelector=metadata.name%3Da&resourceVersion={first}", fmt.Sprintf("ERROR 410 Expired: too old resource version: {first} (%s)", v.vars["floor"])},
+			{"at the floor", "resourceVersion={floor}", "ADDED a2=1/x"},
+			{"state not older than what is too old", initial + "resourceVersion={first}", state},
+		} {
+			if got := v.watched(h.do("GET", v.fill(watchPath+row.query), "")); got != row.want {
+				t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+			}
+		}
+	})
+}
+
+// A bookmark is an object of the stream's kind with nothing but a version.
+func TestWatchBookmarks(t *testing.T) {
+	h := newHarness(t, rest.Options{BookmarkEvery: time.Millisecond, MinWatch: 100 * time.Millisecond})
+	h.do("POST", configMaps, configMap("a", "1")).want(201)
+	h.do("POST", "/api/v1/namespaces/other/secrets", `{"metadata":{"name":"s"}}`).want(201)
+	now := fmt.Sprint(h.store.Revision())
+	for _, row := range []struct{ name, accept, want string }{
+		{"object", "application/json", `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"` + now + `","creationTimestamp":null}}}`},
+		{"metadata", asPartial, `{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + now + `","creationTimestamp":null}}}`},
+	} {
+		a := h.do("GET", watchPath+"allowWatchBookmarks=true&resourceVersion="+now, "", "Accept", row.accept).want(200)
+		if got, _, _ := strings.Cut(a.body, "\n"); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	if a := h.do("GET", watchPath+"resourceVersion="+now, "").want(200); a.body != "" {
+		t.Errorf("bookmarks for nobody: %s", a.body)
+	}
+	if a := h.do("GET", watchPath+"allowWatchBookmarks=true&resourceVersion=9000000000", "").want(200); strings.Contains(a.body, `"`+now+`"`) {
+		t.Errorf("a bookmark went back: %s", a.body)
+	}
+}
+
+// Just before a watch ends there is a bookmark, however seldom they are otherwise.
+func TestWatchBookmarkBeforeTheEnd(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	v := newWatched(h)
+	start := time.Now()
+	a := h.do("GET", v.fill(watchPath+"allowWatchBookmarks=1&timeoutSeconds=3&resourceVersion={now}"), "").want(200)
+	if got := v.stream(a.body); got != "BOOKMARK ConfigMap@now" {
+		t.Errorf("got %s", got)
+	}
+	if took := time.Since(start); took < 2900*time.Millisecond {
+		t.Errorf("a watch of 3 seconds took %v", took)
+	}
+}
+
+// Protobuf events are messages, each after its length; their objects are in envelopes.
+func TestWatchProtobuf(t *testing.T) {
+	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		a := h.do("GET", v.fill(watchPath+"labelSelector=app%3Dx&resourceVersion={first}"), "", "Accept", "application/vnd.kubernetes.protobuf").want(200)
+		if got := a.head.Get("Content-Type"); got != "application/vnd.kubernetes.protobuf;stream=watch" {
+			t.Errorf("Content-Type %q", got)
+		}
+		var got []string
+		for b := []byte(a.body); len(b) > 0; {
+			n := binary.BigEndian.Uint32(b)
+			got = append(got, protobufEvent(t, b[4:4+n]))
+			b = b[4+n:]
+		}
+		if want := "[DELETED ConfigMap ADDED ConfigMap MODIFIED ConfigMap ADDED ConfigMap]"; fmt.Sprint(got) != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	})
+}
+
+func protobufEvent(t *testing.T, b []byte) string {
+	var e metav1.WatchEvent
+	if err := e.Unmarshal(b); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(e.Object.Raw, []byte("k8s\x00\n\x0f\n\x02v1\x12\tConfigMap")) {
+		t.Errorf("object is not in an envelope: %q", e.Object.Raw)
+	}
+	return e.Type + " ConfigMap"
+}
+
+// Over WebSocket each event is one message.
+func TestWatchWebSocket(t *testing.T) {
+	h := newHarness(t, rest.Options{MinWatch: 50 * time.Millisecond})
+	v := newWatched(h)
+	dial := func(path, accept string) *websocket.Conn {
+		config, err := websocket.NewConfig("ws"+strings.TrimPrefix(h.http.URL, "http")+v.fill(path), h.http.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Header.Set("Accept", accept)
+		ws, err := websocket.DialConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	all := func(ws *websocket.Conn, each func([]byte) string) string {
+		defer ws.Close()
+		var out []string
+		for {
+			var message []byte
+			if err := websocket.Message.Receive(ws, &message); err != nil {
+				return strings.Join(out, ", ")
+			}
+			out = append(out, each(message))
+		}
+	}
+	text := func(b []byte) string { return v.stream(string(b)) }
+	if got := all(dial(watchPath+"resourceVersion={first}", "application/json"), text); got != changes {
+		t.Errorf("JSON: %s", got)
+	}
+	if got := all(dial(watchPath+initial+"allowWatchBookmarks=1&fieldSelector=metadata.name%3Da", asPartial), text); got != "ADDED metadata of a, BOOKMARK PartialObjectMetadata@now end" {
+		t.Errorf("metadata: %s", got)
+	}
+	binary := func(b []byte) string { return protobufEvent(t, b) }
+	if got := all(dial(watchPath+"resourceVersion=0", "application/vnd.kubernetes.protobuf"), binary); got != "ADDED ConfigMap, ADDED ConfigMap" {
+		t.Errorf("protobuf: %s", got)
+	}
+	if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(dial(watchPath+"resourceVersion={first}", "application/json"), text); !strings.HasPrefix(got, "ERROR 410 Expired: too old resource version: {first}") {
+		t.Errorf("too old: %s", got)
+	}
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version", "13"}
+	h.do("GET", watchPath+"resourceVersion=abc", "", upgrade...).want(500)
+	h.do("GET", watchPath, "", upgrade...).want(http.StatusForbidden) // no origin
+}
+
+// A client that does not read for a while falls out of the window of recent events, and
+// gets every one of them from the log when it reads on.
+func TestWatchSlowReader(t *testing.T) {
+	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{WindowBytes: 256 << 10}, rest.Options{MinWatch: 10 * time.Second})
+	first := h.do("POST", configMaps, configMap("c", "0")).want(201).get("metadata", "resourceVersion")
+	resp, err := http.Get(h.http.URL + watchPath + "resourceVersion=" + first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	const writes = 400
+	padding := strings.Repeat("x", 64<<10) // more in all than what kernels buffer
+	for i := 1; i <= writes; i++ {
+		h.do("PUT", configMaps+"/c", configMap("c", fmt.Sprint(i, " ", padding))).want(200)
+	}
+	d := json.NewDecoder(resp.Body)
+	for i := 1; i <= writes; i++ {
+		var e seen
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if want := fmt.Sprint(i, " ", padding); e.Type != "MODIFIED" || e.Object.Data["key"] != want {
+			t.Fatalf("event %d is %s of %.10q", i, e.Type, e.Object.Data["key"])
+		}
+	}
+	if h.store.Stats().WatchReads == 0 {
+		t.Error("the reader was not slow: nothing was read from the log")
+	}
+}
