@@ -58,7 +58,7 @@ type removal struct {
 	status  *metav1.Status
 }
 
-// remove deletes the object of key, or begins to.
+// remove deletes the object of key, or begins to. name is the one that the request gives.
 func (q *request) remove(ctx context.Context, key, name string, options *metav1.DeleteOptions) (gone removal, err error) {
 	err = q.settle(ctx, key, func(current *sqlstore.Entry) (err error) {
 		gone, err = q.removeOnce(ctx, current, name, options.DeepCopy())
@@ -81,15 +81,12 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	if err != nil {
 		return removal{}, err
 	}
-	dry := dryRun(options.DryRun)
-	if err := q.admitDelete(ctx, obj, options, name, dry); err != nil {
-		return removal{}, err
-	}
 	if q.kind.BeginDelete != nil {
 		if done, gone, err := q.beginDelete(ctx, current, obj, m, options); done || err != nil {
 			return gone, err
 		}
 	}
+	old := q.copyForAdmission(obj)
 	graceful, pending, err := rest.BeforeDelete(q.kind.Delete, ctx, obj, options)
 	if err != nil {
 		return removal{}, err
@@ -97,22 +94,33 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	if pending {
 		return q.answerRemoved(current, m, false), nil
 	}
+	if err := q.admitDelete(ctx, old, name, options); err != nil {
+		return removal{}, err
+	}
 	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, m, options); changed {
 		m.SetFinalizers(finalizers)
 	}
 	held := len(m.GetFinalizers()) > 0
 	if !graceful && !held {
-		return q.removeNow(ctx, current, m, dry)
+		return q.removeNow(ctx, current, m, dryRun(options.DryRun))
 	}
 	if !graceful {
 		markDeleting(m, time.Now())
 	}
+	return q.removeMarked(ctx, current, obj, m, options)
+}
+
+// removeMarked stores an object that is marked for deletion, and deletes it if nothing
+// holds it any longer.
+func (q *request) removeMarked(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (removal, error) {
+	dry := dryRun(options.DryRun)
 	marked, err := q.commitObject(ctx, current, obj, dry)
 	if err != nil {
 		return removal{}, err
 	}
-	if held || *options.GracePeriodSeconds > 0 || dry {
-		return removal{entry: marked, deleted: dry && !held && *options.GracePeriodSeconds == 0}, nil
+	waits := len(m.GetFinalizers()) > 0 || *options.GracePeriodSeconds > 0
+	if waits || dry {
+		return removal{entry: marked, deleted: !waits}, nil
 	}
 	gone, err := q.removeNow(ctx, marked, m, dry)
 	if alreadyGone(err) { // who saw the mark was faster
@@ -121,11 +129,21 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	return gone, err
 }
 
-func (q *request) admitDelete(ctx context.Context, old runtime.Object, options *metav1.DeleteOptions, name string, dry bool) error {
-	if q.api.o.Admission == nil {
+// copyForAdmission is the object before the rules of deletion mark it.
+func (q *request) copyForAdmission(obj runtime.Object) runtime.Object {
+	if !q.admits(admission.Delete) {
 		return nil
 	}
-	a := q.attributes(admission.Delete, nil, old.DeepCopyObject(), options, name, dry)
+	return obj.DeepCopyObject()
+}
+
+// admitDelete asks admission, after the rules: who names another object than there is hears
+// of that first, and what has been asked about is not asked about again.
+func (q *request) admitDelete(ctx context.Context, old runtime.Object, name string, options *metav1.DeleteOptions) error {
+	if !q.admits(admission.Delete) {
+		return nil
+	}
+	a := q.attributes(admission.Delete, nil, old, options, name, dryRun(options.DryRun))
 	if err := q.mutate(ctx, a); err != nil {
 		return err
 	}
@@ -138,11 +156,13 @@ func (q *request) beginDelete(ctx context.Context, current *sqlstore.Entry, obj 
 	if err := q.checkPreconditions(m, options.Preconditions); err != nil {
 		return true, gone, err
 	}
-	first := m.GetDeletionTimestamp() == nil
-	held := q.kind.BeginDelete(obj)
-	if !first {
-		return held, removal{entry: current}, nil
+	if m.GetDeletionTimestamp() != nil {
+		return q.kind.BeginDelete(obj), removal{entry: current}, nil
 	}
+	if err := q.admitDelete(ctx, q.copyForAdmission(obj), m.GetName(), options); err != nil {
+		return true, gone, err
+	}
+	q.kind.BeginDelete(obj)
 	if orphan := orphanDependents(options); orphan != nil && !*orphan {
 		foreground := metav1.DeletePropagationForeground // of the other kinds it is background
 		options = &metav1.DeleteOptions{PropagationPolicy: &foreground, DryRun: options.DryRun}

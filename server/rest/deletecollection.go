@@ -69,12 +69,13 @@ func (q *request) removeAll(ctx context.Context, entries []*sqlstore.Entry, opti
 	return nil
 }
 
-// removeListed deletes one object of the list. That somebody else was faster is fine.
+// removeListed deletes one object of the list. That somebody else was faster is fine. To
+// admission it has no name, as the request has none.
 func (q *request) removeListed(ctx context.Context, e *sqlstore.Entry, options *metav1.DeleteOptions) error {
 	namespace, name := q.kind.SplitKey(e.Key)
 	one := *q
 	one.namespace, one.name = namespace, name
-	_, err := one.remove(ctx, e.Key, name, options)
+	_, err := one.remove(ctx, e.Key, "", options)
 	if errors.IsNotFound(err) {
 		return nil
 	}

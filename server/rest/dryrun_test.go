@@ -116,6 +116,23 @@ var dryRunVerbs = []namedScript{
 		200 ConfigMap data.k=1 metadata.resourceVersion=${v}
 		GET configmaps/a
 		200 ConfigMap data.k=1 metadata.resourceVersion=${v}`},
+	{"apply: creation, change, conflict and force", `
+		PATCH configmaps/a?dryRun=All&fieldManager=m Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}
+		201 ConfigMap data.k=1 metadata.uid=* metadata.resourceVersion= metadata.managedFields.0.manager=m
+		GET configmaps/a
+		404 NotFound: configmaps "a" not found
+		PATCH configmaps/a?fieldManager=m Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}
+		201 ConfigMap v:=metadata.resourceVersion
+		PATCH configmaps/a?dryRun=All&fieldManager=m Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"2"}}
+		200 ConfigMap data.k=2 metadata.resourceVersion=${v}
+		PATCH configmaps/a?dryRun=All&fieldManager=n Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"3"}}
+		409 Conflict: Apply failed with 1 conflict: conflict with "m": .data.k
+		PATCH configmaps/a?dryRun=All&fieldManager=n&force=true Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"3"}}
+		200 ConfigMap data.k=3 metadata.resourceVersion=${v}
+		PATCH configmaps/a?dryRun=Some&fieldManager=m Content-Type:application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}
+		422 Invalid: PatchOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"
+		GET configmaps/a
+		200 ConfigMap data.k=1 metadata.resourceVersion=${v}`},
 	{"delete, in the query and in the body", `
 		POST configmaps {"metadata":{"name":"a"}}
 		201 ConfigMap uid:=metadata.uid
