@@ -60,7 +60,7 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := docs.check(path, r); err != nil {
 		return err
 	}
-	if path == "/api" || path == "/apis" {
+	if path == "/api" || r.URL.Path == "/apis" { // but not /apis/
 		// The aggregated document wins wherever in Accept it stands.
 		if accepted, info, err := negotiation.NegotiateOutputMediaType(r, codecs, aggregatedOnly{}); err == nil && accepted.Convert != nil {
 			return docs.serveAggregated(w, r, path, *accepted.Convert, info)

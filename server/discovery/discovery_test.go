@@ -168,6 +168,8 @@ func TestRouted(t *testing.T) {
 		{"GET", "/api/v1", "application/json; charset=utf-8", "", 200, ""},
 		{"GET", "/apis", "text/plain", "application/*", 200, ""},
 		{"GET", "/apis", "", "text/html", 406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"GET", "/api/", "", aggregated, 200, ""},
+		{"GET", "/apis/", "", aggregated, 406, "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
 		{"GET", "/api/nope", "", "text/html", 404, "the server could not find the requested resource"},
 	} {
 		req := httptest.NewRequest(c.method, c.path, nil)
