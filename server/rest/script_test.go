@@ -17,6 +17,7 @@ import (
 //	code Kind field.path=value field.path=* field.path= name:=field.path
 //	code Reason: the exact message
 //	warning: text, or nothing for none
+//	details: field.path=value ... of the Status
 //
 // A path without a leading slash is relative to a namespace of the script's own; NS is its
 // name and ${name} what an earlier answer had in a field. A value is JSON or bare text
@@ -77,6 +78,8 @@ func (s *script) play(text string) {
 			events = events[1:]
 		case "warning:":
 			s.warned(a, rest)
+		case "details:":
+			s.fields(answer{t: s.t, body: a.get("details")}, rest)
 		default:
 			s.check(a, first, rest)
 		}

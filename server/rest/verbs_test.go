@@ -67,20 +67,13 @@ func TestBadRequests(t *testing.T) {
 		reason, message          string
 	}{
 		{"other version", "POST", configMaps, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"}}`, nil, 400, "BadRequest", ""},
-		{"no name", "POST", configMaps, `{"metadata":{}}`, nil, 422, "Invalid", "name or generateName is required"},
-		{"bad name", "POST", configMaps, configMap("No_Good", "1"), nil, 422, "Invalid", "a lowercase RFC 1123 subdomain"},
-		{"exists", "POST", configMaps, configMap("there", "1"), nil, 409, "AlreadyExists", `configmaps "there" already exists`},
-		{"other namespace", "POST", configMaps, `{"metadata":{"name":"x","namespace":"other"}}`, nil, 400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"},
 		{"too large", "POST", configMaps, long + "x", nil, 413, "RequestEntityTooLarge", "limit is 1048576"},
-		{"put of another name", "PUT", configMaps + "/there", configMap("else", "1"), nil, 400, "BadRequest", "the name of the object (else) does not match the name on the URL (there)"},
-		{"put of nothing there", "PUT", configMaps + "/nobody", configMap("nobody", "1"), nil, 404, "NotFound", `configmaps "nobody" not found`},
 		{"delete of nothing there", "DELETE", configMaps + "/nobody", "", nil, 404, "NotFound", `configmaps "nobody" not found`},
 		{"name too long to store", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"` + strings.Repeat("n", 1100) + `"}}`, nil, 422, "Invalid", "metadata.name"},
 		{"name that is no text", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"metadata":{"name":"a\u0000b"}}`, nil, 422, "Invalid", "metadata.name"},
 		{"bad label selector", "GET", configMaps + "?labelSelector=a%20b", "", nil, 400, "BadRequest", "unable to parse requirement"},
 		{"bad field selector", "GET", configMaps + "?fieldSelector=spec.color%3Dred", "", nil, 400, "BadRequest", `"spec.color" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 		{"bad dry run", "POST", configMaps + "?dryRun=Some", configMap("x", "1"), nil, 422, "Invalid", "dryRun"},
-		{"resourceVersion on create", "POST", configMaps, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 500, "", "resourceVersion should not be set on objects to be created"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h.t = t
@@ -95,14 +88,6 @@ func TestBadRequests(t *testing.T) {
 				t.Errorf("message %q, want it to contain %q", a.get("message"), test.message)
 			}
 		})
-	}
-}
-
-func TestGenerateName(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	a := h.do("POST", configMaps, `{"metadata":{"generateName":"gen-"}}`).want(201)
-	if name := a.get("metadata", "name"); len(name) != len("gen-")+5 {
-		t.Errorf("generated %q", name)
 	}
 }
 
