@@ -7,21 +7,25 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/plinth-io/plinth/server/rest"
 )
 
-// keeper refuses to delete objects that are labeled "keep".
+// keeper refuses to delete objects that are labeled "keep", and says what "warn" says.
 type keeper struct{}
 
 var _ admission.ValidationInterface = keeper{}
 
 func (keeper) Handles(op admission.Operation) bool { return op == admission.Delete }
 
-func (keeper) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (keeper) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	m, err := meta.Accessor(a.GetOldObject())
 	if err != nil {
 		return err
+	}
+	if text := m.GetLabels()["warn"]; text != "" {
+		warning.AddWarning(ctx, "", text)
 	}
 	if m.GetLabels()["keep"] == "" {
 		return nil
@@ -83,5 +87,15 @@ func TestDeletionAdmission(t *testing.T) {
 			403 Forbidden: configmaps "Unknown" is forbidden: not yet
 			GET configmaps/a
 			200 ConfigMap`},
+		{"warnings of a collection's objects, each text once", `
+			POST configmaps {"metadata":{"name":"a","labels":{"warn":"careful"}}}
+			201 ConfigMap
+			POST configmaps {"metadata":{"name":"b","labels":{"warn":"careful"}}}
+			201 ConfigMap
+			POST configmaps {"metadata":{"name":"c","labels":{"warn":"careful"}}}
+			201 ConfigMap
+			DELETE configmaps
+			200 ConfigMapList
+			warning: careful`},
 	})
 }

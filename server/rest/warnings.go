@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"sync"
 	"unicode/utf8"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -14,10 +15,11 @@ const (
 	warningItemRunes   = 256
 )
 
-// warnings writes Warning headers: each text once, shortened when they grow long. It has
-// one request's goroutine as its only user.
+// warnings writes Warning headers: each text once, shortened when they grow long. The
+// objects of a collection are deleted at once and may all be warned of.
 type warnings struct {
-	header     http.Header
+	mu         sync.Mutex
+	header     http.Header // until the answer begins
 	texts      []string
 	seen       map[string]bool
 	written    int
@@ -30,6 +32,8 @@ func newWarnings(w http.ResponseWriter) *warnings {
 
 // AddWarning implements k8s.io/apiserver/pkg/warning.Recorder.
 func (s *warnings) AddWarning(_, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if text == "" || s.seen[text] || (s.truncating && s.written >= warningsTotalRunes) {
 		return
 	}
@@ -49,6 +53,7 @@ func (s *warnings) AddWarning(_, text string) {
 	s.write(text)
 }
 
+// write adds a header; s.mu is held.
 func (s *warnings) write(text string) {
 	if s.truncating && utf8.RuneCountInString(text) > warningItemRunes {
 		text = string([]rune(text)[:warningItemRunes])
