@@ -182,6 +182,12 @@ func TestPatchBounds(t *testing.T) {
 			return "[" + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/none","value":null},`, n), ",") + "]"
 		}
 		nested := func(n int) string { return `{"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
+		wrapped := func(n, size int) string {
+			return `{"x":` + strings.Repeat("[", n) + `"` + strings.Repeat("x", size) + `"` + strings.Repeat("]", n) + `}`
+		}
+		items := func(n int) string {
+			return `{"metadata":{"ownerReferences":[` + strings.TrimSuffix(strings.Repeat(`{"uid":"u"},`, n), ",") + `]}}`
+		}
 		long := func(n int) string { return `{"data":{"key":"` + strings.Repeat("x", n) + `"}}` }
 		const limit, around = 3 << 20, len(`{"data":{"key":""}}`)
 		for _, row := range []struct {
@@ -198,6 +204,9 @@ func TestPatchBounds(t *testing.T) {
 			{"nested too deep, strategic", "smp", nested(10001), 400, "BadRequest: invalid character '[' exceeded max depth", ""},
 			{"nested too deep for JSON Patch", "json", nested(10001), 400, "BadRequest: error decoding patch: invalid character '[' exceeded max depth", ""},
 			{"nested too deep, fields ignored", "merge?fieldValidation=Ignore", nested(10001), 400, "BadRequest: Invalid JSON Patch", ""},
+			{"nested too deep for its length", "merge", wrapped(1000, 1<<20), 413, "RequestEntityTooLarge: Request entity too large: The patch is nested too deep for its length", ""},
+			{"nested too deep for its length, JSON Patch", "json", "[" + wrapped(1000, 1<<20) + "]", 413, "RequestEntityTooLarge: Request entity too large: The patch is nested too deep for its length", ""},
+			{"lists too long", "smp", items(11000), 413, "RequestEntityTooLarge: Request entity too large: The lists in the patch are too long", ""},
 			{"the longest body", "merge", long(limit - around), 422, `Invalid: ConfigMap "bounds" is invalid: []: Too long: may not be more than 1048576 bytes`, ""},
 			{"a longer body", "merge", long(limit - around + 1), 413, "RequestEntityTooLarge: Request entity too large: limit is 3145728", ""},
 			{"bytes that are not UTF-8", "merge", "{\"data\":{\"other\":\"a\xffb\"}}", 200, "data/other=a\ufffdb", ""},

@@ -29,6 +29,9 @@ func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, errors.NewBadRequest(err.Error())
 	}
+	if err := checkLists(patch); err != nil {
+		return nil, err
+	}
 	codec := p.q.codec()
 	target, err := codec.Versioned(codec.New(), p.q.gvk().GroupVersion())
 	if err != nil {

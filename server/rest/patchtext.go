@@ -23,6 +23,9 @@ func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopyBytes }
 
 // textual applies a patch that works on JSON text.
 func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
+	if err := checkNesting(p.patch); err != nil {
+		return nil, err
+	}
 	before, err := marshalJSON(versioned)
 	if err != nil {
 		return nil, err
