@@ -12,6 +12,9 @@ type Codec interface {
 	// New returns an empty object in hub form.
 	New() runtime.Object
 
+	// NewList returns an empty list of objects in hub form.
+	NewList() runtime.Object
+
 	// NewVersioned returns an empty object of a version. It is emptier than New's,
 	// converted: a pointer in a version may be a plain number in hub form.
 	NewVersioned(gv schema.GroupVersion) (runtime.Object, error)

@@ -108,6 +108,8 @@ type Subresource struct {
 	Verbs []string // get, patch, update
 	// GVK of the body if it is not the Kind's own (autoscaling/v1 Scale for scale).
 	GVK schema.GroupVersionKind
+	// NoTable says that it cannot be had as a Table, other than the object itself.
+	NoTable bool
 	// Update is the strategy for writes through this subresource.
 	Update rest.RESTUpdateStrategy
 	// Fields is Version.Fields for writes through this subresource, by the Kind's version.

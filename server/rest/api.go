@@ -91,6 +91,9 @@ func (q *request) serve() error {
 	if err := q.routed(); err != nil {
 		return err
 	}
+	if v := q.kind.Version(q.version); v.Deprecated != "" {
+		q.warn.AddWarning("", v.Deprecated)
+	}
 	if q.refused != nil && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
 	}

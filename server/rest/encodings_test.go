@@ -59,6 +59,7 @@ type encoding struct {
 
 	code    int
 	media   string   // of the answer; empty: application/json
+	head    []string // Name=value of the answer's headers
 	message string   // of a Status; empty: whatever
 	fields  []string // path=value in the answer, whatever it is encoded in
 	text    []string // what the answer contains as it is
@@ -101,6 +102,12 @@ func (row encoding) check(t *testing.T, h *harness) {
 	}
 	if media := a.head.Get("Content-Type"); media != row.media && (row.media != "" || media != inJSON) {
 		t.Errorf("Content-Type is %q", media)
+	}
+	for _, header := range row.head {
+		name, value, _ := strings.Cut(header, "=")
+		if got := a.head.Get(name); got != value {
+			t.Errorf("header %s is %q, want %q", name, got, value)
+		}
 	}
 	for _, text := range row.text {
 		if !strings.Contains(a.body, text) {
@@ -274,6 +281,8 @@ var refusedRows = []encoding{
 	{name: "406: a watch in YAML", request: "GET " + configMaps + "?watch=1", headers: accept(inYAML), code: 406, media: inYAML, message: "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
 	{name: "406: what is wrong with a list's parameters comes before its form", request: "GET " + configMaps + "?limit=x", headers: accept("application/json;as=Nothing;v=v1;g=meta.k8s.io"), code: 400},
 	{name: "406: but after the router's look at Accept", request: "GET " + configMaps + "?limit=x", headers: accept("text/html"), code: 406, message: listsRouterRefuses},
+	{name: "406: of the router, without the warning of a deprecated version", request: "GET /api/v1/namespaces/default/endpoints", headers: accept("text/html"), code: 406, head: []string{"Warning="}},
+	{name: "406: of the handler, with it", request: "GET /api/v1/namespaces/default/endpoints", headers: accept("application/json;as=Nothing"), code: 406, head: []string{`Warning=299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`}},
 	{name: "406: a method that is not there comes first", request: "POST " + configMaps + "/a", headers: accept("text/html"), body: "{}", code: 405},
 	{name: "errors: in YAML if that is accepted", request: "POST " + configMaps, headers: accept(inYAML), body: "{", code: 400, media: inYAML, fields: []string{"reason=BadRequest"}},
 	{name: "errors: a table has none, so JSON for human eyes", request: "GET " + configMaps + "/none", headers: accept(tableV1), code: 404, message: `configmaps "none" not found`, text: []string{indented}},
@@ -287,6 +296,8 @@ var tableRows = []encoding{
 	{name: "tables: in YAML", request: "GET " + configMaps, headers: accept("application/yaml;as=Table;v=v1;g=meta.k8s.io"), code: 200, media: inYAML, fields: []string{"kind=Table", "rows.0.cells.0=a"}},
 	{name: "tables: anything as a table", request: "GET " + configMaps, headers: accept("*/*;as=Table;v=v1;g=meta.k8s.io"), code: 200, fields: []string{"kind=Table"}},
 	{name: "tables: without rows", request: "GET /api/v1/namespaces/none/configmaps", headers: accept(tableV1), code: 200, fields: []string{"columnDefinitions.0.name=Name", "rows=[]"}},
+	{name: "tables: without rows, of the default columns", request: "GET /api/v1/namespaces/none/limitranges", headers: accept(tableV1), code: 200, fields: []string{"columnDefinitions.1.name=Created At"}, text: []string{`"rows":null`}},
+	{name: "tables: of a subresource that has none", request: "GET /api/v1/namespaces/default/pods/p/resize", headers: accept(tableV1), code: 406, message: handlerRefuses},
 	{name: "tables: a page", request: "GET " + configMaps + "?limit=1", headers: accept(tableV1), code: 200, fields: []string{"metadata.remainingItemCount=1", "rows.1="}},
 	{name: "tables: includeObject is Metadata by default", request: "GET " + configMaps, headers: accept(tableV1), code: 200, fields: []string{"rows.0.object.kind=PartialObjectMetadata", "rows.0.object.metadata.name=a", "rows.0.object.data="}},
 	{name: "tables: includeObject=Metadata", request: "GET " + configMaps + "?includeObject=Metadata", headers: accept(tableV1), code: 200, fields: []string{"rows.0.object.kind=PartialObjectMetadata"}},

@@ -14,7 +14,7 @@ import (
 func (q *request) respondList(p page) error {
 	switch {
 	case q.out.form == asMetadata:
-		return q.misfit(q.kind.Codec.New(), true)
+		return q.misfit(q.kind.Codec.NewList())
 	case q.out.form == asTable:
 		body, err := q.tableOf(&p, p.entries, q.out)
 		if err != nil {

@@ -55,7 +55,7 @@ type offer struct {
 
 var (
 	resourceObjects = offer{protobuf: true, metadata: true, tables: true, routed: true}
-	reviewObjects   = offer{protobuf: true, metadata: true, routed: true}
+	untabledObjects = offer{protobuf: true, metadata: true, routed: true}
 	customObjects   = offer{metadata: true, tables: true}
 	plainObjects    = offer{protobuf: true} // Status and the like
 )
@@ -177,8 +177,8 @@ func (q *request) offer() offer {
 	switch {
 	case q.kind.NoProtobuf:
 		return customObjects
-	case q.kind.Virtual != nil:
-		return reviewObjects
+	case q.kind.Virtual != nil, q.sub != nil && q.sub.NoTable:
+		return untabledObjects
 	}
 	return resourceObjects
 }
@@ -192,16 +192,11 @@ func (q *request) negotiateOutput() {
 
 // misfit says that a list was asked for where there is an object, or the other way round.
 // Upstream finds out when it has the answer in its hands, so after a write is done, and
-// names its own type. hub is an object, also for a list.
-func (q *request) misfit(hub any, list bool) error {
-	message := ""
-	switch {
-	case list && q.out.form == asMetadata:
-		message = fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%TList)", hub)
-	case !list && q.out.form == asMetadataList:
+// names its own type. hub is what there is.
+func (q *request) misfit(hub runtime.Object) error {
+	message := fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (%T)", hub)
+	if q.out.form == asMetadataList {
 		message = fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (%T)", hub)
-	default:
-		return nil
 	}
 	return mediaError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message)
 }

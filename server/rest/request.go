@@ -54,9 +54,6 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 		q.namespace = info.Namespace
 	}
 	q.negotiateOutput()
-	if v := q.kind.Version(q.version); v.Deprecated != "" {
-		q.warn.AddWarning("", v.Deprecated)
-	}
 	return q, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // respondEntry answers with an entry of the request's own kind.
 func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
 	if q.out.form == asMetadataList {
-		return q.misfit(q.kind.Codec.New(), false)
+		return q.misfit(q.kind.Codec.New())
 	}
 	body, err := q.renderEntry(e)
 	if err != nil {

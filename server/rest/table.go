@@ -45,17 +45,15 @@ func (q *request) table(entries []*sqlstore.Entry, out output) (*metav1.Table, e
 			break
 		}
 	}
-	if table.Rows == nil {
-		table.Rows = []metav1.TableRow{}
-	}
 	return table, err
 }
 
-// columns gives a table without rows its headers, from an empty object's.
+// columns gives a table without rows its headers, from an empty list's. Some of upstream's
+// have null for their rows, others none.
 func (q *request) columns(table *metav1.Table) error {
-	t, err := q.convert(q.kind.Codec.New())
+	t, err := q.convert(q.kind.Codec.NewList())
 	if err == nil {
-		table.ColumnDefinitions = t.ColumnDefinitions
+		table.ColumnDefinitions, table.Rows = t.ColumnDefinitions, t.Rows
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (q *request) respondHub(code int, codec kind.Codec, hub runtime.Object) err
 	case asMetadata:
 		body, err = q.viewMetadata(hub)
 	case asMetadataList:
-		err = q.misfit(hub, false)
+		err = q.misfit(hub)
 	}
 	if err != nil {
 		return err

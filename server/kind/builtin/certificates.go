@@ -14,7 +14,7 @@ func certificatesKinds() []*kind.Kind {
 			ShortNames: []string{"csr"},
 			Create:     certificates.Strategy, Update: certificates.Strategy, Delete: certificates.Strategy,
 			Attrs:        certificates.GetAttrs,
-			Subresources: subresources(status(certificates.StatusStrategy), part("approval", certificates.ApprovalStrategy)),
+			Subresources: subresources(status(certificates.StatusStrategy), untabled(part("approval", certificates.ApprovalStrategy))),
 		},
 	)
 }

@@ -42,8 +42,13 @@ func newCodec(scheme *runtime.Scheme, group, kindName string, stored schema.Grou
 }
 
 // New returns an empty object of upstream's internal version.
-func (c *codec) New() runtime.Object {
-	obj, err := c.scheme.New(c.hub)
+func (c *codec) New() runtime.Object { return c.newInternal(c.hub.Kind) }
+
+// NewList returns an empty list of upstream's internal version.
+func (c *codec) NewList() runtime.Object { return c.newInternal(c.hub.Kind + "List") }
+
+func (c *codec) newInternal(kind string) runtime.Object {
+	obj, err := c.scheme.New(c.hub.GroupVersion().WithKind(kind))
 	if err != nil {
 		panic(err) // a Kind of this package without a type: every test would fail
 	}

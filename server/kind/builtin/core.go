@@ -64,7 +64,7 @@ func coreKinds() []*kind.Kind {
 			ReturnDeleted: true,
 			Subresources: subresources(
 				status(namespace.StatusStrategy),
-				&kind.Subresource{Name: "finalize", Verbs: []string{"update"}, Update: namespace.FinalizeStrategy}),
+				&kind.Subresource{Name: "finalize", Verbs: []string{"update"}, Update: namespace.FinalizeStrategy, NoTable: true}),
 		},
 		&kind.Kind{
 			Resource: "nodes", Singular: "node", Kind: "Node",
@@ -100,8 +100,8 @@ func coreKinds() []*kind.Kind {
 			ReturnDeleted: true,
 			Subresources: subresources(
 				status(pod.StatusStrategy),
-				part("ephemeralcontainers", pod.EphemeralContainersStrategy),
-				part("resize", pod.ResizeStrategy)),
+				untabled(part("ephemeralcontainers", pod.EphemeralContainersStrategy)),
+				untabled(part("resize", pod.ResizeStrategy))),
 		},
 		&kind.Kind{
 			Resource: "podtemplates", Singular: "podtemplate", Kind: "PodTemplate",

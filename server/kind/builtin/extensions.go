@@ -17,7 +17,7 @@ func extensionsKinds() []*kind.Kind {
 			Create: strategy, Update: strategy, Delete: strategy,
 			Attrs:        customresourcedefinition.GetAttrs,
 			Table:        nameAndCreated("apiextensions.k8s.io", "customresourcedefinitions"),
-			Subresources: subresources(status(customresourcedefinition.NewStatusStrategy(crdScheme()))),
+			Subresources: subresources(untabled(status(customresourcedefinition.NewStatusStrategy(crdScheme())))),
 		},
 	)
 }
@@ -32,7 +32,7 @@ func registrationKinds() []*kind.Kind {
 			Create:         strategy, Update: strategy, Delete: strategy,
 			Attrs:        apiservice.GetAttrs,
 			Table:        apiServiceColumns{},
-			Subresources: subresources(status(apiservice.NewStatusStrategy(apiServiceScheme()))),
+			Subresources: subresources(untabled(status(apiservice.NewStatusStrategy(apiServiceScheme())))),
 		},
 	)
 }

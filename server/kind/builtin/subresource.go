@@ -21,4 +21,10 @@ func part(name string, update rest.RESTUpdateStrategy) *kind.Subresource {
 	return &kind.Subresource{Name: name, Verbs: []string{"get", "patch", "update"}, Update: update}
 }
 
+// untabled makes a subresource that upstream has no columns for.
+func untabled(s *kind.Subresource) *kind.Subresource {
+	s.NoTable = true
+	return s
+}
+
 func status(update rest.RESTUpdateStrategy) *kind.Subresource { return part("status", update) }
