@@ -253,3 +253,16 @@ func TestImpersonatingNobody(t *testing.T) {
 		}
 	}
 }
+
+// A connection that is still open when the server stops is told to come back.
+func TestRefusedWhenStopping(t *testing.T) {
+	s := start(t, Config{})
+	client := admin(t, s)
+	do(t, client, "GET", s.URL()+"/version", "")
+	s.running.close()
+	code, header, body := do(t, client, "GET", s.URL()+"/api/v1/nodes", "")
+	if code != 503 || header.Get("Retry-After") != "1" {
+		t.Errorf("%d, Retry-After %s", code, header.Get("Retry-After"))
+	}
+	checkMessage(t, body, 503, "apiserver is shutting down")
+}

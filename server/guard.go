@@ -57,7 +57,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		identify(h, c.Request())
 		h["Cache-Control"] = notCached
 		if !s.running.enter() {
-			rest.WriteError(c.Response(), c.Request(), errStopping())
+			h["Retry-After"] = []string{"1"}
+			h["X-Content-Type-Options"] = []string{"nosniff"}
+			rest.WriteError(c.Response(), c.Request(), errStopping)
 			return nil
 		}
 		defer s.running.leave()
@@ -205,7 +207,15 @@ func (s *Server) panicked(x *call, reason any) {
 	if x.Response().Committed {
 		return
 	}
-	err := apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", "", 0, false)
-	err.ErrStatus.Message = "This request caused plinth to panic. Look in the logs for details."
-	s.fail(x, err)
+	if x.info != nil && x.info.IsResourceRequest {
+		s.fail(x, apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", "", 0, false))
+		return
+	}
+	s.fail(x, errPanic)
+}
+
+// errPanic is in upstream's words (server/filters/wrap.go).
+var errPanic = &rest.TextError{
+	Code: http.StatusInternalServerError,
+	Text: "This request caused apiserver to panic. Look in the logs for details.",
 }

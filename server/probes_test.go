@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -28,14 +27,4 @@ func TestStorageReason(t *testing.T) {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}
 	}
-}
-
-func TestReadyzSaysWhy(t *testing.T) {
-	s := start(t, Config{})
-	s.ready.Store(false)
-	_, _, body := do(t, admin(t, s), "GET", s.URL()+"/readyz", "")
-	if !strings.Contains(body, "[-]bootstrap failed: not finished\n") {
-		t.Errorf("/readyz says %s", body)
-	}
-	s.ready.Store(true)
 }

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"net/http"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // running counts the requests in the server, those in process too. A sync.WaitGroup
@@ -42,13 +40,5 @@ func (n *running) close() {
 }
 
 // errStopping tells a client that is still connected to come back, to whoever listens
-// then.
-func errStopping() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusServiceUnavailable,
-		Reason:  metav1.StatusReasonServiceUnavailable,
-		Message: "the server is shutting down",
-		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
-	}}
-}
+// then, in upstream's words (server/filters/waitgroup.go).
+var errStopping = apierrors.NewServiceUnavailable("apiserver is shutting down")

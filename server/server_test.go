@@ -220,8 +220,7 @@ func TestPanic(t *testing.T) {
 	})
 	client := admin(t, s)
 	code, header, body := do(t, client, "GET", s.URL()+"/early", "")
-	checkStatus(t, "/early", code, header, body)
-	if code != 500 || !strings.Contains(body, "caused plinth to panic") {
+	if code != 500 || body != errPanic.Text+"\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%d %s", code, body)
 	}
 	resp, err := client.Get(s.URL() + "/late")
