@@ -34,6 +34,7 @@ func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
 	if !ok || !m.Handles(a.GetOperation()) {
 		return nil
 	}
+	defer q.warn.asking()()
 	if a.GetObject() == nil {
 		return m.Admit(ctx, a, nil)
 	}
@@ -72,6 +73,7 @@ func (q *request) validate(ctx context.Context, a admission.Attributes) error {
 	if !ok || !v.Handles(a.GetOperation()) {
 		return nil
 	}
+	defer q.warn.asking()()
 	return v.Validate(ctx, a, nil)
 }
 

@@ -137,7 +137,7 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 	if versioned && version != 0 && !dry {
 		return nil, unreasoned(storage.ErrResourceVersionSetOnCreate)
 	}
-	value, err := q.store(obj, false)
+	value, err := q.store(obj)
 	if err != nil {
 		return nil, err
 	}

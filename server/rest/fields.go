@@ -90,10 +90,11 @@ func (q *request) manager(fieldManager string) string {
 }
 
 // store encodes obj for the log. Managed fields are left out where they would make it too
-// large: they are there for the object, not the other way round.
-func (q *request) store(obj runtime.Object, keepFields bool) ([]byte, error) {
+// large: they are there for the object, not the other way round. Only an apply is about
+// them as much as about the object.
+func (q *request) store(obj runtime.Object) ([]byte, error) {
 	value, err := q.kind.Codec.Store(obj)
-	if err != nil || keepFields || len(value) <= q.api.store.MaxValueBytes() {
+	if err != nil || q.applies || len(value) <= q.api.store.MaxValueBytes() {
 		return value, err
 	}
 	m, err := meta.Accessor(obj)

@@ -177,7 +177,7 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 	if err := q.validate(ctx, q.attributes(admission.Update, obj, old, mod.options, q.name, dry)); err != nil {
 		return nil, err
 	}
-	value, err := q.store(obj, mod.applied != nil)
+	value, err := q.store(obj)
 	if err != nil {
 		return nil, err
 	}

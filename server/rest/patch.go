@@ -43,7 +43,7 @@ func (q *request) patch() error {
 	}
 	mod := modification{options: p.updateOptions(), body: p.apply}
 	if p.type_ == types.ApplyYAMLPatchType {
-		mod.applied, mod.body = p, p.merge
+		mod.applied, mod.body, q.applies = p, p.merge, true
 		if q.sub == nil || q.sub.View == nil {
 			p.sum = sha256.Sum256(p.patch)
 		}

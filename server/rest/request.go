@@ -28,6 +28,7 @@ type request struct {
 	sub       *kind.Subresource // nil for the object itself
 	namespace string            // empty for cluster-scoped resources and all namespaces
 	name      string
+	applies   bool // a server-side apply
 
 	query   url.Values // parsed at the first use, see values
 	out     output     // negotiated response encoding

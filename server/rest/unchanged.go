@@ -21,7 +21,8 @@ import (
 // rememberedApplies bounds how many are remembered; one takes about 300 bytes.
 const rememberedApplies = 8192
 
-// unchanged remembers applies that changed nothing, with the warnings that they gave.
+// unchanged remembers applies that changed nothing, with the warnings that they gave;
+// those of admission are not among them, because it is asked each time.
 type unchanged struct{ cache *lru.Cache }
 
 func newUnchanged() *unchanged { return &unchanged{lru.New(rememberedApplies)} }
@@ -80,9 +81,11 @@ func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) 
 		load:       func() (runtime.Object, error) { return q.load(current) },
 	}
 	if m, ok := q.api.o.Admission.(admission.MutationInterface); ok {
+		answered := q.warn.asking()
 		if err := m.Admit(ctx, a, nil); err != nil {
 			return false, err
 		}
+		answered()
 	}
 	if err := q.validate(ctx, a); err != nil || a.err != nil {
 		return false, err
@@ -116,6 +119,6 @@ func (a *unchangedAttributes) get(object *runtime.Object) runtime.Object {
 // remember is told of an apply that succeeded.
 func (p *patching) remember(before, after *sqlstore.Entry) {
 	if before == after && p.sum != [sha256.Size]byte{} {
-		p.q.api.unchanged.cache.Add(p.applyKey(before), p.q.warn.texts)
+		p.q.api.unchanged.cache.Add(p.applyKey(before), p.q.warn.own())
 	}
 }

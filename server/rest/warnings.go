@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -21,6 +22,7 @@ type warnings struct {
 	mu         sync.Mutex
 	header     http.Header // until the answer begins
 	texts      []string
+	asked      []string // those of texts that admission gave
 	seen       map[string]bool
 	written    int
 	truncating bool
@@ -54,6 +56,20 @@ func (s *warnings) AddWarning(_, text string) {
 }
 
 // write adds a header; s.mu is held.
+// asking is called before admission is asked, and done when it has answered.
+func (s *warnings) asking() (done func()) {
+	from := len(s.texts)
+	return func() { s.asked = append(s.asked, s.texts[from:]...) }
+}
+
+// own are the warnings that admission did not give.
+func (s *warnings) own() []string {
+	if len(s.asked) == 0 {
+		return s.texts
+	}
+	return slices.DeleteFunc(slices.Clone(s.texts), func(text string) bool { return slices.Contains(s.asked, text) })
+}
+
 func (s *warnings) write(text string) {
 	if s.truncating && utf8.RuneCountInString(text) > warningItemRunes {
 		text = string([]rune(text)[:warningItemRunes])
