@@ -89,6 +89,12 @@ func TestConventions(t *testing.T) {
 		{"double slash before a resource", a, "GET", "/api/v1//namespaces", 404, "status", notFound},
 		{"double slash within", a, "GET", "/api/v1/namespaces/default//configmaps", 404, "status", notFound},
 		{"encoded slash", a, "GET", "/api/v1/namespaces/default/configmaps/a%2Fb", 404, "status", notFound},
+		{"encoded letters of the API's path", a, "GET", "/%61pi/v1/namespaces%2Fdefault", 200, "json", `"Namespace"`},
+		{"encoded slash, not the API", n, "GET", "/livez%2Fping", 200, "text", "ok"},
+		{"dots for a namespace", a, "GET", "/api/v1/namespaces/%2e%2e/configmaps", 500, "plain status", `invalid key: "/configmaps/.."`},
+		{"dots for the namespace of an object", a, "GET", "/api/v1/namespaces/../configmaps/a", 500, "plain status", `invalid key: "/configmaps/../a"`},
+		{"export", a, "GET", "/api/v1/namespaces/default?export=1", 400, "status", "the export parameter, deprecated since v1.14, is no longer supported"},
+		{"no export", a, "GET", "/api/v1/namespaces/default?export=false", 200, "json", `"Namespace"`},
 		{"encoded letter", a, "GET", "/api/v1/namespaces/d%65fault", 200, "json", `"Namespace"`},
 		{"dots", a, "GET", "/api/v1/namespaces/default/configmaps/..", 400, "status", `Name parameter invalid: "..": may not be '..'`},
 		{"percent sign in a name", a, "DELETE", "/api/v1/nodes/a%25b", 400, "status", `Name parameter invalid: "a%b": may not contain '%'`},
@@ -158,6 +164,8 @@ func TestConventions(t *testing.T) {
 			switch {
 			case tt.media == "status":
 				checkMessage(t, body, code, tt.has)
+			case tt.media == "plain status": // without a reason
+				checkMessage(t, strings.Replace(body, `"status":"F`, `"reason":"none","status":"F`, 1), code, tt.has)
 			case code >= 400 && body != tt.has, !strings.Contains(body, tt.has):
 				t.Errorf("body %s, want %s", body, tt.has)
 			}
@@ -169,7 +177,7 @@ func TestConventions(t *testing.T) {
 // checkMedia asserts that an answer is of the kind that the row says.
 func checkMedia(t *testing.T, header http.Header, media string) {
 	t.Helper()
-	want := map[string]string{"json": "application/json", "status": "application/json", "text": "text/plain; charset=utf-8"}[media]
+	want := map[string]string{"json": "application/json", "status": "application/json", "plain status": "application/json", "text": "text/plain; charset=utf-8"}[media]
 	if want == "" {
 		want = media
 	}

@@ -12,7 +12,7 @@ import (
 
 // routes is every path that the server answers, each for all methods: handlers refuse
 // those that they do not have. What is not here gets 404.
-func (s *Server) routes() http.Handler {
+func (s *Server) routes() router {
 	e := echo.New()
 	e.Use(s.guard)
 	// With no handler for a method of its own, a path's "not found" handler gets them all;
@@ -39,7 +39,16 @@ func (s *Server) routes() http.Handler {
 	any("/version", s.version)
 	any("/version/*", s.version)
 	any("/metrics", s.handle(s.metrics.Handler()))
-	return e
+	return router{e}
+}
+
+// router matches paths as they are decoded, as upstream's does: echo would take the
+// encoded one where the two are not the same.
+type router struct{ *echo.Echo }
+
+func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	req.URL.RawPath = ""
+	r.Echo.ServeHTTP(w, req)
 }
 
 // otherPaths are the routes that GET / lists besides discovery's own.

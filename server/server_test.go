@@ -204,7 +204,7 @@ func TestDataDir(t *testing.T) {
 }
 
 // route adds a route of the test's own to a running server.
-func route(s *Server, path string, h echo.HandlerFunc) { s.handler.(*echo.Echo).GET(path, h) }
+func route(s *Server, path string, h echo.HandlerFunc) { s.handler.(router).GET(path, h) }
 
 func TestPanic(t *testing.T) {
 	var logged strings.Builder

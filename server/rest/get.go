@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -15,6 +16,9 @@ import (
 func (q *request) get() error {
 	var options metav1.GetOptions
 	if values := q.values(); len(values) > 0 {
+		if err := refuseExport(values["export"]); err != nil {
+			return err
+		}
 		if err := decodeOptions(values, &options); err != nil {
 			return err
 		}
@@ -30,6 +34,18 @@ func (q *request) get() error {
 		return q.respondView(http.StatusOK, entry)
 	}
 	return q.respondEntry(http.StatusOK, entry)
+}
+
+// refuseExport is about a parameter of old.
+func refuseExport(values []string) error {
+	var asked bool
+	if err := runtime.Convert_Slice_string_To_bool(&values, &asked, nil); err != nil {
+		return errors.NewBadRequest("the export parameter cannot be parsed: " + err.Error())
+	}
+	if asked {
+		return errors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+	}
+	return nil
 }
 
 // fresh waits until memory is as new as a read with this resourceVersion asks: unset is

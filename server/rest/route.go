@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -111,6 +112,12 @@ func (q *request) canAny(form methods) bool {
 func (q *request) checkNames(form methods, verb string, inNamespace bool) error {
 	item := form["PUT"] != "" // an object, or a part of it
 	switch {
+	case (q.namespace == "." || q.namespace == "..") && verb != "create" && verb != "update":
+		key := strings.TrimPrefix(q.kind.UpstreamPrefix, "/registry") + q.namespace
+		if item {
+			key += "/" + q.name
+		}
+		return unreasoned(fmt.Errorf("invalid key: %q", key))
 	case inNamespace && q.namespace == "" && (item || verb == "deletecollection"):
 		return errors.NewBadRequest("Namespace parameter required.")
 	case !item || verb == "update":
