@@ -38,6 +38,9 @@ type Kind struct {
 	// Stored is what the log holds: its group and resource make the key, so that two
 	// Kinds with the same Stored resource are two faces of the same objects (events).
 	Stored Stored
+	// VersionedAnnotation is an annotation that stands for a field in hub form: objects of
+	// a version have it, mere metadata has not. Optional.
+	VersionedAnnotation string
 	// UpstreamPrefix begins the keys of the objects in upstream's etcd, which some of its
 	// errors tell: "/registry/pods/".
 	UpstreamPrefix string

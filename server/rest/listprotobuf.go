@@ -75,7 +75,7 @@ func (q *request) streamFields(size int, head []byte, items [][]byte, number int
 func (q *request) protobufItems(items [][]byte, entries []*sqlstore.Entry) ([][]byte, error) {
 	r := objectRendering(q.kind, q.version, true)
 	if q.out.form == asMetadataList {
-		r = metadataRendering(q.out.metaGV, true)
+		r = metadataRendering(q.kind, q.out.metaGV, true)
 	}
 	for _, e := range entries {
 		item, err := r.of(e)

@@ -76,7 +76,7 @@ func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err er
 	r := objectRendering(q.kind, q.version, false)
 	switch {
 	case q.out.form == asMetadataList:
-		r = metadataRendering(q.out.metaGV, false)
+		r = metadataRendering(q.kind, q.out.metaGV, false)
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
 	case q.kind.TypedItems && stored:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return nil, e.JSON, nil }

@@ -94,13 +94,16 @@ func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime
 }
 
 // metadataRendering is the object's PartialObjectMetadata in JSON, or its protobuf message.
-func metadataRendering(gv schema.GroupVersion, protobuf bool) *rendering {
+func metadataRendering(k *kind.Kind, gv schema.GroupVersion, protobuf bool) *rendering {
 	key := metadataKey{gv, protobuf}
 	if protobuf {
-		return &rendering{key, metadataMessage}
+		return &rendering{key, func(e *sqlstore.Entry) ([]byte, error) { return metadataMessage(k, e) }}
 	}
 	return &rendering{key, func(e *sqlstore.Entry) ([]byte, error) {
-		meta := metadataJSON(e.JSON)
+		meta, err := metadataOf(k, e)
+		if err != nil {
+			return nil, err
+		}
 		b := make([]byte, 0, len(meta)+96)
 		b = append(b, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
 		b = append(b, gv.String()...)
@@ -109,16 +112,30 @@ func metadataRendering(gv schema.GroupVersion, protobuf bool) *rendering {
 	}}
 }
 
-func metadataMessage(e *sqlstore.Entry) ([]byte, error) {
+func metadataMessage(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
+	meta, err := metadataOf(k, e)
+	if err != nil {
+		return nil, err
+	}
 	var partial metav1.PartialObjectMetadata
-	if err := json.Unmarshal(metadataJSON(e.JSON), &partial.ObjectMeta); err != nil {
+	if err := json.Unmarshal(meta, &partial.ObjectMeta); err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
 	}
 	return partial.Marshal()
 }
 
-func metadataOf(e *sqlstore.Entry, gv schema.GroupVersion, protobuf bool) ([]byte, error) {
-	return metadataRendering(gv, protobuf).of(e)
+// metadataOf is the metadata of an object that is of no version.
+func metadataOf(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
+	meta := metadataJSON(e.JSON)
+	if k.VersionedAnnotation == "" {
+		return meta, nil
+	}
+	var m metav1.ObjectMeta
+	if err := json.Unmarshal(meta, &m); err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
+	}
+	delete(m.Annotations, k.VersionedAnnotation)
+	return json.Marshal(m)
 }
 
 // metadataJSON cuts the value of metadata out of a stored object: from its opening brace

@@ -50,7 +50,7 @@ func (q *request) renderEntry(e *sqlstore.Entry) ([]byte, error) {
 func (q *request) encodeEntry(e *sqlstore.Entry) ([]byte, error) {
 	protobuf := q.out.mediaType == mediaProtobuf
 	if q.out.form == asMetadata {
-		b, err := metadataOf(e, q.out.metaGV, protobuf)
+		b, err := metadataRendering(q.kind, q.out.metaGV, protobuf).of(e)
 		if err != nil || !protobuf {
 			return b, err
 		}

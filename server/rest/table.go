@@ -95,5 +95,5 @@ func (q *request) rowObject(e *sqlstore.Entry, include metav1.IncludeObjectPolic
 	case metav1.IncludeObject:
 		return objectJSON(q.kind, e, q.version)
 	}
-	return metadataOf(e, out.metaGV, false)
+	return metadataRendering(q.kind, out.metaGV, false).of(e)
 }

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -29,7 +30,8 @@ func appsKinds() []*kind.Kind {
 			ShortNames: []string{"ds"}, Categories: []string{"all"},
 			Namespaced: true,
 			Create:     daemonset.Strategy, Update: daemonset.Strategy, Delete: daemonset.Strategy,
-			Subresources: subresources(status(daemonset.StatusStrategy)),
+			VersionedAnnotation: appsv1.DeprecatedTemplateGeneration,
+			Subresources:        subresources(status(daemonset.StatusStrategy)),
 		},
 		&kind.Kind{
 			Resource: "deployments", Singular: "deployment", Kind: "Deployment",
