@@ -55,21 +55,29 @@ func (s *warnings) AddWarning(_, text string) {
 	s.write(text)
 }
 
-// write adds a header; s.mu is held.
 // asking is called before admission is asked, and done when it has answered.
 func (s *warnings) asking() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	from := len(s.texts)
-	return func() { s.asked = append(s.asked, s.texts[from:]...) }
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked = append(s.asked, s.texts[from:]...)
+	}
 }
 
 // own are the warnings that admission did not give.
 func (s *warnings) own() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.asked) == 0 {
 		return s.texts
 	}
 	return slices.DeleteFunc(slices.Clone(s.texts), func(text string) bool { return slices.Contains(s.asked, text) })
 }
 
+// write adds a header; s.mu is held.
 func (s *warnings) write(text string) {
 	if s.truncating && utf8.RuneCountInString(text) > warningItemRunes {
 		text = string([]rune(text)[:warningItemRunes])
