@@ -248,6 +248,10 @@ func TestWatchExpired(t *testing.T) {
 				t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 			}
 		}
+		a := h.do("GET", v.fill("/api/v1/events?watch=1&resourceVersion={first}"), "")
+		if got := v.watched(a); got != "ERROR 410 Expired: The resourceVersion for the provided watch is too old." {
+			t.Errorf("events: %s", got)
+		}
 	})
 }
 

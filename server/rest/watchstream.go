@@ -202,10 +202,19 @@ func (s *watching) writeError(out sink, err error) {
 		return
 	}
 	if stderrors.Is(err, sqlstore.ErrCompacted) {
-		err = errors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", s.through, s.q.api.store.Floor()))
+		err = errors.NewResourceExpired(s.tooOld())
 	}
 	if b, err := s.enc.failure(statusOf(err)); err == nil {
 		out.Write(b)
 		out.Flush()
 	}
+}
+
+// tooOld is upstream's text for a start below the floor: its watch cache's, or its
+// storage's where it has no cache.
+func (s *watching) tooOld() string {
+	if !s.q.cached() {
+		return "The resourceVersion for the provided watch is too old."
+	}
+	return fmt.Sprintf("too old resource version: %d (%d)", s.through, s.q.api.store.Floor())
 }
