@@ -443,6 +443,7 @@ func TestEventEncodings(t *testing.T) {
 		h.t = t
 		h.do("POST", configMaps, configMap("a", "1")).want(201)
 		h.do("POST", configMaps, configMap("b", "1")).want(201)
+		h.do("POST", configMaps, configMap("c", strings.Repeat("x", 140_000))).want(201)
 		for _, test := range []struct {
 			name, accept, media string
 			fields              []string // of the second event
@@ -471,6 +472,12 @@ func TestEventEncodings(t *testing.T) {
 				}
 			})
 		}
+		t.Run("protobuf: a large object", func(t *testing.T) {
+			h.t = t
+			if _, events := h.stream(configMaps+"?watch=1&timeoutSeconds=20", inProtobuf, 3); len(events) != 3 || len(events[2].get("object", "data", "key")) != 140_000 {
+				t.Errorf("%d events", len(events))
+			}
+		})
 		t.Run("metadata: an event is no list and ends the stream", func(t *testing.T) {
 			h.t = t
 			media, events := h.stream(configMaps+"?watch=1&timeoutSeconds=20", metadataOf(inJSON, "PartialObjectMetadataList", "v1"), 1)

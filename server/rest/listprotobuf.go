@@ -29,9 +29,9 @@ func (q *request) respondListProtobuf(p page) error {
 	if *items, err = q.protobufItems((*items)[:0], p.entries); err != nil {
 		return err
 	}
-	size := fieldSize(meta)
+	size := fieldSize(len(meta))
 	for _, item := range *items {
-		size += fieldSize(item)
+		size += fieldSize(len(item))
 	}
 	kind, apiVersion := q.listKind()
 	head, err := envelopeHead(apiVersion, kind, size)
@@ -111,10 +111,10 @@ func appendField(b []byte, number int, value []byte) []byte {
 	return append(b, value...)
 }
 
-// fieldSize is how much appendField appends.
-func fieldSize(value []byte) int {
-	size := 2 + len(value)
-	for n := len(value) >> 7; n > 0; n >>= 7 {
+// fieldSize is how much appendField appends for a value of length bytes.
+func fieldSize(length int) int {
+	size := 2 + length
+	for n := length >> 7; n > 0; n >>= 7 {
 		size++
 	}
 	return size

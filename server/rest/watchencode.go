@@ -96,14 +96,17 @@ func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte
 		b = append(b, object...)
 		return append(b, "}\n"...), nil
 	}
-	event := metav1.WatchEvent{Type: string(t), Object: runtime.RawExtension{Raw: object}}
-	raw, err := event.Marshal()
-	if err != nil {
-		return b, err
-	}
-	// The outer message is without the envelope that the object inside has.
-	b = binary.BigEndian.AppendUint32(b, uint32(len(raw)))
-	return append(b, raw...), nil
+	return appendEvent(b, string(t), object), nil
+}
+
+// appendEvent appends a metav1.WatchEvent as protobuf after its length. The outer message
+// is without the envelope that the object inside has.
+func appendEvent(b []byte, t string, object []byte) []byte {
+	extension := fieldSize(len(object))
+	b = binary.BigEndian.AppendUint32(b, uint32(fieldSize(len(t))+fieldSize(extension)))
+	b = append(b, fieldTag(1), byte(len(t))) // types are short
+	b = append(append(b, t...), fieldTag(2))
+	return appendField(binary.AppendUvarint(b, uint64(extension)), 1, object)
 }
 
 // bookmark is a framed BOOKMARK: an empty object with nothing but the revision.
