@@ -139,15 +139,16 @@ func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.O
 	return versioned, nil
 }
 
-// Store encodes the storage version. The resourceVersion is cleared in the converted
-// object, whose metadata is a copy, so obj may be read by others meanwhile. Field order
-// is that of the types: kind and apiVersion, then metadata, in every kind.
+// Store encodes the storage version. The resourceVersion is cleared and defaults are set
+// in a copy, so obj may be read by others meanwhile. Field order is that of the types:
+// kind and apiVersion, then metadata, in every kind.
 func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	versioned, err := c.Versioned(obj, c.stored.GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
 	}
-	c.scheme.Default(versioned) // as upstream does when it reads back what it has written
+	versioned = versioned.DeepCopyObject() // it shares maps and lists with obj
+	c.scheme.Default(versioned)            // as upstream does when it reads back what it has written
 	accessor, err := meta.Accessor(versioned)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)
