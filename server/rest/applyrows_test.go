@@ -438,6 +438,12 @@ var applyRows = []applyRow{
 		{"put d as bob", depOf("", `"spec":{`+minimalSpec("c", "")+`},"status":{"replicas":4}`), 200, `managers=alice Update apps/v1; status/replicas=; revision=same`},
 		{"put d/status as carol", depOf(`"labels":{"no":"no"}`, `"spec":{"replicas":9,`+minimalSpec("x", "")+`},"status":{"replicas":5}`), 200, `managers=alice Update apps/v1 | carol Update apps/v1 status; metadata/labels=; status/replicas=5`},
 	}},
+	{"a map that others have emptied keeps the manager who made it", []applyStep{
+		{"post c as alice", cmOf("", `"data":{"k":"1"}`), 201, `fields=alice updates .data .data.k`},
+		{"apply c as bob force=true", cmOf("", `"data":{"k":"2"}`), 200, `fields=alice updates .data | bob applies .data.k`},
+		{"apply c as bob", cmOf("", ""), 200, `fields=alice updates .data; data=`},
+		{"apply c as bob", cmOf("", `"data":{"k":"3"}`), 409, `Conflict: Apply failed with 1 conflict: conflict with "alice" using v1: .data; FieldManagerConflict .data conflict with "alice" using v1`},
+	}},
 	{"defaults have no manager", []applyStep{
 		{"apply s as alice", svcOf("", `"spec":{"clusterIP":"None","ports":[{"port":80}]}`), 201, `fields=alice applies .spec.clusterIP .spec.ports[port=80,protocol="TCP"] .spec.ports[port=80,protocol="TCP"].port; spec/ports/0/protocol=TCP; spec/sessionAffinity=None`},
 		{"put s as alice", svcOf("", `"spec":{"clusterIP":"None","ports":[{"name":"a","port":80},{"name":"b","port":81}]}`), 200, `fields=alice applies .spec.clusterIP .spec.ports[port=80,protocol="TCP"] .spec.ports[port=80,protocol="TCP"].port | alice updates .spec.ports[port=81,protocol="TCP"] .spec.ports[port=80,protocol="TCP"].name .spec.ports[port=81,protocol="TCP"].name .spec.ports[port=81,protocol="TCP"].port .spec.ports[port=81,protocol="TCP"].protocol .spec.ports[port=81,protocol="TCP"].targetPort`},
