@@ -358,9 +358,9 @@ func TestWatchersSeeTheModel(t *testing.T) {
 		fresh            func(t testing.TB) string
 		watchers, writes int
 	}{
-		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1000, 500},
-		{"postgres", logtest.Postgres, 100, 300},
-		{"mariadb", logtest.MariaDB, 100, 300},
+		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1000, 300},
+		{"postgres", logtest.Postgres, 100, 200},
+		{"mariadb", logtest.MariaDB, 100, 200},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			seed := rand.Uint64()
