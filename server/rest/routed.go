@@ -78,8 +78,11 @@ func (q *request) routed() error {
 // routedPatch looks for the Content-Type among those of patches. Without a body the
 // router goes on with no routes left and finds that none of them has what Accept asks for.
 func (q *request) routedPatch() error {
-	if mentions(q.r.Header.Get("Content-Type"), q.patchTypes()) {
-		return nil
+	types := q.patchTypes()
+	for clause := range strings.SplitSeq(q.r.Header.Get("Content-Type"), ",") {
+		if slices.Contains(types, bareType(clause)) {
+			return nil
+		}
 	}
 	if q.r.ContentLength > 0 {
 		return routeError(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
