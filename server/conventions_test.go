@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -273,4 +274,23 @@ func TestRefusedWhenStopping(t *testing.T) {
 		t.Errorf("%d, Retry-After %s", code, header.Get("Retry-After"))
 	}
 	checkMessage(t, body, 503, "apiserver is shutting down")
+}
+
+// A body that is only a little too large is read, so that an HTTP/1 connection goes on.
+func TestTooLargeKeepsTheConnection(t *testing.T) {
+	s := start(t, Config{})
+	client := admin(t, s)
+	transport := client.Transport.(*http.Transport).Clone()
+	transport.ForceAttemptHTTP2, transport.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
+	transport.TLSClientConfig.NextProtos = nil
+	defer transport.CloseIdleConnections()
+	body := `{"metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 3<<20) + `"}}`
+	resp, err := (&http.Client{Transport: transport}).Post(s.URL()+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 413 || resp.ProtoMajor != 1 || resp.Close {
+		t.Errorf("%d, %s, close %v", resp.StatusCode, resp.Proto, resp.Close)
+	}
 }

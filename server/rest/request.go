@@ -98,6 +98,8 @@ func (q *request) rulesContext() context.Context {
 func (q *request) body() ([]byte, error) {
 	limit := q.api.o.MaxBodyBytes
 	if n := q.r.ContentLength; n > limit {
+		// Read as far as upstream does, so that the connection goes on where it does.
+		_, _ = io.CopyN(io.Discard, q.r.Body, limit+1)
 		return nil, tooLargeBody(limit)
 	} else if n > 0 {
 		body := make([]byte, n)
