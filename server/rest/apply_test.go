@@ -35,6 +35,7 @@ var applyPaths = map[string]string{
 	"p":           "/api/v1/namespaces/NAMESPACE/pods/p",
 	"d":           "/apis/apps/v1/namespaces/NAMESPACE/deployments/d",
 	"r":           "/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles/r",
+	"cr":          "/apis/apps/v1/namespaces/NAMESPACE/controllerrevisions/cr",
 	"crd":         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos.apply.io",
 	"apiservice":  "/apis/apiregistration.k8s.io/v1/apiservices/v1.remote.apply.io",
 	"clusterrole": "/apis/rbac.authorization.k8s.io/v1/clusterroles/apply",

@@ -35,6 +35,9 @@ func crdOf(metadata, spec string) string {
 func apiServiceOf(spec string) string {
 	return manifest("apiregistration.k8s.io/v1", "APIService", "v1.remote.apply.io", "", `"spec":{"group":"remote.apply.io","version":"v1","service":{"namespace":"default","name":"s"},"insecureSkipTLSVerify":true,`+spec+`}`)
 }
+func revisionOf(data string) string {
+	return manifest("apps/v1", "ControllerRevision", "cr", "", `"revision":1,"data":`+data)
+}
 func clusterRoleOf(fields string) string {
 	return manifest("rbac.authorization.k8s.io/v1", "ClusterRole", "apply", "", fields)
 }
@@ -443,6 +446,12 @@ var applyRows = []applyRow{
 		{"apply c as bob force=true", cmOf("", `"data":{"k":"2"}`), 200, `fields=alice updates .data | bob applies .data.k`},
 		{"apply c as bob", cmOf("", ""), 200, `fields=alice updates .data; data=`},
 		{"apply c as bob", cmOf("", `"data":{"k":"3"}`), 409, `Conflict: Apply failed with 1 conflict: conflict with "alice" using v1: .data; FieldManagerConflict .data conflict with "alice" using v1`},
+	}},
+	{"data that is one value as a whole, whatever spaces it has", []applyStep{
+		{"post cr as alice", revisionOf(`{"a": {"b": "<1>"} }`), 201, `fields=alice updates .data .revision`},
+		{"put cr as bob", revisionOf(`{"a": {"b": "<1>"} }`), 200, `fields=alice updates .data .revision; revision=same`},
+		{"apply cr as bob", revisionOf(`{"a": {"b": "<1>"} }`), 200, `fields=alice updates .data .revision | bob applies .data .revision`},
+		{"put cr as bob", revisionOf(`{}`), 422, `Invalid: ControllerRevision.apps "cr" is invalid: data: Invalid value: runtime.RawExtension{Raw:[]uint8{0x7b, 0x7d}, Object:runtime.Object(nil)}: field is immutable; FieldValueInvalid data Invalid value: runtime.RawExtension{Raw:[]uint8{0x7b, 0x7d}, Object:runtime.Object(nil)}: field is immutable`},
 	}},
 	{"defaults have no manager", []applyStep{
 		{"apply s as alice", svcOf("", `"spec":{"clusterIP":"None","ports":[{"port":80}]}`), 201, `fields=alice applies .spec.clusterIP .spec.ports[port=80,protocol="TCP"] .spec.ports[port=80,protocol="TCP"].port; spec/ports/0/protocol=TCP; spec/sessionAffinity=None`},

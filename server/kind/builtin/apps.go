@@ -1,6 +1,10 @@
 package builtin
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -15,6 +19,19 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
+// keepRevision is kind.Kind.BeforeUpdate. The data of a ControllerRevision is immutable
+// JSON that is compared byte by byte, and it is stored without the spaces that the client
+// may have sent.
+func keepRevision(_ context.Context, obj, old runtime.Object) error {
+	data, was := &obj.(*apiapps.ControllerRevision).Data, old.(*apiapps.ControllerRevision).Data
+	a, err1 := json.Marshal(json.RawMessage(data.Raw))
+	b, err2 := json.Marshal(json.RawMessage(was.Raw))
+	if err1 == nil && err2 == nil && bytes.Equal(a, b) {
+		*data = was
+	}
+	return nil
+}
+
 func appsKinds() []*kind.Kind {
 	scaleOf := func(resource string, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
 		return scale(apiapps.Resource(resource), update, of)
@@ -24,6 +41,7 @@ func appsKinds() []*kind.Kind {
 			Resource: "controllerrevisions", Singular: "controllerrevision", Kind: "ControllerRevision",
 			Namespaced: true,
 			Create:     controllerrevision.Strategy, Update: controllerrevision.Strategy, Delete: controllerrevision.Strategy,
+			BeforeUpdate: keepRevision,
 		},
 		&kind.Kind{
 			Resource: "daemonsets", Singular: "daemonset", Kind: "DaemonSet",
