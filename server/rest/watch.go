@@ -80,10 +80,10 @@ func (q *request) withoutTable() error {
 }
 
 // watchTimeout spreads the ends of watches that named none, so that clients don't come
-// back all at once.
+// back all at once. A negative time, or one too large for a Duration, is over at once.
 func (a *API) watchTimeout(o *metainternalversion.ListOptions) time.Duration {
-	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
-		return time.Duration(*o.TimeoutSeconds) * time.Second
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
+		return max(0, time.Duration(*o.TimeoutSeconds)*time.Second)
 	}
 	return time.Duration(float64(a.o.MinWatch) * (1 + rand.Float64()))
 }

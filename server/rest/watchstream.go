@@ -50,6 +50,9 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 		s.writeError(out, s.failed)
 		return
 	}
+	if s.timeout == 0 {
+		return
+	}
 	if err := s.writeInitial(out); err != nil {
 		return
 	}
