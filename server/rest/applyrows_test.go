@@ -95,7 +95,7 @@ var applyRows = []applyRow{
 	}},
 	{"several appliers of the same value share the field", []applyStep{
 		{"apply c as alice", cmOf("", `"data":{"k":"1"}`), 201, `fields=alice applies .data.k`},
-		{"apply c as bob", cmOf("", `"data":{"k":"1"}`), 200, `fields=alice applies .data.k | bob applies .data.k; revision=new`},
+		{"apply c as bob", cmOf("", `"data":{"k":"1"}`), 200, `fields=alice applies .data.k | bob applies .data.k; times=alice new | bob none; revision=new`},
 		{"apply c as bob", cmOf("", `"data":{"k":"2"}`), 409, `Conflict: Apply failed with 1 conflict: conflict with "alice": .data.k; FieldManagerConflict .data.k conflict with "alice"`},
 	}},
 	{"a shared field that one stops applying stays, managed by the others", []applyStep{
