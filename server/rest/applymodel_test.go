@@ -470,6 +470,14 @@ type applyGame struct {
 	namespace string
 	model     *applyModel
 	played    []string
+	applies   []randomApply // the last few
+}
+
+type randomApply struct {
+	manager string
+	status  bool
+	config  map[string]any
+	force   bool
 }
 
 var applySeed = flag.Uint64("apply.seed", 0, "the one game that TestApplyModel plays; 0: others each time, for 3 seconds")
@@ -545,9 +553,12 @@ func (g *applyGame) round() {
 	manager := []string{"alice", "bob", "carol"}[g.rand.IntN(3)]
 	switch n := g.rand.IntN(20); {
 	case n < 11:
-		config, force := g.pick(status), g.rand.IntN(3) == 0
-		conflicts = next.apply(strings.TrimSpace(manager+" Apply "+strings.TrimPrefix(sub, "/")), config, force)
-		a = g.send(trace(fmt.Sprintf("apply d%s as %s force=%v", sub, manager, force), config), config, nil)
+		x := g.nextApply(manager, status)
+		if sub = ""; x.status {
+			sub = "/status"
+		}
+		conflicts = next.apply(strings.TrimSpace(x.manager+" Apply "+strings.TrimPrefix(sub, "/")), x.config, x.force)
+		a = g.send(trace(fmt.Sprintf("apply d%s as %s force=%v", sub, x.manager, x.force), x.config), x.config, nil)
 	case n == 11 && !g.model.hasStatus():
 		next.owners, next.tracked = map[string]map[string]bool{}, false
 		a = g.send(trace("merge d as "+manager, nil), nil, map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{}}}})
@@ -561,6 +572,16 @@ func (g *applyGame) round() {
 		a = g.send(trace(fmt.Sprintf("put d%s as %s", sub, manager), edits), nil, g.edited(edits))
 	}
 	g.compare(next, a, conflicts)
+}
+
+// nextApply is a new one or, as controllers do, one of the last again.
+func (g *applyGame) nextApply(manager string, status bool) randomApply {
+	if n := len(g.applies); n > 0 && g.model.tracked && g.rand.IntN(3) == 0 {
+		return g.applies[g.rand.IntN(n)]
+	}
+	x := randomApply{manager, status, g.pick(status), g.rand.IntN(3) == 0}
+	g.applies = append(g.applies[max(0, len(g.applies)-2):], x)
+	return x
 }
 
 // pick chooses what to apply. A container is applied with its image.
@@ -613,12 +634,15 @@ func mergePatch(edits map[string]any) map[string]any {
 	return patch
 }
 
-// edited is the object as it is, with the edits.
+// edited is the object as it is, with the edits; from some clients without managed fields.
 func (g *applyGame) edited(edits map[string]any) map[string]any {
 	var object map[string]any
 	current := g.doStep(g.namespace, applyStep{do: "get d"}).want(200)
 	if err := json.Unmarshal([]byte(current.body), &object); err != nil {
 		g.t.Fatal(err)
+	}
+	if g.rand.IntN(2) == 0 {
+		delete(object["metadata"].(map[string]any), "managedFields")
 	}
 	for i := range applyLeaves {
 		l := &applyLeaves[i]
