@@ -67,8 +67,6 @@ func (p *page) meta() *metav1.ListMeta {
 	}
 }
 
-var listTail = []byte("]}\n")
-
 // jsonItems gives the bytes of a page's items, each in two parts. Items of a built-in list
 // are without kind and apiVersion, as upstream's typed lists are.
 func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err error) {
