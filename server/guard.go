@@ -135,10 +135,7 @@ func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
 		}
 	}
 	deadline := time.Now().Add(timeout)
-	if r.ContentLength != 0 {
-		// An error says that the writer has no such thing, as for requests in process.
-		_ = http.NewResponseController(x.Response().Writer).SetReadDeadline(deadline)
-	}
+	x.in.until.Store(deadline.UnixMilli())
 	_ = x.out.SetWriteDeadline(deadline.Add(answerGrace))
 	ctx, cancel := context.WithDeadline(r.Context(), deadline)
 	x.SetRequest(r.WithContext(ctx))

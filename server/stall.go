@@ -52,7 +52,7 @@ func (c *calls) all() []*call {
 	return all
 }
 
-// cutStalled cuts off clients that do not read within a request's time, and when the
+// cutStalled cuts off clients that do not send or read within a request's time, and when the
 // server stops, those that neither read nor send. Nobody else's request is touched: one
 // that waits for the database is not waiting for its client.
 func (s *Server) cutStalled() {
@@ -98,15 +98,19 @@ func (x *call) cutIfStalled(now time.Time, draining bool) {
 	if x.over {
 		return
 	}
-	if draining && x.in.blocked.since(now) >= drainGrace {
+	reading := x.in.blocked.since(now)
+	if reading > 0 && late(&x.in.until, now) || draining && reading >= drainGrace {
 		// An error says that the writer has no such thing, as for requests in process.
 		_ = http.NewResponseController(x.out.ResponseWriter).SetReadDeadline(aLongTimeAgo)
 	}
-	until := x.out.until.Load()
-	late := until != 0 && now.UnixMilli() > until
-	if blocked := x.out.blocked.since(now); blocked > 0 && late || blocked >= drainGrace && draining {
+	if blocked := x.out.blocked.since(now); blocked > 0 && late(&x.out.until, now) || blocked >= drainGrace && draining {
 		x.cutOff()
 	}
+}
+
+func late(until *atomic.Int64, now time.Time) bool {
+	t := until.Load()
+	return t != 0 && now.UnixMilli() > t
 }
 
 // cutOff breaks off the answer; HTTP/2 by a frame of its own. Where that has not helped
@@ -174,6 +178,7 @@ func (o *out) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 type in struct {
 	io.ReadCloser
 	blocked blocked
+	until   atomic.Int64 // as out's; a deadline of net/http's would cost each write a timer
 }
 
 func (i *in) Read(p []byte) (int, error) {
