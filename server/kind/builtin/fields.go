@@ -121,7 +121,22 @@ func (c *applied) ObjectToTyped(obj runtime.Object, options ...typed.ValidationO
 	}
 	t := c.types.Type(schemaName(reflect.TypeOf(obj).Elem()))
 	//lint:ignore SA1019 the reason to deprecate it was that checking is cheap enough
-	return typed.AsTypedUnvalidated(v, t.Schema, t.TypeRef), nil
+	return typed.AsTypedUnvalidated(objectValue{v, obj}, t.Schema, t.TypeRef), nil
+}
+
+// objectValue is a value that knows which object it is.
+type objectValue struct {
+	value.Value
+	object runtime.Object
+}
+
+// TypedToObject gives an object of a Go type back as it is. All that is asked about it,
+// for nearly every write, is its version.
+func (c *applied) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	if o, ok := v.AsValue().(objectValue); ok {
+		return o.object, nil
+	}
+	return c.TypeConverter.TypedToObject(v)
 }
 
 var schemaNames sync.Map // reflect.Type to string
