@@ -59,7 +59,9 @@ func checkFigures(t *testing.T, r *Report) {
 		if f.Target != nil {
 			targets++
 		}
-		if f.Value <= 0 && f.Unit != "events" || f.Floor != "" && (f.Ratio <= 0 || f.Against <= 0) {
+		// Memory may shrink while few watches are opened: the collector runs.
+		mayBeNone := f.Unit == "events" || strings.HasSuffix(f.What, "idle watches")
+		if f.Value <= 0 && !mayBeNone || f.Floor != "" && (f.Ratio <= 0 || f.Against <= 0) {
 			t.Errorf("nothing was measured: %+v", f)
 		}
 		if f.What == "watch: events lost or repeated" && f.Value != 0 {

@@ -57,6 +57,8 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // incoming makes the request that a server reads of the one that a client sent.
 func incoming(r *http.Request) *http.Request {
+	u := *r.URL // the client's may be read when the handler still runs
+	r.URL = &u
 	r.RequestURI = r.URL.RequestURI()
 	r.RemoteAddr = "in-process"
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
