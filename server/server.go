@@ -45,6 +45,7 @@ type Server struct {
 	shared    bool // other servers may serve the same database
 	highWater *highWater
 	kinds     *kind.Registry
+	custom    *control.Definitions
 
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
@@ -113,6 +114,12 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		return err
 	}
 	s.wire()
+	if s.custom, err = control.NewDefinitions(s.controllerConfig()); err != nil {
+		return err
+	}
+	if err := s.custom.Load(ctx); err != nil {
+		return fmt.Errorf("serve custom resources: %w", err)
+	}
 	s.serve()
 	if err := control.Bootstrap(ctx, s.InProcess(nil), s.address()); err != nil {
 		return err
@@ -128,6 +135,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	s.jobs.Go(func() {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
+	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
@@ -184,8 +192,8 @@ func (s *Server) wire() {
 	s.handler = s.routes()
 }
 
-func (s *Server) startControllers() error {
-	manager, err := control.New(control.Config{
+func (s *Server) controllerConfig() control.Config {
+	return control.Config{
 		Client:      s.InProcess(nil),
 		Store:       s.store,
 		Kinds:       s.kinds,
@@ -193,7 +201,11 @@ func (s *Server) startControllers() error {
 		Shared:      s.shared,
 		Identity:    identity(),
 		Logf:        s.config.Logf,
-	})
+	}
+}
+
+func (s *Server) startControllers() error {
+	manager, err := control.New(s.controllerConfig())
 	if err != nil {
 		return fmt.Errorf("start controllers: %w", err)
 	}

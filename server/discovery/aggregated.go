@@ -76,21 +76,25 @@ func (g *group) aggregate(v string) apidiscovery.APIVersionDiscovery {
 	out := apidiscovery.APIVersionDiscovery{Version: v, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
 	for _, k := range g.kinds {
 		if k.Version(v) != nil {
-			out.Resources = append(out.Resources, aggregateKind(k))
+			out.Resources = append(out.Resources, aggregateKind(k, v))
 		}
 	}
 	return out
 }
 
-// aggregateKind leaves group and version out of responseKind where they are the path's,
-// as upstream does.
-func aggregateKind(k *kind.Kind) apidiscovery.APIResourceDiscovery {
+// aggregateKind leaves group and version out of responseKind where they are the path's, as
+// upstream does for built-in resources, but not for custom ones.
+func aggregateKind(k *kind.Kind, version string) apidiscovery.APIResourceDiscovery {
+	path := metav1.GroupVersionKind{}
+	if k.Custom() {
+		path.Group, path.Version = k.Group, version
+	}
 	r := apidiscovery.APIResourceDiscovery{
 		Resource:         k.Resource,
-		ResponseKind:     &metav1.GroupVersionKind{Kind: k.Kind},
+		ResponseKind:     &metav1.GroupVersionKind{Group: path.Group, Version: path.Version, Kind: k.Kind},
 		Scope:            apidiscovery.ScopeCluster,
 		SingularResource: k.Singular,
-		Verbs:            k.Verbs,
+		Verbs:            verbs(k),
 		ShortNames:       k.ShortNames,
 		Categories:       k.Categories,
 	}
@@ -98,9 +102,13 @@ func aggregateKind(k *kind.Kind) apidiscovery.APIResourceDiscovery {
 		r.Scope = apidiscovery.ScopeNamespace
 	}
 	for _, s := range subresources(k) {
+		body := metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s)}
+		if s.GVK.Empty() {
+			body.Group, body.Version = path.Group, path.Version
+		}
 		r.Subresources = append(r.Subresources, apidiscovery.APISubresourceDiscovery{
 			Subresource:  s.Name,
-			ResponseKind: &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s)},
+			ResponseKind: &body,
 			Verbs:        s.Verbs,
 		})
 	}

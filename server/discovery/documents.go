@@ -174,12 +174,23 @@ func (g *group) resources(v string) *metav1.APIResourceList {
 func resource(k *kind.Kind) metav1.APIResource {
 	r := metav1.APIResource{
 		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: k.Kind,
-		Verbs: k.Verbs, ShortNames: k.ShortNames, Categories: k.Categories,
+		Verbs: verbs(k), ShortNames: k.ShortNames, Categories: k.Categories,
 	}
 	if k.Virtual == nil {
 		r.StorageVersionHash = discovery.StorageVersionHash(k.Stored.Group, k.Stored.Version, k.Kind)
 	}
 	return r
+}
+
+// verbs leaves out what changes objects that are about to be deleted with their definition.
+// Only create is refused then, but as upstream no client is told of the others.
+func verbs(k *kind.Kind) []string {
+	if !k.Closed {
+		return k.Verbs
+	}
+	return slices.DeleteFunc(slices.Clone(k.Verbs), func(verb string) bool {
+		return verb == "create" || verb == "patch" || verb == "update"
+	})
 }
 
 func bodyKind(k *kind.Kind, s *kind.Subresource) string {

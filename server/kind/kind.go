@@ -33,7 +33,9 @@ type Kind struct {
 	// of custom resources do; items of built-in lists don't.
 	TypedItems bool
 
-	// Versions that are served, most preferred first.
+	// Versions that are served, most preferred first. A custom resource has a Kind of its
+	// own for each version, because the hub form of its objects is the version's; all have
+	// the same Stored.
 	Versions []Version
 	// Stored is what the log holds: its group and resource make the key, so that two
 	// Kinds with the same Stored resource are two faces of the same objects (events).
@@ -41,6 +43,10 @@ type Kind struct {
 	// VersionedAnnotation is an annotation that stands for a field in hub form: objects of
 	// a version have it, mere metadata has not. Optional.
 	VersionedAnnotation string
+	// Stale tells whether stored JSON may differ from what Codec.Load makes of it: objects
+	// that were stored before a custom resource's schema changed may lack defaults. at is
+	// the time of the commit in Unix milliseconds. nil: never.
+	Stale func(json []byte, revision, at int64) bool
 	// UpstreamPrefix begins the keys of the objects in upstream's etcd, which some of its
 	// errors tell: "/registry/pods/".
 	UpstreamPrefix string
@@ -80,6 +86,12 @@ type Kind struct {
 	// Table renders objects in hub form as rows for kubectl get.
 	Table rest.TableConvertor
 
+	// Gone is closed when the Kind is taken out of service or replaced by one that renders
+	// objects differently: then its watches end. nil: never; only custom resources go.
+	Gone <-chan struct{}
+	// Closed says that nothing is created any more: the definition is being deleted.
+	Closed bool
+
 	// Subresources by name: status, scale.
 	Subresources map[string]*Subresource
 
@@ -118,16 +130,18 @@ type Subresource struct {
 	// Fields is Version.Fields for writes through this subresource, by the Kind's version.
 	Fields map[string]*managedfields.FieldManager
 	// View and Apply translate between the object and the subresource's body, both in
-	// hub form. nil: the body is the object itself. Own gives a view that is about to be
-	// changed the entries of the object's managedFields that concern it; Apply takes them
-	// back. version is the request's.
+	// hub form. nil: the body is the object itself. Own is the view that a write starts
+	// from, with the entries of the object's managedFields that concern it; Apply takes
+	// them back. version is the request's.
 	View  func(obj runtime.Object) (runtime.Object, error)
-	Own   func(version string, obj, body runtime.Object) error
+	Own   func(version string, obj runtime.Object) (runtime.Object, error)
 	Apply func(version string, obj, body runtime.Object) error
 	// New returns an empty body in hub form. nil: as View.
 	New func() runtime.Object
 	// Codec of the body; nil: the Kind's.
 	Codec Codec
+	// Table renders bodies as rows; nil: the Kind's.
+	Table rest.TableConvertor
 }
 
 // GroupResource of the paths, for error texts.
@@ -154,6 +168,9 @@ func (k *Kind) Version(name string) *Version {
 	}
 	return nil
 }
+
+// Custom tells whether a CustomResourceDefinition made the Kind.
+func (k *Kind) Custom() bool { return k.Gone != nil }
 
 // Can tells whether the resource itself has verb.
 func (k *Kind) Can(verb string) bool { return slices.Contains(k.Verbs, verb) }

@@ -30,6 +30,9 @@ type groupVersion struct {
 func describe(set *kind.Set) *description {
 	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}}
 	for _, k := range set.Kinds {
+		if k.Custom() {
+			continue // their schemas are not published yet
+		}
 		for _, v := range k.Versions {
 			s.add(k, v.Name)
 		}

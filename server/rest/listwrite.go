@@ -76,10 +76,13 @@ func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err er
 	case q.out.form == asMetadataList:
 		r = metadataRendering(q.kind, q.out.metaGV, false)
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
-	case q.kind.TypedItems && stored:
-		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return nil, e.JSON, nil }
 	case q.kind.TypedItems:
-		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) {
+			if asStored(q.kind, e, q.version) {
+				return nil, e.JSON, nil
+			}
+			return whole(r.of(e))
+		}
 	case stored:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := e.Item(); return open, rest, nil }
 	}
@@ -111,7 +114,7 @@ func (q *request) streamList(p page) error {
 	head, tail := q.listEnds(p)
 	size := len(head) + len(tail)
 	compress := acceptsGzip(q.r)
-	stored := q.out.form == asObject && q.version == q.kind.Stored.Version
+	stored := q.out.form == asObject && q.version == q.kind.Stored.Version && q.kind.Stale == nil
 	for _, e := range p.entries { // so that errors come before the first byte
 		if stored && (!compress || size > gzipThreshold) {
 			break

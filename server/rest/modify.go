@@ -145,11 +145,10 @@ func (q *request) newObject(ctx context.Context, mod *modification, old runtime.
 
 // ownedView is a subresource's view of an object with the managed fields that it shows.
 func (q *request) ownedView(obj runtime.Object) (runtime.Object, error) {
-	view, err := q.sub.View(obj)
-	if err != nil || q.sub.Own == nil {
-		return view, err
+	if q.sub.Own == nil {
+		return q.sub.View(obj)
 	}
-	return view, q.sub.Own(q.version, obj, view)
+	return q.sub.Own(q.version, obj)
 }
 
 // replace checks the version that the new object is based on, runs the rules and commits.

@@ -43,11 +43,13 @@ func (r *rendering) of(e *sqlstore.Entry) ([]byte, error) {
 	return x.bytes, x.err
 }
 
-// objectKey and metadataKey name renderings among an entry's memos.
+// objectKey and metadataKey name renderings among an entry's memos. What a custom resource
+// looks like depends on its Kind, which a new schema replaces.
 type (
 	objectKey struct {
 		gv       schema.GroupVersion
 		protobuf bool
+		gone     <-chan struct{}
 	}
 	metadataKey struct {
 		gv       schema.GroupVersion
@@ -63,7 +65,7 @@ func objectRendering(k *kind.Kind, version string, protobuf bool) *rendering {
 	if protobuf {
 		marshal = marshalProtobuf
 	}
-	return &rendering{objectKey{gv, protobuf}, func(e *sqlstore.Entry) ([]byte, error) {
+	return &rendering{objectKey{gv, protobuf, k.Gone}, func(e *sqlstore.Entry) ([]byte, error) {
 		obj, err := versioned(k, e, gv)
 		if err != nil {
 			return nil, err
@@ -72,9 +74,14 @@ func objectRendering(k *kind.Kind, version string, protobuf bool) *rendering {
 	}}
 }
 
+// asStored tells whether an entry's own JSON is the object in a version.
+func asStored(k *kind.Kind, e *sqlstore.Entry, version string) bool {
+	return version == k.Stored.Version && k.Group == k.Stored.Group && (k.Stale == nil || !k.Stale(e.JSON, e.Revision, e.At))
+}
+
 // objectJSON returns the whole object as JSON in a version.
 func objectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
-	if version == k.Stored.Version && k.Group == k.Stored.Group {
+	if asStored(k, e, version) {
 		return e.JSON, nil
 	}
 	return objectRendering(k, version, false).of(e)

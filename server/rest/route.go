@@ -49,6 +49,9 @@ func (q *request) handler() (func(*request) error, error) {
 	if verb == "list" && q.info.Verb == "watch" {
 		verb = "watch"
 	}
+	if verb == "create" && q.kind.Closed {
+		return nil, q.errClosed()
+	}
 	return handlers[verb], q.checkNames(form, verb, inNamespace)
 }
 
@@ -129,6 +132,13 @@ func (q *request) checkNames(form methods, verb string, inNamespace bool) error 
 		return errors.NewBadRequest("Name parameter invalid: " + strconv.Quote(q.name) + ": " + strings.Join(wrong, ";"))
 	}
 	return nil
+}
+
+// errClosed refuses to create what is about to be deleted with its definition.
+func (q *request) errClosed() error {
+	err := errors.NewMethodNotSupported(q.groupResource(), "create")
+	err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
+	return err
 }
 
 // ErrNotFound is upstream's answer for a path that no resource has.

@@ -140,11 +140,20 @@ func labelsOf(e *sqlstore.Entry) (labels.Set, error) {
 	return v.(labels.Set), nil
 }
 
-type fieldsKey struct{ group string }
+// fieldsKey names the fields that a group knows, and of a custom resource those of one
+// version and schema, see objectKey.
+type fieldsKey struct {
+	group, version string
+	gone           <-chan struct{}
+}
 
 // fieldsOf reads an entry's selectable fields, once.
 func fieldsOf(k *kind.Kind, e *sqlstore.Entry) (fields.Set, error) {
-	v := e.Memo(fieldsKey{k.Group}, func() any {
+	key := fieldsKey{group: k.Group}
+	if k.Gone != nil {
+		key.version, key.gone = k.Versions[0].Name, k.Gone
+	}
+	v := e.Memo(key, func() any {
 		obj, err := k.Codec.Load(e.JSON)
 		if err != nil {
 			return fmt.Errorf("fields of %s: %w", e.Key, err)

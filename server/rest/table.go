@@ -85,7 +85,11 @@ func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include met
 // convert leaves nothing out: upstream's option for a table without headers cannot be set
 // by a request.
 func (q *request) convert(obj runtime.Object) (*metav1.Table, error) {
-	return q.kind.Table.ConvertToTable(context.Background(), obj, &metav1.TableOptions{})
+	table := q.kind.Table
+	if q.sub != nil && q.sub.Table != nil {
+		table = q.sub.Table
+	}
+	return table.ConvertToTable(context.Background(), obj, &metav1.TableOptions{})
 }
 
 func (q *request) rowObject(e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output) ([]byte, error) {

@@ -83,6 +83,8 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 			return
 		case <-s.q.api.draining:
 			return
+		case <-s.q.kind.Gone:
+			return
 		}
 	}
 }

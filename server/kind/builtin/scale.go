@@ -41,8 +41,12 @@ func scale(resource schema.GroupResource, update rest.RESTUpdateStrategy, of fun
 		New:    func() runtime.Object { return &autoscaling.Scale{} },
 		Codec:  newCodec(legacyscheme.Scheme, gvk.Group, gvk.Kind, gvk),
 		View:   func(obj runtime.Object) (runtime.Object, error) { return viewScale(obj, of) },
-		Own: func(version string, obj, body runtime.Object) error {
-			return ownScale(resource.Group, version, obj, body)
+		Own: func(version string, obj runtime.Object) (runtime.Object, error) {
+			body, err := viewScale(obj, of)
+			if err != nil {
+				return nil, err
+			}
+			return body, ownScale(resource.Group, version, obj, body)
 		},
 		Apply: func(version string, obj, body runtime.Object) error {
 			if err := applyScale(resource, obj, body, of); err != nil {

@@ -1,0 +1,217 @@
+package custom
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/crdserverscheme"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kjson "sigs.k8s.io/json"
+)
+
+// codec is kind.Codec for one version of a definition; the hub form is the unstructured
+// object in this version.
+type codec struct {
+	gvk    schema.GroupVersionKind
+	stored schema.GroupVersionKind
+	use    func() (*serving, error)
+}
+
+// typer tells the kind of an object from the object.
+var typer = crdserverscheme.NewUnstructuredObjectTyper()
+
+// creater makes empty objects of any kind.
+type creater struct{}
+
+func (creater) New(gvk schema.GroupVersionKind) (runtime.Object, error) { return empty(gvk), nil }
+
+func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// New returns an object with nothing but its kind and apiVersion.
+func (c *codec) New() runtime.Object { return empty(c.gvk) }
+
+// NewVersioned is New: this codec has one version.
+func (c *codec) NewVersioned(schema.GroupVersion) (runtime.Object, error) { return c.New(), nil }
+
+// serializers are upstream's, by media type and strictness.
+var serializers = map[string][2]*jsonserializer.Serializer{
+	runtime.ContentTypeJSON: {newSerializer(false, false), newSerializer(false, true)},
+	runtime.ContentTypeYAML: {newSerializer(true, false), newSerializer(true, true)},
+}
+
+func newSerializer(yaml, strict bool) *jsonserializer.Serializer {
+	options := jsonserializer.SerializerOptions{Yaml: yaml, Strict: strict}
+	return jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, creater{}, typer, options)
+}
+
+// Decode reads a body, prunes it and fills in the defaults of its version.
+func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (runtime.Object, schema.GroupVersionKind, error) {
+	s, err := c.use()
+	if err != nil {
+		return nil, def, err
+	}
+	serializer := serializers[mediaType][0]
+	if strict {
+		serializer = serializers[mediaType][1]
+	}
+	if serializer == nil {
+		return nil, def, fmt.Errorf("no decoder for media type %q", mediaType)
+	}
+	u := &unstructured.Unstructured{}
+	_, gvk, err := serializer.Decode(body, &def, u)
+	if gvk == nil {
+		gvk = &schema.GroupVersionKind{}
+	}
+	var faults []error
+	if err != nil {
+		twice, ok := runtime.AsStrictDecodingError(err)
+		if !ok {
+			return nil, *gvk, err
+		}
+		faults = twice.Errors()
+	}
+	unknown, err := s.schemas.coerce(u, coercion{report: strict})
+	if err != nil {
+		return nil, *gvk, err
+	}
+	s.schemas.fill(u)
+	for _, path := range unknown {
+		faults = append(faults, unknownField(path))
+	}
+	if len(faults) > 0 {
+		return u, *gvk, runtime.NewStrictDecodingError(faults)
+	}
+	return u, *gvk, nil
+}
+
+// Versioned returns the object itself, which is in the only version there is.
+func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
+	if gv != c.gvk.GroupVersion() {
+		return nil, fmt.Errorf("%s is not served as %s here", c.gvk, gv)
+	}
+	return obj, nil
+}
+
+// Hub returns obj.
+func (c *codec) Hub(obj runtime.Object) (runtime.Object, error) { return obj, nil }
+
+// Store encodes the object in the storage version as reading it would show it: pruned, and
+// with the storage version's defaults.
+func (c *codec) Store(obj runtime.Object) ([]byte, error) {
+	s, err := c.use()
+	if err != nil {
+		return nil, err
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("encode %s for the log: it is a %T", c.gvk.Kind, obj)
+	}
+	if u, err = s.to(c.stored.GroupVersion(), u); err != nil {
+		return nil, err
+	}
+	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
+		return nil, fmt.Errorf("encode %s for the log: %w", c.gvk.Kind, err)
+	}
+	s.schemas.fill(u)
+	value, err := encodeStored(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s for the log: %w", c.gvk.Kind, err)
+	}
+	return value, nil
+}
+
+// to converts an object and prunes what comes out. An object that has the version already
+// is returned as it is.
+func (s *serving) to(gv schema.GroupVersion, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if u.GroupVersionKind().GroupVersion() == gv {
+		return u, nil
+	}
+	obj, err := s.convert.ConvertToVersion(u, gv)
+	if err != nil {
+		return nil, err
+	}
+	converted, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("conversion to %s gave a %T", gv, obj)
+	}
+	_, err = s.schemas.coerce(converted, coercion{})
+	return converted, err
+}
+
+// encodeStored writes an object as sqlstore asks: kind, apiVersion and metadata first, and
+// without the revision.
+func encodeStored(object map[string]any) ([]byte, error) {
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "resourceVersion")
+	delete(metadata, "selfLink")
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, field := range []struct {
+		name  string
+		value any
+	}{{"kind", object["kind"]}, {"apiVersion", object["apiVersion"]}, {"metadata", metadata}} {
+		if err := appendField(&b, field.name, field.value); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if name == "kind" || name == "apiVersion" || name == "metadata" {
+			continue
+		}
+		if err := appendField(&b, name, object[name]); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func appendField(b *bytes.Buffer, name string, value any) error {
+	key, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if b.Len() > 1 {
+		b.WriteByte(',')
+	}
+	b.Write(key)
+	b.WriteByte(':')
+	b.Write(raw)
+	return nil
+}
+
+// Load decodes what Store wrote, now or under an earlier schema: what the schema does not
+// know any more is gone, and what it gives a default to has one.
+func (c *codec) Load(data []byte) (runtime.Object, error) {
+	s, err := c.use()
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
+		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
+	}
+	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
+		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
+	}
+	s.schemas.fill(u)
+	if u, err = s.to(c.gvk.GroupVersion(), u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}

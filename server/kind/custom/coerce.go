@@ -1,0 +1,101 @@
+package custom
+
+import (
+	"fmt"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// schemas are the structural schemas of one definition.
+type schemas struct {
+	group, kind     string
+	preserveUnknown bool
+	byVersion       map[string]*structuralschema.Structural
+}
+
+// coercion says how strict coerce is.
+type coercion struct {
+	// stored: the object comes from the log, perhaps from before there was a rule; what is
+	// malformed in its metadata is dropped, not refused.
+	stored bool
+	// report asks for the paths of unknown fields.
+	report bool
+}
+
+// coerce makes an object what decoding into a Go type would have made of it: its metadata
+// has only what ObjectMeta has, fields that the schema of its version does not know are
+// gone, and so are nulls that are not allowed and have no default. Objects of other kinds
+// are left alone but for their metadata; validation refuses them later.
+func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []string, err error) {
+	kind, hasKind, err := unstructured.NestedString(u.Object, "kind")
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, hasVersion, err := unstructured.NestedString(u.Object, "apiVersion")
+	if err != nil {
+		return nil, err
+	}
+	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{
+		DropMalformedFields: how.stored, ReturnUnknownFieldPaths: how.report,
+	})
+	if err != nil {
+		return nil, err
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	if gv.Group == s.group && kind == s.kind {
+		more, err := s.coerceContent(u, gv.Version, how)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, more...)
+		if how.stored && hasMeta && meta.Generation == 0 {
+			meta.Generation = 1 // from before custom resources had one
+		}
+	}
+	if hasKind {
+		u.SetKind(kind)
+	}
+	if hasVersion {
+		u.SetAPIVersion(apiVersion)
+	}
+	if hasMeta {
+		return unknown, objectmeta.SetObjectMeta(u.Object, meta)
+	}
+	return unknown, nil
+}
+
+// coerceContent is coerce for all but the object's own metadata; embedded objects have
+// theirs coerced here.
+func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, how coercion) (unknown []string, err error) {
+	structural := s.byVersion[version]
+	if !s.preserveUnknown {
+		options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: how.report}
+		unknown = pruning.PruneWithOptions(u.Object, structural, true, options)
+		defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, structural)
+	}
+	wrong, more := objectmeta.CoerceWithOptions(nil, u.Object, structural, false, objectmeta.CoerceOptions{
+		DropInvalidFields: how.stored, ReturnUnknownFieldPaths: how.report,
+	})
+	if wrong != nil {
+		return nil, wrong
+	}
+	return append(unknown, more...), nil
+}
+
+// fill adds the defaults of the schema of the object's version.
+func (s *schemas) fill(u *unstructured.Unstructured) {
+	gvk := u.GroupVersionKind()
+	if gvk.Group == s.group && gvk.Kind == s.kind {
+		defaulting.Default(u.Object, s.byVersion[gvk.Version])
+	}
+}
+
+func unknownField(path string) error { return fmt.Errorf("unknown field %q", path) }

@@ -1,0 +1,59 @@
+package custom
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Definition is a CustomResourceDefinition as it was at one revision.
+type Definition struct {
+	// CRD is the object without the schemas of its versions, which are most of it.
+	CRD *apiextensionsv1.CustomResourceDefinition
+	// JSON is the whole object.
+	JSON []byte
+	// Since is the revision of the last change of the schema that is known of, and At when
+	// that was, in Unix milliseconds. Both are 0 if the schema is the first the definition
+	// ever had.
+	Since, At int64
+}
+
+// Decode reads a definition, except for its schemas. json must not change afterwards.
+func Decode(json []byte) (*Definition, error) {
+	var small struct {
+		apiextensionsv1.CustomResourceDefinition
+		Spec struct {
+			apiextensionsv1.CustomResourceDefinitionSpec
+			Versions []versionWithoutSchema `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &small); err != nil {
+		return nil, fmt.Errorf("decode CustomResourceDefinition: %w", err)
+	}
+	crd := &small.CustomResourceDefinition
+	crd.Spec = small.Spec.CustomResourceDefinitionSpec
+	for _, v := range small.Spec.Versions {
+		crd.Spec.Versions = append(crd.Spec.Versions, v.CustomResourceDefinitionVersion)
+	}
+	return &Definition{CRD: crd, JSON: json}, nil
+}
+
+type versionWithoutSchema struct {
+	apiextensionsv1.CustomResourceDefinitionVersion
+	Schema skipped `json:"schema"`
+}
+
+// skipped takes any JSON and keeps none.
+type skipped struct{}
+
+func (skipped) UnmarshalJSON([]byte) error { return nil }
+
+// whole decodes the definition with its schemas.
+func (d *Definition) whole() (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.JSON, crd); err != nil {
+		return nil, fmt.Errorf("decode CustomResourceDefinition %s: %w", d.CRD.Name, err)
+	}
+	return crd, nil
+}

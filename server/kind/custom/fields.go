@@ -1,0 +1,137 @@
+package custom
+
+import (
+	"fmt"
+	"sync"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	generated "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v4/typed"
+)
+
+// newFieldManager keeps metadata.managedFields of writes of gvk, and merges what is
+// applied. reset is the field that such writes leave as it is, so that nobody comes to own
+// it by them; it may be empty.
+func newFieldManager(u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*managedfields.FieldManager, error) {
+	var filter map[fieldpath.APIVersion]fieldpath.Filter
+	if reset != "" {
+		filter = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
+			fieldpath.APIVersion(gvk.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie(reset)),
+		})
+	}
+	return managedfields.NewDefaultCRDFieldManager(topology{u}, lateConverter{u}, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
+}
+
+// topology is the managedfields.TypeConverter of a definition: it knows which lists are
+// sets or maps by a key. It is made at the first write.
+type topology struct{ u *use }
+
+func (t topology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	c, err := t.u.topology()
+	if err != nil {
+		return nil, err
+	}
+	return c.ObjectToTyped(obj, options...)
+}
+
+func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	c, err := t.u.topology()
+	if err != nil {
+		return nil, err
+	}
+	return c.TypedToObject(v)
+}
+
+// newTopology makes a TypeConverter of the OpenAPI schemas that are published for the
+// definition. If there is none to be made, the structure is deduced from the objects, as
+// upstream does.
+func newTopology(d *Definition) (managedfields.TypeConverter, error) {
+	crd, err := d.whole()
+	if err != nil {
+		return nil, err
+	}
+	models, err := newModels(crd)
+	if err != nil || len(models) == 0 {
+		return managedfields.NewDeducedTypeConverter(), nil
+	}
+	return managedfields.NewTypeConverter(models, crd.Spec.PreserveUnknownFields)
+}
+
+func newModels(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*spec.Schema, error) {
+	static, err := staticModels()
+	if err != nil {
+		return nil, err
+	}
+	specs := []*spec3.OpenAPI{{Version: "3.0.0", Info: &spec.Info{}, Components: &spec3.Components{Schemas: static}}}
+	for _, v := range crd.Spec.Versions {
+		s, err := builder.BuildOpenAPIV3(crd, v.Name, builder.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("build OpenAPI of version %s: %w", v.Name, err)
+		}
+		specs = append(specs, s)
+	}
+	merged, err := builder.MergeSpecsV3(specs...)
+	if err != nil {
+		return nil, err
+	}
+	return merged.Components.Schemas, nil
+}
+
+// staticModels are the schemas that those of definitions refer to.
+var staticModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
+	namer := apiopenapi.NewDefinitionNamer(scheme.Scheme)
+	return builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
+		GetDefinitionName: namer.GetDefinitionName,
+		GetDefinitions:    generated.GetOpenAPIDefinitions,
+	}, "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta", "k8s.io/api/autoscaling/v1.Scale")
+})
+
+// lateConverter converts between a definition's versions.
+type lateConverter struct{ u *use }
+
+func (c lateConverter) Convert(in, out, context any) error {
+	s, err := c.u.serving()
+	if err != nil {
+		return err
+	}
+	return s.convert.Convert(in, out, context)
+}
+
+func (c lateConverter) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
+	s, err := c.u.serving()
+	if err != nil {
+		return nil, err
+	}
+	return s.convert.ConvertToVersion(in, gv)
+}
+
+func (c lateConverter) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
+	return "", "", fmt.Errorf("field label not supported: %s", label)
+}
+
+// lateDefaulter fills in the defaults of an object's version.
+type lateDefaulter struct{ u *use }
+
+func (d lateDefaulter) Default(in runtime.Object) {
+	switch in := in.(type) {
+	case *unstructured.Unstructured:
+		if s, err := d.u.serving(); err == nil {
+			s.schemas.fill(in)
+		}
+	case *autoscalingv1.Scale:
+		scheme.Scheme.Default(in)
+	}
+}

@@ -1,0 +1,165 @@
+package custom
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	kubeversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// The verbs in the order in which upstream's discovery has them.
+var (
+	verbs            = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	subresourceVerbs = []string{"get", "patch", "update"}
+)
+
+// use is what all Kinds of a definition share. Both parts are made when they are needed
+// first.
+type use struct {
+	serving  func() (*serving, error)
+	topology func() (managedfields.TypeConverter, error)
+}
+
+func (u *use) version(name string) func() (*version, error) {
+	return func() (*version, error) {
+		s, err := u.serving()
+		if err != nil {
+			return nil, err
+		}
+		return s.versions[name], nil
+	}
+}
+
+// Kinds makes a Kind of each version that the definition serves, under the names that it
+// was granted. gone is closed when they are replaced by others, see kind.Kind.
+func Kinds(d *Definition, converters *conversion.CRConverterFactory, gone <-chan struct{}) ([]*kind.Kind, error) {
+	u := &use{
+		serving:  sync.OnceValues(func() (*serving, error) { return newServing(d, converters) }),
+		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(d) }),
+	}
+	mapping := replicasPaths(d.CRD)
+	var kinds []*kind.Kind
+	for i := range d.CRD.Spec.Versions {
+		v := &d.CRD.Spec.Versions[i]
+		if !v.Served {
+			continue
+		}
+		k, err := newKind(d, u, v, mapping)
+		if err != nil {
+			return nil, fmt.Errorf("version %s of %s: %w", v.Name, d.CRD.Name, err)
+		}
+		k.Gone = gone
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b *kind.Kind) int {
+		return kubeversion.CompareKubeAwareVersionStrings(b.Versions[0].Name, a.Versions[0].Name)
+	})
+	return kinds, nil
+}
+
+func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionVersion, mapping managedfields.ResourcePathMappings) (*kind.Kind, error) {
+	crd, granted := d.CRD, &d.CRD.Status.AcceptedNames
+	gvk := gvkOf(crd, v.Name)
+	stored := gvk.GroupKind().WithVersion(storageVersion(crd))
+	r := rules{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator,
+		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, use: u.version(v.Name)}
+	k := &kind.Kind{
+		Group: crd.Spec.Group, Resource: granted.Plural, Singular: granted.Singular, Kind: granted.Kind, ListKind: granted.ListKind,
+		ShortNames: granted.ShortNames, Categories: granted.Categories, Namespaced: r.namespaced,
+		NoProtobuf: true, TypedItems: true,
+		Versions:       []kind.Version{{Name: v.Name, Deprecated: deprecation(crd, v)}},
+		Stored:         kind.Stored{Group: crd.Spec.Group, Resource: granted.Plural, Version: stored.Version},
+		UpstreamPrefix: "/registry/" + crd.Spec.Group + "/" + granted.Plural + "/",
+		Verbs:          verbs,
+		Codec:          &codec{gvk: gvk, stored: stored, use: u.serving},
+		Create:         r, Update: r, Delete: r,
+		Attrs:        r.attrs,
+		FieldLabel:   fieldLabel(v, r.namespaced),
+		Table:        r,
+		Subresources: map[string]*kind.Subresource{},
+		Stale:        d.stale(stored),
+	}
+	var err error
+	reset := ""
+	if v.Subresources != nil && v.Subresources.Status != nil {
+		reset = "status"
+		if err := addStatus(k, u, gvk, statusRules{r}); err != nil {
+			return nil, err
+		}
+	}
+	if v.Subresources != nil && v.Subresources.Scale != nil {
+		if err := addScale(k, u, gvk, newScale(v.Subresources.Scale, mapping).subresource(r, gvk.Group)); err != nil {
+			return nil, err
+		}
+	}
+	k.Versions[0].Fields, err = newFieldManager(u, gvk, gvk.GroupVersion(), "", reset)
+	return k, err
+}
+
+func addStatus(k *kind.Kind, u *use, gvk schema.GroupVersionKind, r statusRules) error {
+	fields, err := newFieldManager(u, gvk, gvk.GroupVersion(), "status", "spec")
+	k.Subresources["status"] = &kind.Subresource{
+		Name: "status", Verbs: subresourceVerbs, Update: r, Fields: map[string]*managedfields.FieldManager{gvk.Version: fields},
+	}
+	return err
+}
+
+func addScale(k *kind.Kind, u *use, gvk schema.GroupVersionKind, sub *kind.Subresource) error {
+	fields, err := newFieldManager(u, scaleKind, gvk.GroupVersion(), "scale", "")
+	sub.Fields = map[string]*managedfields.FieldManager{gvk.Version: fields}
+	k.Subresources["scale"] = sub
+	return err
+}
+
+func gvkOf(crd *apiextensionsv1.CustomResourceDefinition, version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Status.AcceptedNames.Kind}
+}
+
+// deprecation is the warning that every answer of a deprecated version has: the
+// definition's own words, or where to go instead, if there is a newer version.
+func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
+	if !v.Deprecated {
+		return ""
+	}
+	if v.DeprecationWarning != nil {
+		return *v.DeprecationWarning
+	}
+	instead := ""
+	for _, other := range crd.Spec.Versions {
+		if other.Served && !other.Deprecated && kubeversion.CompareKubeAwareVersionStrings(v.Name, other.Name) < 0 &&
+			(instead == "" || kubeversion.CompareKubeAwareVersionStrings(instead, other.Name) < 0) {
+			instead = other.Name
+		}
+	}
+	text := fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
+	if instead != "" {
+		text += fmt.Sprintf("; use %s/%s %s", crd.Spec.Group, instead, crd.Spec.Names.Kind)
+	}
+	return text
+}
+
+// fieldLabel knows the fields that a version lets select by.
+func fieldLabel(v *apiextensionsv1.CustomResourceDefinitionVersion, namespaced bool) func(version, label, value string) (string, string, error) {
+	known := map[string]bool{"metadata.name": true, "metadata.namespace": namespaced}
+	for _, f := range v.SelectableFields {
+		known[strings.TrimPrefix(f.JSONPath, ".")] = true
+	}
+	return func(_, label, value string) (string, string, error) {
+		if !known[label] {
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}
+		return label, value, nil
+	}
+}
+
+var _ runtime.ObjectConvertor = lateConverter{}

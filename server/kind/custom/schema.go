@@ -1,0 +1,151 @@
+package custom
+
+import (
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// serving is what requests for a definition's resources need beyond its names.
+type serving struct {
+	schemas  schemas
+	versions map[string]*version
+	// convert converts between versions and leaves its input alone.
+	convert runtime.ObjectConvertor
+}
+
+// version is what belongs to one version.
+type version struct {
+	create rest.RESTCreateStrategy
+	update rest.RESTUpdateStrategy
+	status rest.RESTUpdateStrategy
+	attrs  storage.AttrFunc
+	table  rest.TableConvertor
+}
+
+// newServing compiles a definition. Nothing that passed the definition's own validation
+// fails here.
+func newServing(d *Definition, converters *conversion.CRConverterFactory) (*serving, error) {
+	crd, err := d.whole()
+	if err != nil {
+		return nil, err
+	}
+	s := &serving{versions: map[string]*version{}}
+	if s.schemas, err = newSchemas(crd); err != nil {
+		return nil, err
+	}
+	if s.convert, _, err = converters.NewConverter(crd); err != nil {
+		return nil, fmt.Errorf("conversion of %s: %w", crd.Name, err)
+	}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if s.versions[v.Name], err = newVersion(crd, v, s.schemas.byVersion[v.Name]); err != nil {
+			return nil, fmt.Errorf("version %s of %s: %w", v.Name, crd.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// newSchemas makes the structural schema of every version, with defaults that are complete
+// and free of unknown fields themselves.
+func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) {
+	s := schemas{group: crd.Spec.Group, kind: crd.Status.AcceptedNames.Kind,
+		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{}}
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		internal, err := internalSchema(v)
+		if err != nil {
+			return s, err
+		}
+		if internal == nil {
+			continue
+		}
+		structural, err := structuralschema.NewStructural(internal)
+		if crd.Spec.PreserveUnknownFields {
+			s.byVersion[v.Name] = structural
+			continue
+		}
+		if err != nil {
+			return s, fmt.Errorf("schema of version %s: %w", v.Name, err)
+		}
+		structural = structural.DeepCopy()
+		if err := defaulting.PruneDefaults(structural); err != nil {
+			return s, fmt.Errorf("defaults of version %s: %w", v.Name, err)
+		}
+		s.byVersion[v.Name] = structural
+	}
+	return s, nil
+}
+
+func internalSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, error) {
+	if v.Schema == nil {
+		return nil, nil
+	}
+	internal := &apiextensions.CustomResourceValidation{}
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema, internal, nil)
+	return internal.OpenAPIV3Schema, err
+}
+
+func newVersion(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion, structural *structuralschema.Structural) (*version, error) {
+	internal, err := internalSchema(v)
+	if err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := internalSubresources(v)
+	if err != nil {
+		return nil, err
+	}
+	statusValidator, err := newStatusValidator(internal, sub.Status)
+	if err != nil {
+		return nil, err
+	}
+	strategy := customresource.NewStrategy(typer, crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		gvkOf(crd, v.Name), validator, statusValidator, structural, sub.Status, sub.Scale, v.SelectableFields)
+	return &version{
+		create: strategy, update: strategy, status: customresource.NewStatusStrategy(strategy),
+		attrs: strategy.GetAttrs, table: newColumns(v),
+	}, nil
+}
+
+func internalSubresources(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.CustomResourceSubresources, error) {
+	internal := &apiextensions.CustomResourceSubresources{}
+	if v.Subresources == nil {
+		return internal, nil
+	}
+	err := apiextensionsv1.Convert_v1_CustomResourceSubresources_To_apiextensions_CustomResourceSubresources(v.Subresources, internal, nil)
+	return internal, err
+}
+
+// newStatusValidator validates what a write through /status may change; nil if there is no
+// such subresource or no schema for it.
+func newStatusValidator(schema *apiextensions.JSONSchemaProps, status *apiextensions.CustomResourceSubresourceStatus) (validation.SchemaValidator, error) {
+	if status == nil || schema == nil {
+		return nil, nil
+	}
+	of, ok := schema.Properties["status"]
+	if !ok {
+		return nil, nil
+	}
+	validator, _, err := validation.NewSchemaValidator(&of)
+	return validator, err
+}
+
+// storageVersion of a definition: validation sees to it that there is exactly one.
+func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	name, _ := apihelpers.GetCRDStorageVersion(crd)
+	return name
+}
