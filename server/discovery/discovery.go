@@ -76,8 +76,9 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	return docs.serve(w, path, info)
 }
 
-// check finds out whether path is there. Upstream's /apis and its groups answer every
-// method alike: they are not behind the router that looks at methods and media types.
+// check finds out whether path is there. Upstream's /apis, its groups and all of custom
+// resources answer every method alike: they are not behind the router that looks at
+// methods and media types.
 func (d *documents) check(path string, r *http.Request) error {
 	group, _, versioned := strings.Cut(strings.TrimPrefix(path, "/apis/"), "/")
 	switch inGroup := strings.HasPrefix(path, "/apis/"); {
@@ -86,6 +87,10 @@ func (d *documents) check(path string, r *http.Request) error {
 	case path == "/apis", inGroup && d.byPath["/apis/"+group] == nil:
 		return rest.ErrNoPath
 	case inGroup && !versioned:
+		return nil
+	case inGroup && !d.set.HasGroup(group) && d.byPath[path] == nil:
+		return rest.ErrNoPath
+	case inGroup && !d.set.HasGroup(group):
 		return nil
 	case path != "/api" && d.byPath[path] == nil:
 		return rest.ErrNotFound()

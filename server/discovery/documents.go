@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -20,6 +21,7 @@ import (
 // documents are all answers for one generation of the registry.
 type documents struct {
 	generation int64
+	set        *kind.Set
 	byPath     map[string]runtime.Object
 	aggregated map[string]*apidiscovery.APIGroupDiscoveryList // for /api and /apis
 
@@ -38,6 +40,7 @@ type document struct {
 func newDocuments(set *kind.Set) *documents {
 	d := &documents{
 		generation: set.Generation,
+		set:        set,
 		byPath:     map[string]runtime.Object{},
 		aggregated: map[string]*apidiscovery.APIGroupDiscoveryList{"/api": newList(), "/apis": newList()},
 		bytes:      map[document][]byte{},
@@ -205,11 +208,9 @@ func subresources(k *kind.Kind) []*kind.Subresource {
 	for _, s := range k.Subresources {
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b *kind.Subresource) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *kind.Subresource) int { return strings.Compare(a.Name, b.Name) })
+	if k.Custom() {
+		slices.Reverse(list) // status comes before scale there
+	}
 	return list
 }

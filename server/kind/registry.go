@@ -46,7 +46,9 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 	}
 	sort.SliceStable(kinds, func(i, j int) bool { return s.less(kinds[i], kinds[j]) })
 	for _, k := range kinds {
-		s.groups[k.Group] = true
+		if !k.Custom() {
+			s.groups[k.Group] = true
+		}
 		for _, v := range k.Versions {
 			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
 		}
@@ -69,7 +71,7 @@ func (s *Set) Lookup(group, version, resource string) *Kind {
 	return s.byResource[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
 }
 
-// HasGroup tells whether any version of an API group is served.
+// HasGroup tells whether an API group is served that has built-in resources.
 func (s *Set) HasGroup(group string) bool { return s.groups[group] }
 
 // Set returns what is served now.

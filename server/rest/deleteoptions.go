@@ -42,7 +42,7 @@ func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions
 	codecs := metainternalversionscheme.Codecs
 	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
 	if !ok {
-		return unsupportedMedia(q.offer().mediaTypes())
+		return unsupportedMedia(resourceObjects.mediaTypes())
 	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
 	obj, _, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)

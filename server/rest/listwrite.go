@@ -47,7 +47,12 @@ func (q *request) listHead(p page) []byte {
 	b = append(b, `","apiVersion":"`...)
 	b = append(b, apiVersion...)
 	b = append(b, `","metadata":`...)
-	meta, _ := json.Marshal(p.meta()) // cannot fail: strings and a number
+	var meta []byte // encoding it cannot fail: strings and a number
+	if q.kind.TypedItems && q.out.form == asObject {
+		meta, _ = json.Marshal(untypedMeta(*p.meta()))
+	} else {
+		meta, _ = json.Marshal(p.meta())
+	}
 	b = append(b, meta...)
 	return append(b, `,"items":`...)
 }
@@ -57,6 +62,19 @@ func (q *request) listKind() (kind, apiVersion string) {
 		return "PartialObjectMetadataList", q.out.metaGV.String()
 	}
 	return q.kind.ListKind, q.kind.GVK(q.version).GroupVersion().String()
+}
+
+// untypedMeta is the metadata of a list of custom resources, which has a token even if it
+// is empty.
+type untypedMeta metav1.ListMeta
+
+// MarshalJSON implements json.Marshaler.
+func (m untypedMeta) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Continue           string `json:"continue"`
+		RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+		ResourceVersion    string `json:"resourceVersion"`
+	}{m.Continue, m.RemainingItemCount, m.ResourceVersion})
 }
 
 func (p *page) meta() *metav1.ListMeta {

@@ -186,7 +186,7 @@ func (q *request) offer() offer {
 func (q *request) negotiateOutput() {
 	o, ok := q.offer(), false
 	if q.out, ok = negotiate(q.r, o); !ok {
-		q.refused = notAcceptable(o.mediaTypes())
+		q.refused = notAcceptable(resourceObjects.mediaTypes()) // also where there is no protobuf
 	}
 }
 
@@ -207,10 +207,10 @@ func (q *request) inputMedia() (string, error) {
 	if header == "" || header == mediaJSON {
 		return mediaJSON, nil
 	}
-	supported := q.offer().mediaTypes()
+	supported := resourceObjects.mediaTypes()
 	if m, _, err := mime.ParseMediaType(header); err == nil {
 		for _, s := range supported {
-			if m == s {
+			if m == s && (m != mediaProtobuf || !q.kind.NoProtobuf || q.sub != nil && q.sub.Codec != nil) {
 				return m, nil
 			}
 		}

@@ -47,7 +47,7 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 		return nil, ErrNotFound()
 	}
 	if info.Subresource != "" {
-		if q.sub = q.kind.Subresources[info.Subresource]; q.sub == nil {
+		if q.sub = q.kind.Subresources[info.Subresource]; q.sub == nil && !q.kind.Custom() {
 			return nil, ErrNotFound()
 		}
 	}

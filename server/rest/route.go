@@ -38,6 +38,9 @@ var handlers = map[string]func(*request) error{
 // handler finds what to do. A path that the resource does not have is 404, another method
 // than its own 405.
 func (q *request) handler() (func(*request) error, error) {
+	if q.kind.Custom() {
+		return q.customHandler()
+	}
 	form, inNamespace := q.form()
 	verb, ok := form[q.r.Method]
 	if !ok || !q.can(verb) {
@@ -48,9 +51,6 @@ func (q *request) handler() (func(*request) error, error) {
 	}
 	if verb == "list" && q.info.Verb == "watch" {
 		verb = "watch"
-	}
-	if verb == "create" && q.kind.Closed {
-		return nil, q.errClosed()
 	}
 	return handlers[verb], q.checkNames(form, verb, inNamespace)
 }
@@ -132,13 +132,6 @@ func (q *request) checkNames(form methods, verb string, inNamespace bool) error 
 		return errors.NewBadRequest("Name parameter invalid: " + strconv.Quote(q.name) + ": " + strings.Join(wrong, ";"))
 	}
 	return nil
-}
-
-// errClosed refuses to create what is about to be deleted with its definition.
-func (q *request) errClosed() error {
-	err := errors.NewMethodNotSupported(q.groupResource(), "create")
-	err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
-	return err
 }
 
 // ErrNotFound is upstream's answer for a path that no resource has.

@@ -70,7 +70,7 @@ func (q *request) routed() error {
 		return nil
 	}
 	if q.info.Verb == "list" || q.info.Verb == "watch" {
-		types = append(types, streamTypes(q.kind.NoProtobuf)...)
+		types = append(types, streamTypes()...)
 	}
 	return routeRefusal(q.r, types)
 }

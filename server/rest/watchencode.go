@@ -28,15 +28,12 @@ func (q *request) newEventEncoder() (*eventEncoder, error) {
 		}
 	}
 	if q.out.mediaType == mediaYAML {
-		return nil, notAcceptable(streamTypes(q.kind.NoProtobuf))
+		return nil, notAcceptable(streamTypes())
 	}
 	return &eventEncoder{q: q}, nil
 }
 
-func streamTypes(noProtobuf bool) []string {
-	if noProtobuf {
-		return []string{mediaJSON + ";stream=watch"}
-	}
+func streamTypes() []string {
 	return []string{mediaJSON + ";stream=watch", mediaProtobuf + ";stream=watch"}
 }
 

@@ -24,7 +24,7 @@ func (crdDeletion) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageC
 func holdDefinition(obj runtime.Object) (held bool) {
 	crd := obj.(*apiextensions.CustomResourceDefinition)
 	if crd.DeletionTimestamp != nil {
-		return len(crd.Finalizers) > 0
+		return false // its finalizers hold it
 	}
 	if !apiextensions.CRDHasFinalizer(crd, apiextensions.CustomResourceCleanupFinalizer) {
 		crd.Finalizers = append(crd.Finalizers, apiextensions.CustomResourceCleanupFinalizer)
