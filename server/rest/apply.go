@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -11,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 )
 
 // merge makes the new body of a server-side apply: old with what the configuration says
@@ -51,9 +50,9 @@ func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object,
 }
 
 // decodeConfiguration reads YAML, of which JSON is a part that can be read much faster.
-// Numbers become what both ways make of them: float64.
+// Both ways keep integers apart from floats, which objects without Go types depend on.
 func decodeConfiguration(patch []byte) (config map[string]any, err error) {
-	if bytes.HasPrefix(patch, openObject) && json.Unmarshal(patch, &config) == nil {
+	if bytes.HasPrefix(patch, openObject) && kjson.UnmarshalCaseSensitivePreserveInts(patch, &config) == nil {
 		return config, nil
 	}
 	config = map[string]any{}
