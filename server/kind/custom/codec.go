@@ -18,9 +18,10 @@ import (
 // codec is kind.Codec for one version of a definition; the hub form is the unstructured
 // object in this version.
 type codec struct {
-	gvk    schema.GroupVersionKind
-	stored schema.GroupVersionKind
-	use    func() (*serving, error)
+	gvk      schema.GroupVersionKind
+	listKind string
+	stored   schema.GroupVersionKind
+	use      func() (*serving, error)
 }
 
 // typer tells the kind of an object from the object.
@@ -39,6 +40,13 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 
 // New returns an object with nothing but its kind and apiVersion.
 func (c *codec) New() runtime.Object { return empty(c.gvk) }
+
+// NewList returns a list with nothing but its kind and apiVersion.
+func (c *codec) NewList() runtime.Object {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(c.gvk.GroupVersion().WithKind(c.listKind))
+	return list
+}
 
 // NewVersioned is New: this codec has one version.
 func (c *codec) NewVersioned(schema.GroupVersion) (runtime.Object, error) { return c.New(), nil }

@@ -81,7 +81,7 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		Stored:         kind.Stored{Group: crd.Spec.Group, Resource: granted.Plural, Version: stored.Version},
 		UpstreamPrefix: "/registry/" + crd.Spec.Group + "/" + granted.Plural + "/",
 		Verbs:          verbs,
-		Codec:          &codec{gvk: gvk, stored: stored, use: u.serving},
+		Codec:          &codec{gvk: gvk, listKind: granted.ListKind, stored: stored, use: u.serving},
 		Create:         r, Update: r, Delete: r,
 		Attrs:        r.attrs,
 		FieldLabel:   fieldLabel(v, r.namespaced),

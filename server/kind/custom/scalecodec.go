@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -15,6 +16,8 @@ import (
 type scaleCodec struct{}
 
 func (scaleCodec) New() runtime.Object { return &autoscalingv1.Scale{} }
+
+func (scaleCodec) NewList() runtime.Object { return &unstructured.UnstructuredList{} }
 
 func (scaleCodec) NewVersioned(schema.GroupVersion) (runtime.Object, error) {
 	return &autoscalingv1.Scale{}, nil
