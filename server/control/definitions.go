@@ -138,6 +138,7 @@ func (d *Definitions) handle(ev *sqlstore.Event) {
 	name := definitionName(ev.Entry)
 	if ev.Type == sqlstore.Delete {
 		d.remove(name, &change)
+		d.forget(name)
 	} else {
 		d.put(ev.Entry, &change)
 	}

@@ -15,11 +15,13 @@ import (
 // ServerPreferredResources does.
 func preferred(set *kind.Set, want func(*kind.Kind) bool) []*metav1.APIResourceList {
 	byGroupVersion := make(map[schema.GroupVersion]*metav1.APIResourceList)
+	seen := make(map[schema.GroupResource]bool)
 	var lists []*metav1.APIResourceList
 	for _, k := range set.Kinds {
-		if !want(k) {
-			continue
+		if !want(k) || seen[k.GroupResource()] {
+			continue // a custom resource has a Kind for each version, the preferred one first
 		}
+		seen[k.GroupResource()] = true
 		gv := schema.GroupVersion{Group: k.Group, Version: k.Versions[0].Name}
 		list := byGroupVersion[gv]
 		if list == nil {

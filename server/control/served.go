@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -76,6 +77,12 @@ func (d *Definitions) saw(name string, revision int64) {
 	d.seen[name] = revision
 }
 
+func (d *Definitions) forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.seen, name)
+}
+
 // servable tells whether a definition's names were granted, now or before they were
 // changed. A built-in resource goes before a definition that has its name.
 func (d *Definitions) servable(crd *apiextensionsv1.CustomResourceDefinition) bool {
@@ -105,7 +112,7 @@ func (d *Definitions) serve(def *custom.Definition, e *sqlstore.Entry, old *serv
 		used.Since, used.At = e.Revision, e.At
 	}
 	s := &served{uid: crd.UID, generation: crd.Generation, names: crd.Status.AcceptedNames, closed: closed, gone: make(chan struct{})}
-	kinds, err := custom.Kinds(&used, d.converters, s.gone)
+	kinds, err := custom.Kinds(&used, d.source(crd.Name), d.converters, s.gone)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +121,19 @@ func (d *Definitions) serve(def *custom.Definition, e *sqlstore.Entry, old *serv
 	}
 	s.kinds = kinds
 	return s, nil
+}
+
+// source reads the definition where it is: a Kind that kept the bytes would keep those of
+// an older revision than the store's. If the schema has changed since, the Kind is about
+// to be replaced.
+func (d *Definitions) source(name string) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		e := d.config.Store.Get(definitionPrefix + name)
+		if e == nil {
+			return nil, fmt.Errorf("the definition of %s has been deleted", name)
+		}
+		return e.JSON, nil
+	}
 }
 
 // close begins or ends the time in which nothing new is created.

@@ -11,15 +11,13 @@ import (
 type Definition struct {
 	// CRD is the object without the schemas of its versions, which are most of it.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// JSON is the whole object.
-	JSON []byte
 	// Since is the revision of the last change of the schema that is known of, and At when
 	// that was, in Unix milliseconds. Both are 0 if the schema is the first the definition
 	// ever had.
 	Since, At int64
 }
 
-// Decode reads a definition, except for its schemas. json must not change afterwards.
+// Decode reads a definition, except for its schemas.
 func Decode(json []byte) (*Definition, error) {
 	var small struct {
 		apiextensionsv1.CustomResourceDefinition
@@ -36,7 +34,7 @@ func Decode(json []byte) (*Definition, error) {
 	for _, v := range small.Spec.Versions {
 		crd.Spec.Versions = append(crd.Spec.Versions, v.CustomResourceDefinitionVersion)
 	}
-	return &Definition{CRD: crd, JSON: json}, nil
+	return &Definition{CRD: crd}, nil
 }
 
 type versionWithoutSchema struct {
@@ -49,11 +47,18 @@ type skipped struct{}
 
 func (skipped) UnmarshalJSON([]byte) error { return nil }
 
+// Source gives the JSON of a definition.
+type Source func() ([]byte, error)
+
 // whole decodes the definition with its schemas.
-func (d *Definition) whole() (*apiextensionsv1.CustomResourceDefinition, error) {
+func (read Source) whole() (*apiextensionsv1.CustomResourceDefinition, error) {
+	json, err := read()
+	if err != nil {
+		return nil, err
+	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.JSON, crd); err != nil {
-		return nil, fmt.Errorf("decode CustomResourceDefinition %s: %w", d.CRD.Name, err)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, crd); err != nil {
+		return nil, fmt.Errorf("decode CustomResourceDefinition: %w", err)
 	}
 	return crd, nil
 }

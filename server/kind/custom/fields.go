@@ -58,8 +58,8 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 // newTopology makes a TypeConverter of the OpenAPI schemas that are published for the
 // definition. If there is none to be made, the structure is deduced from the objects, as
 // upstream does.
-func newTopology(d *Definition) (managedfields.TypeConverter, error) {
-	crd, err := d.whole()
+func newTopology(source Source) (managedfields.TypeConverter, error) {
+	crd, err := source.whole()
 	if err != nil {
 		return nil, err
 	}

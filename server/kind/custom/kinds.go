@@ -41,11 +41,12 @@ func (u *use) version(name string) func() (*version, error) {
 }
 
 // Kinds makes a Kind of each version that the definition serves, under the names that it
-// was granted. gone is closed when they are replaced by others, see kind.Kind.
-func Kinds(d *Definition, converters *conversion.CRConverterFactory, gone <-chan struct{}) ([]*kind.Kind, error) {
+// was granted. source is read when the schema is needed first. gone is closed when the
+// Kinds are replaced by others, see kind.Kind.
+func Kinds(d *Definition, source Source, converters *conversion.CRConverterFactory, gone <-chan struct{}) ([]*kind.Kind, error) {
 	u := &use{
-		serving:  sync.OnceValues(func() (*serving, error) { return newServing(d, converters) }),
-		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(d) }),
+		serving:  sync.OnceValues(func() (*serving, error) { return newServing(source, converters) }),
+		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(source) }),
 	}
 	mapping := replicasPaths(d.CRD)
 	var kinds []*kind.Kind

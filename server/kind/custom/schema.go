@@ -35,8 +35,8 @@ type version struct {
 
 // newServing compiles a definition. Nothing that passed the definition's own validation
 // fails here.
-func newServing(d *Definition, converters *conversion.CRConverterFactory) (*serving, error) {
-	crd, err := d.whole()
+func newServing(source Source, converters *conversion.CRConverterFactory) (*serving, error) {
+	crd, err := source.whole()
 	if err != nil {
 		return nil, err
 	}
