@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
 )
 
@@ -215,5 +216,29 @@ func (c definitionCase) watch() {
 		if !strings.HasPrefix(lines.Text(), `{"type":"`+want+`","object":{"`) || !strings.Contains(lines.Text(), `"apiVersion":"`+c.group+`/v1alpha1"`) {
 			c.t.Errorf("want %s, got %s", want, lines.Text())
 		}
+	}
+}
+
+// What one server defines, others on the same database serve.
+func TestDefinitionsOnReplicas(t *testing.T) {
+	for _, d := range []struct {
+		name  string
+		fresh func(t testing.TB) string
+	}{{"postgres", logtest.Postgres}, {"mariadb", logtest.MariaDB}} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := d.fresh(t)
+			first, second := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
+			first.serveDefinitions()
+			second.serveDefinitions()
+			first.define(widgets(t, "example.com"))
+			here := definitionCase{second, "example.com"}
+			second.until("the resource is served", func() bool {
+				return second.do("POST", here.path("v1", ""), here.widget("a", `"color":"red"`)).code == 201
+			})
+			first.do("GET", here.path("v1", "/a"), "").want(200)
+			second.do("DELETE", definitions+"/widgets.example.com", "").want(200)
+			first.until("the resource is gone", func() bool { return first.do("GET", here.path("v1", ""), "").code == 404 })
+		})
 	}
 }
