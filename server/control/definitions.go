@@ -26,7 +26,7 @@ const definitionPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitio
 // granted one after the other, and instances, which takes as long as finalizers do.
 type Definitions struct {
 	config     Config
-	client     client.CustomResourceDefinitionInterface
+	statuses   statuses
 	converters *conversion.CRConverterFactory
 	names      workqueue.TypedRateLimitingInterface[string]
 	instances  workqueue.TypedRateLimitingInterface[string]
@@ -56,7 +56,7 @@ func NewDefinitions(config Config) (*Definitions, error) {
 		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](againFirst, againMost))
 	}
 	return &Definitions{
-		config: config, client: api.CustomResourceDefinitions(), converters: converters,
+		config: config, statuses: statuses{api.RESTClient()}, converters: converters,
 		names: queue(), instances: queue(),
 		served: map[string]*served{}, seen: map[string]int64{},
 	}, nil

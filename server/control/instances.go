@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -31,25 +30,25 @@ func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 	}
 	crd := now.DeepCopy()
 	setTerminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-	written, err := d.client.UpdateStatus(ctx, crd, metav1.UpdateOptions{})
-	if errors.IsNotFound(err) || errors.IsConflict(err) {
-		return nil // the change queues the name again
-	}
-	if err != nil {
+	if err := d.statuses.update(ctx, crd); overtaken(err) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	crd.ResourceVersion = written.ResourceVersion
 	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		if reason, err := d.empty(ctx, crd); err != nil {
 			setTerminating(crd, apiextensionsv1.ConditionTrue, reason, err.Error())
-			return utilerrors.NewAggregate([]error{err, d.updateStatus(ctx, crd)})
+			return utilerrors.NewAggregate([]error{err, d.statuses.update(ctx, crd)})
 		}
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 	} else {
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
 	}
 	apihelpers.CRDRemoveFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
-	return d.updateStatus(ctx, crd)
+	if err := d.statuses.update(ctx, crd); !overtaken(err) {
+		return err
+	}
+	return nil
 }
 
 func setTerminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextensionsv1.ConditionStatus, reason, message string) {

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,20 +42,12 @@ func (d *Definitions) reconcileNames(ctx context.Context, name string) error {
 	if !granted && !approved && !establish(crd) {
 		return nil
 	}
-	if err := d.updateStatus(ctx, crd); err != nil || !granted {
+	if err := d.statuses.update(ctx, crd); overtaken(err) {
+		return nil
+	} else if err != nil || !granted {
 		return err
 	}
 	return d.reconsider(ctx, name) // it may have given up names
-}
-
-// updateStatus writes the status; crd has no schemas, which a status has no say in. That
-// somebody else was faster is fine: their change comes by as well.
-func (d *Definitions) updateStatus(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-	_, err := d.client.UpdateStatus(ctx, crd, metav1.UpdateOptions{})
-	if errors.IsNotFound(err) || errors.IsConflict(err) {
-		return nil
-	}
-	return err
 }
 
 // reconsider looks again at the definitions of the group that want a name they don't have.
