@@ -29,6 +29,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/server/openapi"
+	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -45,6 +46,7 @@ type Server struct {
 	shared    bool // other servers may serve the same database
 	highWater *highWater
 	kinds     *kind.Registry
+	services  *resolve.Resolver
 	custom    *control.Definitions
 
 	authn     *auth.Authenticator
@@ -177,6 +179,7 @@ func (s *Server) openLog(ctx context.Context) (sqlstore.Log, error) {
 
 // wire makes the parts that answer requests.
 func (s *Server) wire() {
+	s.services = resolve.New(s.store, s.url)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
@@ -197,6 +200,7 @@ func (s *Server) controllerConfig() control.Config {
 		Client:      s.InProcess(nil),
 		Store:       s.store,
 		Kinds:       s.kinds,
+		Services:    s.services,
 		Controllers: s.config.Controllers,
 		Shared:      s.shared,
 		Identity:    identity(),

@@ -8,9 +8,12 @@ import (
 )
 
 // newConverters makes the converters between versions. Conversion webhooks are called at
-// their URL, or by the name that a Service has in DNS.
-func newConverters() (*conversion.CRConverterFactory, error) {
-	converters, err := conversion.NewCRConverterFactory(webhook.NewDefaultServiceResolver(), nil)
+// their URL, or where services finds their Service.
+func newConverters(services webhook.ServiceResolver) (*conversion.CRConverterFactory, error) {
+	if services == nil {
+		services = webhook.NewDefaultServiceResolver()
+	}
+	converters, err := conversion.NewCRConverterFactory(services, nil)
 	if err != nil {
 		return nil, fmt.Errorf("converters of custom resources: %w", err)
 	}

@@ -48,7 +48,7 @@ func NewDefinitions(config Config) (*Definitions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of definitions: %w", err)
 	}
-	converters, err := newConverters()
+	converters, err := newConverters(config.Services)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
@@ -22,6 +23,9 @@ type Config struct {
 	Client *rest.Config
 	Store  *sqlstore.Store
 	Kinds  *kind.Registry
+	// Services finds the conversion webhooks that are named by their Service; nil: by the
+	// name that it has in DNS.
+	Services webhook.ServiceResolver
 
 	// Controllers are kube-controller-manager's --controllers: "*" stands for all, "NAME"
 	// turns one on, "-NAME" turns it off, the first that fits counts. "none" stands for

@@ -1,0 +1,74 @@
+// Package lister reads objects from the store in the way that client-go's listers read
+// them from an informer's cache. There is no second copy of the objects and nothing that
+// has to be synced: the store is never behind what this process has acknowledged.
+package lister
+
+import (
+	"context"
+
+	"k8s.io/client-go/tools/cache"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// New returns a cache.Indexer of the objects whose keys begin with prefix, as *T, for the
+// constructors of client-go's listers. T is the Go type of the version that is stored. The
+// objects are shared: nobody may write to them. Besides GetByKey, which takes a name or
+// NAMESPACE/NAME, it has only List, so that of a lister only Get and the list of
+// everything may be used.
+func New[T any](store *sqlstore.Store, prefix string) cache.Indexer {
+	return &indexer[T]{store: store, prefix: prefix}
+}
+
+type indexer[T any] struct {
+	cache.Indexer // nil: stands for the methods that listers do without
+	store         *sqlstore.Store
+	prefix        string
+}
+
+// GetByKey returns one object.
+func (i *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
+	e := i.store.Get(i.prefix + key)
+	if e == nil {
+		return nil, false, nil
+	}
+	object, err := decode[T](e)
+	return object, err == nil, err
+}
+
+// List returns all objects by their keys, but for those that cannot be read.
+func (i *indexer[T]) List() (all []any) {
+	Each(i.store, i.prefix, i.prefix, func(object *T) { all = append(all, object) })
+	return all
+}
+
+// Each calls f with the objects of resource whose keys begin with prefix, in the order of
+// their keys, but for those that cannot be read.
+func Each[T any](store *sqlstore.Store, resource, prefix string, f func(*T)) {
+	from, to := sqlstore.RangeOf(prefix)
+	// In memory: there is no error.
+	_ = store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
+		if object, err := decode[T](e); err == nil {
+			f(object)
+		}
+		return true
+	})
+}
+
+// decodedKey is where an entry keeps the object that was made of it.
+type decodedKey[T any] struct{}
+
+func decode[T any](e *sqlstore.Entry) (*T, error) {
+	v := e.Memo(decodedKey[T]{}, func() any {
+		object := new(T)
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object); err != nil {
+			return err
+		}
+		return object
+	})
+	if err, ok := v.(error); ok {
+		return nil, err
+	}
+	return v.(*T), nil
+}
