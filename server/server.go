@@ -48,6 +48,7 @@ type Server struct {
 	kinds     *kind.Registry
 	services  *resolve.Resolver
 	custom    *control.Definitions
+	services  *control.APIServices
 
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
@@ -122,6 +123,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.custom.Load(ctx); err != nil {
 		return fmt.Errorf("serve custom resources: %w", err)
 	}
+	if s.services, err = control.NewAPIServices(s.controllerConfig()); err != nil {
+		return err
+	}
 	s.serve()
 	if err := control.Bootstrap(ctx, s.InProcess(nil), s.address()); err != nil {
 		return err
@@ -138,6 +142,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
+	s.jobs.Go(func() { s.services.Run(s.jobsCtx) })
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)

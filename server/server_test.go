@@ -40,6 +40,7 @@ func start(t *testing.T, c Config) *Server {
 			t.Error(err)
 		}
 	})
+	settle(t, s)
 	return s
 }
 

@@ -15,7 +15,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-const definitionPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+const (
+	definitionKind   = "CustomResourceDefinition"
+	definitionPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+)
 
 // Definitions serves the resources of CustomResourceDefinitions. Every server has one,
 // because every server's registry has to follow the definitions; the changes that it makes
@@ -78,9 +81,9 @@ func (d *Definitions) Run(ctx context.Context) {
 	defer workers.Wait()
 	defer d.names.ShutDown()
 	defer d.instances.ShutDown()
-	workers.Go(func() { d.work(ctx, d.names, d.reconcileNames) })
+	workers.Go(func() { work(ctx, d.config.Logf, definitionKind, d.names, d.reconcileNames) })
 	for range instanceWorkers {
-		workers.Go(func() { d.work(ctx, d.instances, d.deleteInstances) })
+		workers.Go(func() { work(ctx, d.config.Logf, definitionKind, d.instances, d.deleteInstances) })
 	}
 	for ctx.Err() == nil {
 		if err := d.follow(ctx); err != nil {
@@ -185,7 +188,7 @@ func definitionOf(e *sqlstore.Entry) (*custom.Definition, error) {
 }
 
 // work does what is queued until the queue is shut down. What fails is tried again.
-func (d *Definitions) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], do func(context.Context, string) error) {
+func work(ctx context.Context, logf func(string, ...any), kind string, queue workqueue.TypedRateLimitingInterface[string], do func(context.Context, string) error) {
 	for {
 		name, quit := queue.Get()
 		if quit {
@@ -195,7 +198,7 @@ func (d *Definitions) work(ctx context.Context, queue workqueue.TypedRateLimitin
 		if err == nil || ctx.Err() != nil {
 			queue.Forget(name)
 		} else {
-			d.config.Logf("CustomResourceDefinition %s: %v", name, err)
+			logf("%s %s: %v", kind, name, err)
 			queue.AddRateLimited(name)
 		}
 		queue.Done(name)

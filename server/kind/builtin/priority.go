@@ -1,5 +1,16 @@
 package builtin
 
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
 // Priorities orders the API groups in discovery, for kind.NewRegistry: the higher, the
 // earlier. Clients that are given only a resource's name take it from the first group
 // that has it. The numbers are kube-apiserver's own (groupPriorityMinimum of the
@@ -27,5 +38,52 @@ func Priorities() map[string]int {
 		"node.k8s.io":                  16300,
 		"discovery.k8s.io":             16200,
 		"flowcontrol.apiserver.k8s.io": 16100,
+	}
+}
+
+// ordinary is the versionPriority of nearly all built-in versions.
+const ordinary = 15
+
+// versionPriorities are those of the others.
+var versionPriorities = map[schema.GroupVersion]int32{
+	{Version: "v1"}:                                        1,
+	{Group: "autoscaling", Version: "v2"}:                  30,
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1"}: 21,
+}
+
+// APIServices are what kube-apiserver registers for the built-in group versions of set,
+// by name (kubernetes/cmd/kube-apiserver/app/aggregator.go). apiregistration.k8s.io, which
+// has the registrations, is not registered itself.
+func APIServices(set *kind.Set) []*apiregistration.APIService {
+	priorities := Priorities()
+	byName := map[string]*apiregistration.APIService{}
+	for _, k := range set.Kinds {
+		if k.Custom() || k.Group == apiregistration.GroupName {
+			continue
+		}
+		for _, v := range k.Versions {
+			gv := schema.GroupVersion{Group: k.Group, Version: v.Name}
+			byName[gv.String()] = apiService(gv, priorities[k.Group])
+		}
+	}
+	services := make([]*apiregistration.APIService, 0, len(byName))
+	for _, s := range byName {
+		services = append(services, s)
+	}
+	slices.SortFunc(services, func(a, b *apiregistration.APIService) int { return strings.Compare(a.Name, b.Name) })
+	return services
+}
+
+func apiService(gv schema.GroupVersion, group int) *apiregistration.APIService {
+	version := versionPriorities[gv]
+	if version == 0 {
+		version = ordinary
+	}
+	return &apiregistration.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group},
+		Spec: apiregistration.APIServiceSpec{
+			Group: gv.Group, Version: gv.Version,
+			GroupPriorityMinimum: int32(group), VersionPriority: version,
+		},
 	}
 }
