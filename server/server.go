@@ -39,16 +39,16 @@ type Server struct {
 	config Config
 
 	// Set by Open in this order.
-	listener  net.Listener
-	url       string
-	pki       *auth.PKI
-	store     *sqlstore.Store
-	shared    bool // other servers may serve the same database
-	highWater *highWater
-	kinds     *kind.Registry
-	services  *resolve.Resolver
-	custom    *control.Definitions
-	services  *control.APIServices
+	listener    net.Listener
+	url         string
+	pki         *auth.PKI
+	store       *sqlstore.Store
+	shared      bool // other servers may serve the same database
+	highWater   *highWater
+	kinds       *kind.Registry
+	services    *resolve.Resolver
+	custom      *control.Definitions
+	apiServices *control.APIServices
 
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
@@ -123,7 +123,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.custom.Load(ctx); err != nil {
 		return fmt.Errorf("serve custom resources: %w", err)
 	}
-	if s.services, err = control.NewAPIServices(s.controllerConfig()); err != nil {
+	if s.apiServices, err = control.NewAPIServices(s.controllerConfig()); err != nil {
 		return err
 	}
 	s.serve()
@@ -142,7 +142,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
-	s.jobs.Go(func() { s.services.Run(s.jobsCtx) })
+	s.jobs.Go(func() { s.apiServices.Run(s.jobsCtx) })
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
