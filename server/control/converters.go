@@ -1,21 +1,16 @@
 package control
 
 import (
-	"fmt"
-
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	"k8s.io/apiserver/pkg/util/webhook"
+
+	"github.com/plinth-io/plinth/server/kind/custom"
 )
 
 // newConverters makes the converters between versions. Conversion webhooks are called at
 // their URL, or where services finds their Service.
-func newConverters(services webhook.ServiceResolver) (*conversion.CRConverterFactory, error) {
+func newConverters(services webhook.ServiceResolver) (*custom.Converters, error) {
 	if services == nil {
 		services = webhook.NewDefaultServiceResolver()
 	}
-	converters, err := conversion.NewCRConverterFactory(services, nil)
-	if err != nil {
-		return nil, fmt.Errorf("converters of custom resources: %w", err)
-	}
-	return converters, nil
+	return custom.NewConverters(services)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	client "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/client-go/util/workqueue"
 
@@ -30,7 +29,7 @@ const (
 type Definitions struct {
 	config     Config
 	statuses   statuses
-	converters *conversion.CRConverterFactory
+	converters *custom.Converters
 	names      workqueue.TypedRateLimitingInterface[string]
 	instances  workqueue.TypedRateLimitingInterface[string]
 
@@ -75,8 +74,10 @@ func (d *Definitions) Load(ctx context.Context) error {
 // instanceWorkers is how many definitions are deleted at once, as upstream.
 const instanceWorkers = 5
 
-// Run follows the definitions until ctx ends.
+// Run follows the definitions until ctx ends. Conversion webhooks are not called any more
+// then.
 func (d *Definitions) Run(ctx context.Context) {
+	defer d.converters.Close()
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer d.names.ShutDown()

@@ -56,6 +56,8 @@ type Kind struct {
 	Verbs []string
 
 	Codec Codec
+	// Conversion is for Kinds whose Codec would have to ask somebody else. nil: it need not.
+	Conversion *Conversion
 	// Rules of create, update and delete; upstream calls them strategies.
 	Create rest.RESTCreateStrategy
 	Update rest.RESTUpdateStrategy

@@ -195,7 +195,7 @@ func preconditionError(what, want, have string) error {
 
 // commitObject stores an object that a deletion has marked.
 func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, dry bool) (*sqlstore.Entry, error) {
-	value, err := q.kind.Codec.Store(obj)
+	value, err := q.encode(obj)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,9 @@ func (q *request) deleteCollection() error {
 	if err := q.beforeDelete(ctx, "", options); err != nil {
 		return err
 	}
+	if p.entries, err = q.converted(p.entries); err != nil {
+		return err
+	}
 	if err := q.removeAll(ctx, p.entries, options); err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ func (q *request) fields() *managedfields.FieldManager {
 	if q.api.o.Untracked {
 		return nil
 	}
+	if c := q.kind.Conversion; c != nil {
+		return c.Fields(q.r.Context(), q.info.Subresource)
+	}
 	if q.sub != nil {
 		return q.sub.Fields[q.version]
 	}
@@ -93,7 +96,7 @@ func (q *request) manager(fieldManager string) string {
 // large: they are there for the object, not the other way round. Only an apply is about
 // them as much as about the object.
 func (q *request) store(obj runtime.Object) ([]byte, error) {
-	value, err := q.kind.Codec.Store(obj)
+	value, err := q.encode(obj)
 	if err != nil || q.applies || len(value) <= q.api.store.MaxValueBytes() {
 		return value, err
 	}
@@ -102,7 +105,7 @@ func (q *request) store(obj runtime.Object) ([]byte, error) {
 		return value, err
 	}
 	m.SetManagedFields(nil)
-	return q.kind.Codec.Store(obj)
+	return q.encode(obj)
 }
 
 // sameFields tells whether two lists are one and the same, without looking inside.

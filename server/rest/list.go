@@ -113,6 +113,9 @@ func (q *request) pick(ctx context.Context, view sqlstore.View, sel *selection) 
 	if err != nil {
 		return p, err
 	}
+	if e, err = q.convertedFor(sel, e); err != nil {
+		return p, err
+	}
 	match, err := sel.matches(e)
 	if match {
 		p.entries = []*sqlstore.Entry{e}
@@ -177,7 +180,7 @@ func (q *request) scan(ctx context.Context, view sqlstore.View, from string, lim
 	}
 	more, last := false, ""
 	var failed error
-	err := view.Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
+	err := q.each(ctx, view, sel, from, to, func(e *sqlstore.Entry) bool {
 		if int64(len(p.entries)) == limit {
 			more = true
 			return false

@@ -11,7 +11,10 @@ import (
 )
 
 // respondList writes a page in the negotiated encoding.
-func (q *request) respondList(p page) error {
+func (q *request) respondList(p page) (err error) {
+	if p.entries, err = q.converted(p.entries); err != nil {
+		return err
+	}
 	switch {
 	case q.out.form == asMetadata:
 		return q.misfit(q.kind.Codec.NewList())

@@ -76,6 +76,9 @@ func objectRendering(k *kind.Kind, version string, protobuf bool) *rendering {
 
 // asStored tells whether an entry's own JSON is the object in a version.
 func asStored(k *kind.Kind, e *sqlstore.Entry, version string) bool {
+	if isConverted(k, e) {
+		return true
+	}
 	return version == k.Stored.Version && k.Group == k.Stored.Group && (k.Stale == nil || !k.Stale(e.JSON, e.Revision, e.At))
 }
 
@@ -93,7 +96,7 @@ func objectProtobuf(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, er
 }
 
 func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime.Object, error) {
-	hub, err := k.Codec.Load(e.JSON)
+	hub, err := loadEntry(k, e)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", e.Key, err)
 	}

@@ -18,6 +18,10 @@ func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
 	if q.out.form == asMetadataList {
 		return q.misfit(q.kind.Codec.New())
 	}
+	e, err := q.convertedEntry(e)
+	if err != nil {
+		return err
+	}
 	body, err := q.renderEntry(e)
 	if err != nil {
 		return err

@@ -97,6 +97,9 @@ func (s *selection) everything() bool {
 	return s.labels == nil && s.fields == nil && !s.one
 }
 
+// looksInside tells whether entries are selected by more than their key.
+func (s *selection) looksInside() bool { return s.labels != nil || s.fields != nil }
+
 func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	if e == nil {
 		return false, nil
@@ -154,7 +157,7 @@ func fieldsOf(k *kind.Kind, e *sqlstore.Entry) (fields.Set, error) {
 		key.version, key.gone = k.Versions[0].Name, k.Gone
 	}
 	v := e.Memo(key, func() any {
-		obj, err := k.Codec.Load(e.JSON)
+		obj, err := loadEntry(k, e)
 		if err != nil {
 			return fmt.Errorf("fields of %s: %w", e.Key, err)
 		}

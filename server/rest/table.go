@@ -59,7 +59,7 @@ func (q *request) columns(table *metav1.Table) error {
 }
 
 func (q *request) appendRows(table *metav1.Table, e *sqlstore.Entry, include metav1.IncludeObjectPolicy, out output) error {
-	obj, err := q.kind.Codec.Load(e.JSON)
+	obj, err := loadEntry(q.kind, e)
 	if err != nil {
 		return err
 	}

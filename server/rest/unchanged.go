@@ -93,7 +93,7 @@ func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) 
 	if a.object == nil {
 		return true, nil
 	}
-	value, err := q.kind.Codec.Store(a.object)
+	value, err := q.encode(a.object)
 	return err == nil && bytes.Equal(value, sqlstore.Unsplice(current)), err
 }
 

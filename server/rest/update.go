@@ -94,5 +94,9 @@ func (q *request) load(e *sqlstore.Entry) (runtime.Object, error) {
 	if e == nil {
 		return nil, nil
 	}
-	return q.kind.Codec.Load(e.JSON)
+	e, err := q.convertedEntry(e)
+	if err != nil {
+		return nil, err
+	}
+	return loadEntry(q.kind, e)
 }

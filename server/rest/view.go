@@ -11,7 +11,7 @@ import (
 
 // respondView answers with a subresource's body made from the object.
 func (q *request) respondView(code int, entry *sqlstore.Entry) error {
-	obj, err := q.kind.Codec.Load(entry.JSON)
+	obj, err := q.load(entry)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,9 @@ func (s *watching) start(o *metainternalversion.ListOptions) error {
 	}
 	s.markEnd = asksState(o) && s.bookmarks
 	p, err := s.q.readFirst(s.q.r.Context(), view, 0, &s.sel)
-	s.initial = p.entries
+	if err == nil {
+		s.initial, err = s.q.converted(p.entries)
+	}
 	return err
 }
 

@@ -95,6 +95,9 @@ var errGone = stderrors.New("client is gone")
 // pass sends what the watcher has now, and returns how many events it had.
 func (s *watching) pass(ctx context.Context, watcher *sqlstore.Watcher, out sink) (int, error) {
 	events, through, err := watcher.Poll(ctx)
+	if err == nil {
+		events, err = s.convertedEvents(events)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +158,11 @@ type leftKey struct{}
 // the revision of the change.
 func left(e *sqlstore.Event) *sqlstore.Entry {
 	return e.Entry.Memo(leftKey{}, func() any {
-		return e.Prev.AtRevision(e.Entry.Revision)
+		before := e.Prev.AtRevision(e.Entry.Revision)
+		if _, ok := e.Prev.Recall(isConvertedKey{}); ok {
+			markConverted(before)
+		}
+		return before
 	}).(*sqlstore.Entry)
 }
 

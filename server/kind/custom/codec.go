@@ -2,6 +2,7 @@ package custom
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -124,7 +125,7 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("encode %s for the log: it is a %T", c.gvk.Kind, obj)
 	}
-	if u, err = s.to(c.stored.GroupVersion(), u); err != nil {
+	if u, err = s.to(context.Background(), c.stored.GroupVersion(), u); err != nil {
 		return nil, err
 	}
 	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
@@ -139,12 +140,12 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 }
 
 // to converts an object and prunes what comes out. An object that has the version already
-// is returned as it is.
-func (s *serving) to(gv schema.GroupVersion, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// is returned as it is. ctx ends a call to a webhook.
+func (s *serving) to(ctx context.Context, gv schema.GroupVersion, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u.GroupVersionKind().GroupVersion() == gv {
 		return u, nil
 	}
-	obj, err := s.convert.ConvertToVersion(u, gv)
+	obj, err := s.convert.to(ctx, u, gv)
 	if err != nil {
 		return nil, err
 	}
@@ -210,6 +211,18 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	u, err := c.decodeStored(s, data)
+	if err != nil {
+		return nil, err
+	}
+	if u, err = s.to(context.Background(), c.gvk.GroupVersion(), u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// decodeStored is Load without the conversion.
+func (c *codec) decodeStored(s *serving, data []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
 		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
@@ -218,8 +231,5 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
 	}
 	s.schemas.fill(u)
-	if u, err = s.to(c.gvk.GroupVersion(), u); err != nil {
-		return nil, err
-	}
 	return u, nil
 }

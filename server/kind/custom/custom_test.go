@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,10 +30,11 @@ func toys(t *testing.T, change func(*Definition)) []*kind.Kind {
 	if change != nil {
 		change(d)
 	}
-	converters, err := conversion.NewCRConverterFactory(nil, nil)
+	converters, err := NewConverters(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(converters.Close)
 	kinds, err := Kinds(d, func() ([]byte, error) { return []byte(definition), nil }, converters, make(chan struct{}))
 	if err != nil {
 		t.Fatal(err)

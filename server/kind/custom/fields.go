@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -25,14 +26,14 @@ import (
 // newFieldManager keeps metadata.managedFields of writes of gvk, and merges what is
 // applied. reset is the field that such writes leave as it is, so that nobody comes to own
 // it by them; it may be empty.
-func newFieldManager(u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*managedfields.FieldManager, error) {
+func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*managedfields.FieldManager, error) {
 	var filter map[fieldpath.APIVersion]fieldpath.Filter
 	if reset != "" {
 		filter = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
 			fieldpath.APIVersion(gvk.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie(reset)),
 		})
 	}
-	return managedfields.NewDefaultCRDFieldManager(topology{u}, lateConverter{u}, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
+	return managedfields.NewDefaultCRDFieldManager(topology{u}, lateConverter{ctx, u}, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
 }
 
 // topology is the managedfields.TypeConverter of a definition: it knows which lists are
@@ -100,14 +101,13 @@ var staticModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 })
 
 // lateConverter converts between a definition's versions.
-type lateConverter struct{ u *use }
+type lateConverter struct {
+	ctx context.Context
+	u   *use
+}
 
 func (c lateConverter) Convert(in, out, context any) error {
-	s, err := c.u.serving()
-	if err != nil {
-		return err
-	}
-	return s.convert.Convert(in, out, context)
+	return fmt.Errorf("%T is converted to a version only", in)
 }
 
 func (c lateConverter) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
@@ -115,7 +115,7 @@ func (c lateConverter) ConvertToVersion(in runtime.Object, gv runtime.GroupVersi
 	if err != nil {
 		return nil, err
 	}
-	return s.convert.ConvertToVersion(in, gv)
+	return s.convert.to(c.ctx, in, gv)
 }
 
 func (c lateConverter) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {

@@ -1,13 +1,13 @@
 package custom
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -43,7 +43,7 @@ func (u *use) version(name string) func() (*version, error) {
 // Kinds makes a Kind of each version that the definition serves, under the names that it
 // was granted. source is read when the schema is needed first. gone is closed when the
 // Kinds are replaced by others, see kind.Kind.
-func Kinds(d *Definition, source Source, converters *conversion.CRConverterFactory, gone <-chan struct{}) ([]*kind.Kind, error) {
+func Kinds(d *Definition, source Source, converters *Converters, gone <-chan struct{}) ([]*kind.Kind, error) {
 	u := &use{
 		serving:  sync.OnceValues(func() (*serving, error) { return newServing(source, converters) }),
 		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(source) }),
@@ -90,36 +90,62 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		Subresources: map[string]*kind.Subresource{},
 		Stale:        d.stale(stored),
 	}
-	var err error
-	reset := ""
 	if v.Subresources != nil && v.Subresources.Status != nil {
-		reset = "status"
-		if err := addStatus(k, u, gvk, statusRules{r}); err != nil {
-			return nil, err
-		}
+		k.Subresources["status"] = &kind.Subresource{Name: "status", Verbs: subresourceVerbs, Update: statusRules{r}}
 	}
 	if v.Subresources != nil && v.Subresources.Scale != nil {
-		if err := addScale(k, u, gvk, newScale(v.Subresources.Scale, mapping).subresource(r, gvk.Group)); err != nil {
-			return nil, err
+		k.Subresources["scale"] = newScale(v.Subresources.Scale, mapping).subresource(r, gvk.Group)
+	}
+	if err := addFields(k, u, gvk); err != nil {
+		return nil, err
+	}
+	if callsWebhook(crd) {
+		k.Conversion = newConversion(k.Codec.(*codec), fieldsWithin(u, gvk, k.Subresources["status"] != nil))
+	}
+	return k, nil
+}
+
+// addFields gives the Kind and its subresources their field managers.
+func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind) (err error) {
+	ctx, hasStatus := context.Background(), k.Subresources["status"] != nil
+	if k.Versions[0].Fields, err = newFields(ctx, u, gvk, "", hasStatus); err != nil {
+		return err
+	}
+	for name, sub := range k.Subresources {
+		fields, err := newFields(ctx, u, gvk, name, hasStatus)
+		if err != nil {
+			return err
 		}
+		sub.Fields = map[string]*managedfields.FieldManager{gvk.Version: fields}
 	}
-	k.Versions[0].Fields, err = newFieldManager(u, gvk, gvk.GroupVersion(), "", reset)
-	return k, err
+	return nil
 }
 
-func addStatus(k *kind.Kind, u *use, gvk schema.GroupVersionKind, r statusRules) error {
-	fields, err := newFieldManager(u, gvk, gvk.GroupVersion(), "status", "spec")
-	k.Subresources["status"] = &kind.Subresource{
-		Name: "status", Verbs: subresourceVerbs, Update: r, Fields: map[string]*managedfields.FieldManager{gvk.Version: fields},
+// newFields keeps the managed fields of writes through a subresource, or of the object if
+// that is empty.
+func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, hasStatus bool) (*managedfields.FieldManager, error) {
+	hub := gvk.GroupVersion()
+	switch {
+	case subresource == "scale":
+		return newFieldManager(ctx, u, scaleKind, hub, subresource, "")
+	case subresource == "status":
+		return newFieldManager(ctx, u, gvk, hub, subresource, "spec")
+	case hasStatus:
+		return newFieldManager(ctx, u, gvk, hub, "", "status")
 	}
-	return err
+	return newFieldManager(ctx, u, gvk, hub, "", "")
 }
 
-func addScale(k *kind.Kind, u *use, gvk schema.GroupVersionKind, sub *kind.Subresource) error {
-	fields, err := newFieldManager(u, scaleKind, gvk.GroupVersion(), "scale", "")
-	sub.Fields = map[string]*managedfields.FieldManager{gvk.Version: fields}
-	k.Subresources["scale"] = sub
-	return err
+// fieldsWithin is newFields for a request of which addFields' would not know the end. What
+// could be made once can be made again.
+func fieldsWithin(u *use, gvk schema.GroupVersionKind, hasStatus bool) func(context.Context, string) *managedfields.FieldManager {
+	return func(ctx context.Context, subresource string) *managedfields.FieldManager {
+		fields, err := newFields(ctx, u, gvk, subresource, hasStatus)
+		if err != nil {
+			panic(err)
+		}
+		return fields
+	}
 }
 
 func gvkOf(crd *apiextensionsv1.CustomResourceDefinition, version string) schema.GroupVersionKind {

@@ -6,12 +6,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -20,8 +18,7 @@ import (
 type serving struct {
 	schemas  schemas
 	versions map[string]*version
-	// convert converts between versions and leaves its input alone.
-	convert runtime.ObjectConvertor
+	convert  *converter
 }
 
 // version is what belongs to one version.
@@ -35,7 +32,7 @@ type version struct {
 
 // newServing compiles a definition. Nothing that passed the definition's own validation
 // fails here.
-func newServing(source Source, converters *conversion.CRConverterFactory) (*serving, error) {
+func newServing(source Source, converters *Converters) (*serving, error) {
 	crd, err := source.whole()
 	if err != nil {
 		return nil, err
@@ -44,8 +41,8 @@ func newServing(source Source, converters *conversion.CRConverterFactory) (*serv
 	if s.schemas, err = newSchemas(crd); err != nil {
 		return nil, err
 	}
-	if s.convert, _, err = converters.NewConverter(crd); err != nil {
-		return nil, fmt.Errorf("conversion of %s: %w", crd.Name, err)
+	if s.convert, err = converters.of(crd); err != nil {
+		return nil, err
 	}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
