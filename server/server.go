@@ -205,6 +205,7 @@ func (s *Server) controllerConfig() control.Config {
 		Client:      s.InProcess(nil),
 		Store:       s.store,
 		Kinds:       s.kinds,
+		DeleteAll:   s.rest.DeleteAll,
 		Services:    s.services,
 		Controllers: s.config.Controllers,
 		Shared:      s.shared,

@@ -7,11 +7,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/metadata"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -36,7 +32,7 @@ func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 		return err
 	}
 	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
-		if reason, err := d.empty(ctx, crd); err != nil {
+		if reason, err := d.empty(ctx, name); err != nil {
 			setTerminating(crd, apiextensionsv1.ConditionTrue, reason, err.Error())
 			return utilerrors.NewAggregate([]error{err, d.statuses.update(ctx, crd)})
 		}
@@ -57,35 +53,14 @@ func setTerminating(crd *apiextensionsv1.CustomResourceDefinition, status apiext
 	})
 }
 
-// empty deletes all instances through the API, so that admission and finalizers have their
-// say, and waits until they are gone. reason is a condition's.
-func (d *Definitions) empty(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (reason string, err error) {
-	k := d.anyKind(crd)
+// empty deletes all instances, as far as their finalizers let them go, and waits until they
+// are gone. reason is a condition's.
+func (d *Definitions) empty(ctx context.Context, name string) (reason string, err error) {
+	k := d.storedKind(name)
 	if k == nil {
-		// Either nothing is stored under a built-in resource's name, or no version is
-		// served and nothing can be deleted by its rules.
-		return "", nil
+		return "", nil // nothing is stored under a built-in resource's name
 	}
-	namespaces, err := d.namespacesOf(ctx, k)
-	if err != nil {
-		return "InstanceDeletionFailed", fmt.Errorf("could not list instances: %w", err)
-	}
-	api, err := metadata.NewForConfig(quiet(d.config.Client))
-	if err != nil {
-		return "InstanceDeletionFailed", err
-	}
-	resource := api.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Versions[0].Name, Resource: k.Resource})
-	var errs []error
-	for namespace := range namespaces {
-		deleter := metadata.ResourceInterface(resource)
-		if namespace != "" {
-			deleter = resource.Namespace(namespace)
-		}
-		if err := deleter.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if err := utilerrors.NewAggregate(errs); err != nil {
+	if err := d.config.DeleteAll(ctx, k); err != nil {
 		return "InstanceDeletionFailed", fmt.Errorf("could not issue all deletes: %w", err)
 	}
 	if err := d.awaitEmpty(ctx, k); err != nil {
@@ -94,28 +69,24 @@ func (d *Definitions) empty(ctx context.Context, crd *apiextensionsv1.CustomReso
 	return "", nil
 }
 
-// anyKind is one of the Kinds through which a definition's objects can be reached.
-func (d *Definitions) anyKind(crd *apiextensionsv1.CustomResourceDefinition) *kind.Kind {
-	for _, k := range d.config.Kinds.Set().Kinds {
-		if k.Group == crd.Spec.Group && k.Resource == crd.Status.AcceptedNames.Plural && k.Custom() {
-			return k
-		}
+// storedKind is the Kind of the version that a definition's objects are stored in: through
+// it they can be deleted also if none is served, or its conversion webhook is away.
+func (d *Definitions) storedKind(name string) *kind.Kind {
+	d.install.Lock()
+	defer d.install.Unlock()
+	if s := d.served[name]; s != nil {
+		return s.stored
 	}
 	return nil
 }
 
-// namespacesOf are the namespaces that have instances; the empty one stands for those of a
-// cluster-scoped resource.
-func (d *Definitions) namespacesOf(ctx context.Context, k *kind.Kind) (sets.Set[string], error) {
+// left counts the instances.
+func (d *Definitions) left(ctx context.Context, k *kind.Kind) (int64, error) {
 	if _, err := d.config.Store.Sync(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
-	namespaces := sets.New[string]()
-	_, err := readCurrent(ctx, d.config.Store, k.Prefix(), func(ev *sqlstore.Event) {
-		namespace, _ := k.SplitKey(ev.Entry.Key)
-		namespaces.Insert(namespace)
-	})
-	return namespaces, err
+	from, to := sqlstore.RangeOf(k.Prefix())
+	return d.config.Store.Current(k.Prefix()).Count(ctx, from, to)
 }
 
 // awaitEmpty waits until no instance is left.
@@ -123,8 +94,8 @@ func (d *Definitions) awaitEmpty(ctx context.Context, k *kind.Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, waitForInstances)
 	defer cancel()
 	for pause := againFirst; ; pause = min(2*pause, againMost) {
-		left, err := d.namespacesOf(ctx, k)
-		if err != nil || len(left) == 0 {
+		left, err := d.left(ctx, k)
+		if err != nil || left == 0 {
 			return err
 		}
 		timer := time.NewTimer(pause)

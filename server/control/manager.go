@@ -23,6 +23,9 @@ type Config struct {
 	Client *rest.Config
 	Store  *sqlstore.Store
 	Kinds  *kind.Registry
+	// DeleteAll deletes all objects of a Kind, which need not be in Kinds, as far as their
+	// finalizers allow; see rest.API.
+	DeleteAll func(ctx context.Context, k *kind.Kind) error
 	// Services finds the conversion webhooks that are named by their Service; nil: by the
 	// name that it has in DNS.
 	Services webhook.ServiceResolver

@@ -21,6 +21,7 @@ type served struct {
 	names      apiextensionsv1.CustomResourceDefinitionNames
 	closed     bool
 	kinds      []*kind.Kind
+	stored     *kind.Kind // of the storage version, served or not
 	gone       chan struct{}
 }
 
@@ -112,14 +113,14 @@ func (d *Definitions) serve(def *custom.Definition, e *sqlstore.Entry, old *serv
 		used.Since, used.At = e.Revision, e.At
 	}
 	s := &served{uid: crd.UID, generation: crd.Generation, names: crd.Status.AcceptedNames, closed: closed, gone: make(chan struct{})}
-	kinds, err := custom.Kinds(&used, d.source(crd.Name), d.converters, s.gone)
+	kinds, stored, err := custom.Kinds(&used, d.source(crd.Name), d.converters, s.gone)
 	if err != nil {
 		return nil, err
 	}
 	if closed {
 		kinds = closedKinds(kinds)
 	}
-	s.kinds = kinds
+	s.kinds, s.stored = kinds, stored
 	return s, nil
 }
 

@@ -21,7 +21,7 @@ const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 func (h *harness) serveDefinitions() {
 	h.t.Helper()
 	d, err := control.NewDefinitions(control.Config{
-		Client: &clientrest.Config{Host: h.http.URL, QPS: -1}, Store: h.store, Kinds: h.kinds, Logf: h.t.Logf,
+		Client: &clientrest.Config{Host: h.http.URL, QPS: -1}, Store: h.store, Kinds: h.kinds, DeleteAll: h.api.DeleteAll, Logf: h.t.Logf,
 	})
 	if err != nil {
 		h.t.Fatal(err)

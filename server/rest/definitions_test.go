@@ -28,6 +28,7 @@ func TestDefinitions(t *testing.T) {
 			{"names that are taken are not granted until they are free", definitionCase.conflict},
 			{"a definition in a protected group says whether it is approved", definitionCase.approve},
 			{"a definition goes when its last instance has gone", definitionCase.delete},
+			{"instances go with their definition when no version is served", definitionCase.deleteUnserved},
 			{"a built-in resource keeps its name", definitionCase.builtin},
 			{"watches see objects in the version asked for", definitionCase.watch},
 		} {
@@ -182,6 +183,19 @@ func (c definitionCase) delete() {
 	c.define(widgets(c.t, c.group))
 	if got := c.do("GET", c.path("v1", ""), "").want(200).get("items"); got != "[]" {
 		c.t.Errorf("a definition of the same name has %s", got)
+	}
+}
+
+func (c definitionCase) deleteUnserved() {
+	c.define(widgets(c.t, c.group))
+	c.do("POST", c.path("v1", ""), c.widget("a", `"color":"red"`)).want(201)
+	c.change(`[{"op":"replace","path":"/spec/versions/0/served","value":false},{"op":"replace","path":"/spec/versions/1/served","value":false},
+		{"op":"replace","path":"/spec/versions/2/served","value":false}]`,
+		func() bool { return c.do("GET", c.path("v1", ""), "").code == 404 })
+	c.do("DELETE", definitions+"/widgets."+c.group, "").want(200)
+	c.until("the definition is gone", func() bool { return c.do("GET", definitions+"/widgets."+c.group, "").code == 404 })
+	if e := c.store.Get("/registry/" + c.group + "/widgets/default/a"); e != nil {
+		c.t.Errorf("left behind: %s", e.JSON)
 	}
 }
 

@@ -2,12 +2,16 @@ package rest
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -41,6 +45,35 @@ func (q *request) deleteCollection() error {
 		return err
 	}
 	return q.respondList(p)
+}
+
+// DeleteAll deletes all objects of a Kind, which need not be in the registry, as far as
+// finalizers let them go. It is for objects whose kind is about to go: as in upstream,
+// admission has no say in that. The first error ends it.
+func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
+	if _, err := a.store.Sync(ctx); err != nil {
+		return err
+	}
+	var entries []*sqlstore.Entry
+	from, to := sqlstore.RangeOf(k.Prefix())
+	err := a.store.Current(k.Prefix()).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", http.NoBody)
+	if err != nil {
+		return err
+	}
+	o := a.o
+	o.Admission = nil
+	version := k.Versions[0].Name
+	info := &apirequest.RequestInfo{Verb: "deletecollection", APIGroup: k.Group, APIVersion: version, Resource: k.Resource}
+	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
+	q := &request{api: New(a.store, a.kinds, o), r: r, info: info, who: who, kind: k, version: version, warn: &warnings{header: http.Header{}}}
+	return q.removeAll(q.rulesContext(), entries, &metav1.DeleteOptions{})
 }
 
 // removeAll deletes the objects in their order, several at once. The first that cannot be

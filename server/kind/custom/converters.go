@@ -155,7 +155,7 @@ type ownedCall struct {
 
 // mostAnswer is how much of a webhook's answer is read, in bytes: several times what is
 // sent in one call.
-const mostAnswer = 64 << 20
+const mostAnswer = 32 << 20
 
 func (t *ownedCall) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())

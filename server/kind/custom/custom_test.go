@@ -35,7 +35,7 @@ func toys(t *testing.T, change func(*Definition)) []*kind.Kind {
 		t.Fatal(err)
 	}
 	t.Cleanup(converters.Close)
-	kinds, err := Kinds(d, func() ([]byte, error) { return []byte(definition), nil }, converters, make(chan struct{}))
+	kinds, _, err := Kinds(d, func() ([]byte, error) { return []byte(definition), nil }, converters, make(chan struct{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,31 +41,36 @@ func (u *use) version(name string) func() (*version, error) {
 }
 
 // Kinds makes a Kind of each version that the definition serves, under the names that it
-// was granted. source is read when the schema is needed first. gone is closed when the
+// was granted; stored is the one of the version that objects are stored in, also if that is
+// not served. source is read when the schema is needed first. gone is closed when the
 // Kinds are replaced by others, see kind.Kind.
-func Kinds(d *Definition, source Source, converters *Converters, gone <-chan struct{}) ([]*kind.Kind, error) {
+func Kinds(d *Definition, source Source, converters *Converters, gone <-chan struct{}) (kinds []*kind.Kind, stored *kind.Kind, err error) {
 	u := &use{
 		serving:  sync.OnceValues(func() (*serving, error) { return newServing(source, converters) }),
 		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(source) }),
 	}
 	mapping := replicasPaths(d.CRD)
-	var kinds []*kind.Kind
 	for i := range d.CRD.Spec.Versions {
 		v := &d.CRD.Spec.Versions[i]
-		if !v.Served {
+		if !v.Served && !v.Storage {
 			continue
 		}
 		k, err := newKind(d, u, v, mapping)
 		if err != nil {
-			return nil, fmt.Errorf("version %s of %s: %w", v.Name, d.CRD.Name, err)
+			return nil, nil, fmt.Errorf("version %s of %s: %w", v.Name, d.CRD.Name, err)
 		}
 		k.Gone = gone
-		kinds = append(kinds, k)
+		if v.Storage {
+			stored = k
+		}
+		if v.Served {
+			kinds = append(kinds, k)
+		}
 	}
 	slices.SortFunc(kinds, func(a, b *kind.Kind) int {
 		return kubeversion.CompareKubeAwareVersionStrings(b.Versions[0].Name, a.Versions[0].Name)
 	})
-	return kinds, nil
+	return kinds, stored, nil
 }
 
 func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionVersion, mapping managedfields.ResourcePathMappings) (*kind.Kind, error) {
