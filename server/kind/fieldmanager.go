@@ -1,0 +1,204 @@
+package kind
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v4/typed"
+)
+
+// FieldManager keeps metadata.managedFields of writes in one version, through one
+// subresource, and merges what is applied. It is upstream's with a short cut: most writes
+// give new values to fields that their author manages already, and then nothing but the
+// time in the author's entry changes.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+type FieldManager struct {
+	*managedfields.FieldManager
+	// Types and Converter are those of the embedded FieldManager.
+	Types     managedfields.TypeConverter
+	Converter runtime.ObjectConvertor
+	// Version is that of the entries which writes make.
+	Version     schema.GroupVersion
+	Subresource string
+	// Resets are the fields that writes leave alone, so that nobody comes to own them. It
+	// may be nil.
+	Resets fieldpath.Filter
+}
+
+// Track records in obj what manager changes with it. live is what was there, an empty
+// object if nothing was. If that fails, obj has no managed fields afterwards.
+func (m *FieldManager) Track(live, obj runtime.Object, manager string) runtime.Object {
+	from, err1 := meta.Accessor(live)
+	to, err2 := meta.Accessor(obj)
+	if err1 != nil || err2 != nil {
+		return m.UpdateNoErrors(live, obj, manager)
+	}
+	entries, given := from.GetManagedFields(), to.GetManagedFields()
+	if m.Subresource == "" && given != nil && !reflect.DeepEqual(given, entries) {
+		return m.UpdateNoErrors(live, obj, manager) // somebody who edits them
+	}
+	// What is in both need not be compared.
+	from.SetManagedFields(nil)
+	defer from.SetManagedFields(entries)
+	to.SetManagedFields(nil)
+	if kept := m.sameOwners(live, obj, entries, manager); kept != nil {
+		to.SetManagedFields(kept)
+		return obj
+	}
+	if m.Subresource != "" {
+		from.SetManagedFields(entries) // upstream takes them from nowhere else then
+	}
+	to.SetManagedFields(entries)
+	return m.UpdateNoErrors(live, obj, manager)
+}
+
+// sameOwners returns what becomes of entries if no field gets another manager, loses one
+// or appears; nil if that is not so, or if it is too much to tell.
+func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
+	own := m.entryOf(entries, manager)
+	if own < 0 {
+		return nil
+	}
+	was, err1 := m.typed(live)
+	is, err2 := m.typed(obj)
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	comparison, err := was.Compare(is)
+	if err != nil {
+		return nil
+	}
+	took := m.taken(comparison)
+	comparison = comparison.FilterFields(m.Resets)
+	touched := comparison.Modified.Union(comparison.Added).Union(comparison.Removed)
+	for i := range entries {
+		set := m.setOf(&entries[i])
+		if set == nil || !upToDate(set, was) {
+			return nil
+		}
+		lost := set.Intersection(touched)
+		if i == own && !took.Difference(set).Empty() || i == own && !lost.Difference(took).Empty() || i != own && !lost.Empty() {
+			return nil
+		}
+	}
+	if took.Empty() {
+		return entries
+	}
+	return stamped(entries, own)
+}
+
+// taken are the fields that a write takes for its author.
+func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
+	set := c.Modified.Union(c.Added)
+	if m.Resets != nil {
+		set = m.Resets.Filter(set)
+	}
+	return set.Difference(nobodys)
+}
+
+// nobodys are the fields that upstream leaves out of every entry.
+var nobodys = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("apiVersion"),
+	fieldpath.MakePathOrDie("kind"),
+	fieldpath.MakePathOrDie("metadata"),
+	fieldpath.MakePathOrDie("metadata", "name"),
+	fieldpath.MakePathOrDie("metadata", "namespace"),
+	fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
+	fieldpath.MakePathOrDie("metadata", "selfLink"),
+	fieldpath.MakePathOrDie("metadata", "uid"),
+	fieldpath.MakePathOrDie("metadata", "clusterName"),
+	fieldpath.MakePathOrDie("metadata", "generation"),
+	fieldpath.MakePathOrDie("metadata", "managedFields"),
+	fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+)
+
+// entryOf finds the entry of manager's updates, -1 if there is none or if an entry is of
+// another version, which would have to be compared in that version.
+func (m *FieldManager) entryOf(entries []metav1.ManagedFieldsEntry, manager string) int {
+	if manager == "" {
+		manager = "unknown" // as upstream calls it
+	}
+	own, version := -1, m.Version.String()
+	for i := range entries {
+		e := &entries[i]
+		if e.APIVersion != version || e.FieldsType != "FieldsV1" || e.FieldsV1 == nil {
+			return -1
+		}
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == m.Subresource {
+			own = i
+		}
+	}
+	return own
+}
+
+func (m *FieldManager) typed(obj runtime.Object) (*typed.TypedValue, error) {
+	versioned, err := m.Converter.ConvertToVersion(obj, m.Version)
+	if err != nil {
+		return nil, err
+	}
+	return m.Types.ObjectToTyped(versioned, typed.AllowDuplicates)
+}
+
+// sets has the sets that entries hold, by their JSON: few shapes make up most objects.
+var sets = lru.New(512)
+
+// largestSet is how long the JSON of a set that is remembered may be.
+const largestSet = 4096
+
+// setOf decodes the fields of an entry; nil if they are none.
+func (m *FieldManager) setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
+	json := string(e.FieldsV1.Raw)
+	if set, ok := sets.Get(json); ok {
+		return set.(*fieldpath.Set)
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(strings.NewReader(json)); err != nil || set.Empty() {
+		return nil
+	}
+	if len(json) <= largestSet {
+		sets.Add(json, set)
+	}
+	return set
+}
+
+// upToDate tells whether the schema still has a set's lists and maps as they were when the
+// set was made.
+func upToDate(set *fieldpath.Set, live *typed.TypedValue) bool {
+	other, err := typed.ReconcileFieldSetWithSchema(set, live)
+	return err == nil && other == nil
+}
+
+// stamped returns entries with the present time in one, in upstream's order.
+func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedFieldsEntry {
+	entries = slices.Clone(entries)
+	entries[own].Time = &metav1.Time{Time: time.Now().UTC()}
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		if c := strings.Compare(string(a.Operation), string(b.Operation)); c != 0 {
+			return c
+		}
+		if c := seconds(a.Time) - seconds(b.Time); c != 0 {
+			return int(c)
+		}
+		if c := strings.Compare(a.Manager, b.Manager); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Subresource, b.Subresource)
+	})
+	return entries
+}
+
+func seconds(t *metav1.Time) int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Unix()
+}
