@@ -17,9 +17,10 @@ import (
 )
 
 // FieldManager keeps metadata.managedFields of writes in one version, through one
-// subresource, and merges what is applied. It is upstream's with a short cut: most writes
-// give new values to fields that their author manages already, and then nothing but the
-// time in the author's entry changes.
+// subresource, and merges what is applied. It is upstream's with two short cuts: who
+// makes an object manages all that is in it, and most other writes give new values to
+// fields that their author manages already, so that nothing but the time in the author's
+// entry changes.
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 type FieldManager struct {
 	*managedfields.FieldManager
@@ -50,8 +51,14 @@ func (m *FieldManager) Track(live, obj runtime.Object, manager string) runtime.O
 	from.SetManagedFields(nil)
 	defer from.SetManagedFields(entries)
 	to.SetManagedFields(nil)
-	if kept := m.sameOwners(live, obj, entries, manager); kept != nil {
-		to.SetManagedFields(kept)
+	var short []metav1.ManagedFieldsEntry
+	if len(entries) > 0 {
+		short = m.sameOwners(live, obj, entries, manager)
+	} else if from.GetUID() == "" {
+		short = m.firstOwner(live, obj, manager)
+	}
+	if short != nil {
+		to.SetManagedFields(short)
 		return obj
 	}
 	if m.Subresource != "" {
@@ -68,12 +75,7 @@ func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.Man
 	if own < 0 {
 		return nil
 	}
-	was, err1 := m.typed(live)
-	is, err2 := m.typed(obj)
-	if err1 != nil || err2 != nil {
-		return nil
-	}
-	comparison, err := was.Compare(is)
+	was, comparison, err := m.compare(live, obj)
 	if err != nil {
 		return nil
 	}
@@ -94,6 +96,39 @@ func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.Man
 		return entries
 	}
 	return stamped(entries, own)
+}
+
+// firstOwner returns the entry of who makes an object; nil if that is too much to tell.
+func (m *FieldManager) firstOwner(empty, obj runtime.Object, manager string) []metav1.ManagedFieldsEntry {
+	_, comparison, err := m.compare(empty, obj)
+	if err != nil {
+		return nil
+	}
+	took := m.taken(comparison)
+	if took.Empty() {
+		return nil
+	}
+	json, err := took.ToJSON()
+	if err != nil {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{
+		Manager: orUnknown(manager), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: m.Version.String(),
+		Time: now(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: json}, Subresource: m.Subresource,
+	}}
+}
+
+// compare tells what a write changes; live is what it changes, in the manager's version.
+func (m *FieldManager) compare(from, to runtime.Object) (live *typed.TypedValue, _ *typed.Comparison, err error) {
+	if live, err = m.typed(from); err != nil {
+		return nil, nil, err
+	}
+	next, err := m.typed(to)
+	if err != nil {
+		return nil, nil, err
+	}
+	comparison, err := live.Compare(next)
+	return live, comparison, err
 }
 
 // taken are the fields that a write takes for its author.
@@ -124,9 +159,7 @@ var nobodys = fieldpath.NewSet(
 // entryOf finds the entry of manager's updates, -1 if there is none or if an entry is of
 // another version, which would have to be compared in that version.
 func (m *FieldManager) entryOf(entries []metav1.ManagedFieldsEntry, manager string) int {
-	if manager == "" {
-		manager = "unknown" // as upstream calls it
-	}
+	manager = orUnknown(manager)
 	own, version := -1, m.Version.String()
 	for i := range entries {
 		e := &entries[i]
@@ -138,6 +171,14 @@ func (m *FieldManager) entryOf(entries []metav1.ManagedFieldsEntry, manager stri
 		}
 	}
 	return own
+}
+
+// orUnknown is what upstream calls authors who don't say who they are.
+func orUnknown(manager string) string {
+	if manager == "" {
+		return "unknown"
+	}
+	return manager
 }
 
 func (m *FieldManager) typed(obj runtime.Object) (*typed.TypedValue, error) {
@@ -180,7 +221,7 @@ func upToDate(set *fieldpath.Set, live *typed.TypedValue) bool {
 // stamped returns entries with the present time in one, in upstream's order.
 func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedFieldsEntry {
 	entries = slices.Clone(entries)
-	entries[own].Time = &metav1.Time{Time: time.Now().UTC()}
+	entries[own].Time = now()
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
 		if c := strings.Compare(string(a.Operation), string(b.Operation)); c != 0 {
 			return c
@@ -195,6 +236,8 @@ func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedField
 	})
 	return entries
 }
+
+func now() *metav1.Time { return &metav1.Time{Time: time.Now().UTC()} }
 
 func seconds(t *metav1.Time) int64 {
 	if t == nil {
