@@ -81,14 +81,12 @@ func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.Man
 	}
 	took := m.taken(comparison)
 	comparison = comparison.FilterFields(m.Resets)
-	touched := comparison.Modified.Union(comparison.Added).Union(comparison.Removed)
 	for i := range entries {
 		set := m.setOf(&entries[i])
 		if set == nil || !upToDate(set, was) {
 			return nil
 		}
-		lost := set.Intersection(touched)
-		if i == own && !took.Difference(set).Empty() || i == own && !lost.Difference(took).Empty() || i != own && !lost.Empty() {
+		if i != own && touches(comparison, set, none) || i == own && (touches(comparison, set, took) || !took.Difference(set).Empty()) {
 			return nil
 		}
 	}
@@ -131,9 +129,28 @@ func (m *FieldManager) compare(from, to runtime.Object) (live *typed.TypedValue,
 	return live, comparison, err
 }
 
+// touches tells whether a write concerns any field of a set, other than those given.
+func touches(c *typed.Comparison, set, other *fieldpath.Set) bool {
+	for _, fields := range []*fieldpath.Set{c.Modified, c.Added, c.Removed} {
+		if fields.Empty() {
+			continue
+		}
+		if both := set.Intersection(fields); !both.Empty() && !both.Difference(other).Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// none is no field at all.
+var none = fieldpath.NewSet()
+
 // taken are the fields that a write takes for its author.
 func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
-	set := c.Modified.Union(c.Added)
+	set := c.Modified
+	if !c.Added.Empty() {
+		set = set.Union(c.Added)
+	}
 	if m.Resets != nil {
 		set = m.Resets.Filter(set)
 	}
