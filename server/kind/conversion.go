@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
 // Conversion is the way between the stored version and the Kind's own where it leads
@@ -24,5 +23,5 @@ type Conversion struct {
 	Write func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
 	// Fields is Version.Fields, or Subresource.Fields of the subresource if that is not
 	// empty, with conversions that end when ctx does.
-	Fields func(ctx context.Context, subresource string) *managedfields.FieldManager
+	Fields func(ctx context.Context, subresource string) *FieldManager
 }

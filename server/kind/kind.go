@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -109,7 +108,7 @@ type Version struct {
 	// the version is not deprecated.
 	Deprecated string
 	// Fields keeps metadata.managedFields of writes in this version.
-	Fields *managedfields.FieldManager
+	Fields *FieldManager
 }
 
 // Stored names what the log holds of a Kind.
@@ -130,7 +129,7 @@ type Subresource struct {
 	// Update is the strategy for writes through this subresource.
 	Update rest.RESTUpdateStrategy
 	// Fields is Version.Fields for writes through this subresource, by the Kind's version.
-	Fields map[string]*managedfields.FieldManager
+	Fields map[string]*FieldManager
 	// View and Apply translate between the object and the subresource's body, both in
 	// hub form. nil: the body is the object itself. Own is the view that a write starts
 	// from, with the entries of the object's managedFields that concern it; Apply takes

@@ -20,9 +20,9 @@ import (
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
 func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	q := p.q
-	config, err := decodeConfiguration(p.patch)
+	config, err := decodeConfiguration(p.patch, q.api.o.MaxBodyBytes)
 	if err != nil {
-		return nil, errors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, err
 	}
 	live := old
 	if old == nil {
@@ -51,13 +51,19 @@ func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object,
 
 // decodeConfiguration reads YAML, of which JSON is a part that can be read much faster.
 // Both ways keep integers apart from floats, which objects without Go types depend on.
-func decodeConfiguration(patch []byte) (config map[string]any, err error) {
+// limit is how long it may be with its aliases filled in, in bytes.
+func decodeConfiguration(patch []byte, limit int64) (config map[string]any, err error) {
 	if bytes.HasPrefix(patch, openObject) && kjson.UnmarshalCaseSensitivePreserveInts(patch, &config) == nil {
 		return config, nil
 	}
+	if err := checkAliases(patch, limit); err != nil {
+		return nil, err
+	}
 	config = map[string]any{}
-	err = yaml.Unmarshal(patch, &config)
-	return config, err
+	if err := yaml.Unmarshal(patch, &config); err != nil {
+		return nil, errors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	return config, nil
 }
 
 var openObject = []byte("{")

@@ -18,6 +18,11 @@ import (
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields
 func (q *request) decode(media string, body []byte, fieldValidation string) (runtime.Object, error) {
 	want := q.gvk()
+	if media == mediaYAML {
+		if err := checkAliases(body, q.api.o.MaxBodyBytes); err != nil {
+			return nil, err
+		}
+	}
 	strict := fieldValidation != metav1.FieldValidationIgnore
 	obj, got, err := q.codec().Decode(body, media, want, strict)
 	if err != nil {

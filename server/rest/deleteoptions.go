@@ -39,6 +39,11 @@ func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions
 	if err != nil {
 		return err
 	}
+	if media == mediaYAML {
+		if err := checkAliases(body, q.api.o.MaxBodyBytes); err != nil {
+			return err
+		}
+	}
 	codecs := metainternalversionscheme.Codecs
 	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
 	if !ok {

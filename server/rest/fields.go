@@ -1,16 +1,20 @@
 package rest
 
 import (
-	"reflect"
+	"bytes"
+	"context"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // Every write says in metadata.managedFields which fields its author now manages.
@@ -18,7 +22,7 @@ import (
 
 // fields is the field manager of the request's version and subresource; nil if nothing is
 // tracked.
-func (q *request) fields() *managedfields.FieldManager {
+func (q *request) fields() *kind.FieldManager {
 	if q.api.o.Untracked {
 		return nil
 	}
@@ -38,29 +42,7 @@ func (q *request) track(live, obj runtime.Object, fieldManager string) runtime.O
 	if f == nil {
 		return obj
 	}
-	if q.sub == nil {
-		defer lendFields(live, obj)()
-	}
-	return f.UpdateNoErrors(live, obj, q.manager(fieldManager))
-}
-
-// lendFields takes the managed fields out of live for as long as obj has the same ones,
-// or gets them from it because it has none: the field manager goes by obj's then, and
-// looking through live for them again would be half of its work.
-func lendFields(live, obj runtime.Object) (giveBack func()) {
-	from, err1 := meta.Accessor(live)
-	to, err2 := meta.Accessor(obj)
-	if err1 != nil || err2 != nil {
-		return func() {}
-	}
-	entries := from.GetManagedFields()
-	if given := to.GetManagedFields(); given == nil {
-		to.SetManagedFields(entries)
-	} else if !reflect.DeepEqual(given, entries) {
-		return func() {}
-	}
-	from.SetManagedFields(nil)
-	return func() { from.SetManagedFields(entries) }
+	return f.Track(live, obj, q.manager(fieldManager))
 }
 
 // trackNew is track for an object that a create request makes.
@@ -111,4 +93,60 @@ func (q *request) store(obj runtime.Object) ([]byte, error) {
 // sameFields tells whether two lists are one and the same, without looking inside.
 func sameFields(a, b []metav1.ManagedFieldsEntry) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// keepTimes takes the times of old's managed fields for obj if they are all that differs,
+// so that a write that changes nothing is one. What it does is upstream's
+// IgnoreManagedFieldsTimestampsTransformer, which compares the fields twice and by
+// reflection.
+func keepTimes(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return fieldmanager.IgnoreManagedFieldsTimestampsTransformer(ctx, obj, old)
+	}
+	to, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	from, err := meta.Accessor(old)
+	if err != nil {
+		return nil, err
+	}
+	entries, before := to.GetManagedFields(), from.GetManagedFields()
+	if !sameButTimes(entries, before) {
+		return obj, nil
+	}
+	to.SetManagedFields(nil)
+	from.SetManagedFields(nil)
+	if equality.Semantic.DeepEqual(obj, old) {
+		for i := range entries {
+			entries[i].Time = before[i].Time
+		}
+	}
+	to.SetManagedFields(entries)
+	from.SetManagedFields(before)
+	return obj, nil
+}
+
+// sameButTimes tells whether there are times that differ, and nothing else does.
+func sameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	differ := false
+	for i := range a {
+		x, y := a[i], b[i]
+		differ = differ || !x.Time.Equal(y.Time)
+		if !sameSet(x.FieldsV1, y.FieldsV1) {
+			return false
+		}
+		x.Time, x.FieldsV1, y.Time, y.FieldsV1 = nil, nil, nil, nil
+		if x != y {
+			return false
+		}
+	}
+	return differ
+}
+
+func sameSet(a, b *metav1.FieldsV1) bool {
+	return a == b || a != nil && b != nil && bytes.Equal(a.Raw, b.Raw)
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
@@ -169,7 +168,7 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 	if err := rest.BeforeUpdate(rules, ctx, obj, old); err != nil {
 		return nil, err
 	}
-	if obj, err = fieldmanager.IgnoreManagedFieldsTimestampsTransformer(ctx, obj, old); err != nil {
+	if obj, err = keepTimes(ctx, obj, old); err != nil {
 		return nil, err
 	}
 	dry := dryRun(mod.options.DryRun)

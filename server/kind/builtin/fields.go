@@ -33,7 +33,7 @@ func (g group) track(k *kind.Kind) {
 		v.Fields = newFieldManager(g.scheme, k.GVK(v.Name), "", k.Update)
 		for _, sub := range k.Subresources {
 			if sub.Fields == nil {
-				sub.Fields = map[string]*managedfields.FieldManager{}
+				sub.Fields = map[string]*kind.FieldManager{}
 			}
 			gvk, rules := k.GVK(v.Name), any(sub.Update)
 			if !sub.GVK.Empty() {
@@ -46,14 +46,17 @@ func (g group) track(k *kind.Kind) {
 
 // newFieldManager is upstream's field manager for writes of gvk. rules may say which
 // fields a write resets, so that nobody comes to own them by it.
-func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *managedfields.FieldManager {
+func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *kind.FieldManager {
 	hub := schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}
-	m, err := managedfields.NewDefaultFieldManager(topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme),
-		scheme, scheme, gvk, hub, subresource, resetFields(rules))
+	types, converter, resets := topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme), resetFields(rules)
+	m, err := managedfields.NewDefaultFieldManager(types, converter, scheme, scheme, gvk, hub, subresource, resets)
 	if err != nil {
 		panic(err) // says that there is no type converter
 	}
-	return m
+	return &kind.FieldManager{
+		FieldManager: m, Types: types, Converter: converter, Version: gvk.GroupVersion(), Subresource: subresource,
+		Resets: resets[fieldpath.APIVersion(gvk.GroupVersion().String())],
+	}
 }
 
 func resetFields(rules any) map[fieldpath.APIVersion]fieldpath.Filter {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -52,7 +51,7 @@ func newBody(t *testing.T, codec kind.Codec, gvk schema.GroupVersionKind) runtim
 }
 
 // trackLabel makes an object with a label by an update.
-func trackLabel(t *testing.T, f *managedfields.FieldManager, codec kind.Codec, gvk schema.GroupVersionKind) {
+func trackLabel(t *testing.T, f *kind.FieldManager, codec kind.Codec, gvk schema.GroupVersionKind) {
 	t.Helper()
 	obj := newBody(t, codec, gvk)
 	m, err := meta.Accessor(obj)
@@ -65,7 +64,7 @@ func trackLabel(t *testing.T, f *managedfields.FieldManager, codec kind.Codec, g
 }
 
 // applyLabel makes one by an apply.
-func applyLabel(t *testing.T, f *managedfields.FieldManager, codec kind.Codec, gvk schema.GroupVersionKind) {
+func applyLabel(t *testing.T, f *kind.FieldManager, codec kind.Codec, gvk schema.GroupVersionKind) {
 	t.Helper()
 	config := &unstructured.Unstructured{}
 	config.SetGroupVersionKind(gvk)

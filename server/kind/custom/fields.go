@@ -21,19 +21,29 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v4/typed"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // newFieldManager keeps metadata.managedFields of writes of gvk, and merges what is
 // applied. reset is the field that such writes leave as it is, so that nobody comes to own
 // it by them; it may be empty.
-func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*managedfields.FieldManager, error) {
+func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*kind.FieldManager, error) {
 	var filter map[fieldpath.APIVersion]fieldpath.Filter
 	if reset != "" {
 		filter = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
 			fieldpath.APIVersion(gvk.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie(reset)),
 		})
 	}
-	return managedfields.NewDefaultCRDFieldManager(topology{u}, lateConverter{ctx, u}, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
+	types, converter := topology{u}, lateConverter{ctx, u}
+	m, err := managedfields.NewDefaultCRDFieldManager(types, converter, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
+	if err != nil {
+		return nil, err
+	}
+	return &kind.FieldManager{
+		FieldManager: m, Types: types, Converter: converter, Version: gvk.GroupVersion(), Subresource: subresource,
+		Resets: filter[fieldpath.APIVersion(gvk.GroupVersion().String())],
+	}, nil
 }
 
 // topology is the managedfields.TypeConverter of a definition: it knows which lists are

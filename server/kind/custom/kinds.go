@@ -121,14 +121,14 @@ func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind) (err error) {
 		if err != nil {
 			return err
 		}
-		sub.Fields = map[string]*managedfields.FieldManager{gvk.Version: fields}
+		sub.Fields = map[string]*kind.FieldManager{gvk.Version: fields}
 	}
 	return nil
 }
 
 // newFields keeps the managed fields of writes through a subresource, or of the object if
 // that is empty.
-func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, hasStatus bool) (*managedfields.FieldManager, error) {
+func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, hasStatus bool) (*kind.FieldManager, error) {
 	hub := gvk.GroupVersion()
 	switch {
 	case subresource == "scale":
@@ -143,8 +143,8 @@ func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subreso
 
 // fieldsWithin is newFields for a request of which addFields' would not know the end. What
 // could be made once can be made again.
-func fieldsWithin(u *use, gvk schema.GroupVersionKind, hasStatus bool) func(context.Context, string) *managedfields.FieldManager {
-	return func(ctx context.Context, subresource string) *managedfields.FieldManager {
+func fieldsWithin(u *use, gvk schema.GroupVersionKind, hasStatus bool) func(context.Context, string) *kind.FieldManager {
+	return func(ctx context.Context, subresource string) *kind.FieldManager {
 		fields, err := newFields(ctx, u, gvk, subresource, hasStatus)
 		if err != nil {
 			panic(err)

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -17,7 +16,7 @@ import (
 
 // newConversion is for versions that a webhook converts.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
-func newConversion(c *codec, fields func(ctx context.Context, subresource string) *managedfields.FieldManager) *kind.Conversion {
+func newConversion(c *codec, fields func(ctx context.Context, subresource string) *kind.FieldManager) *kind.Conversion {
 	version := fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
 	return &kind.Conversion{
 		Needed: func(json []byte) bool { return !bytes.HasPrefix(json, version) },
