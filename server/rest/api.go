@@ -85,14 +85,15 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.Req
 // looked at their parameters.
 func (q *request) serve() error {
 	handle, err := q.handler()
+	if err == nil {
+		err = q.routed()
+	}
+	// Upstream's handler of custom resources warns of a version before it looks at the verb.
+	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom() && err != ErrNoPath) {
+		q.warn.AddWarning("", v.Deprecated)
+	}
 	if err != nil {
 		return err
-	}
-	if err := q.routed(); err != nil {
-		return err
-	}
-	if v := q.kind.Version(q.version); v.Deprecated != "" {
-		q.warn.AddWarning("", v.Deprecated)
 	}
 	if q.refused != nil && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
