@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clientrest "k8s.io/client-go/rest"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
@@ -33,7 +34,8 @@ func settle(t *testing.T, s *Server) {
 				return false
 			}
 		}
-		return s.running.count.Load() == 0
+		trust := s.store.Get("/registry/core/configmaps/kube-system/extension-apiserver-authentication")
+		return trust != nil && s.running.count.Load() == 0
 	})
 }
 
@@ -72,12 +74,15 @@ func replicas(t *testing.T, test func(t *testing.T, servers []*Server)) {
 
 // client is the admin's at one of several servers of a database.
 type client struct {
-	t    *testing.T
-	http *http.Client
-	url  string
+	t      *testing.T
+	http   *http.Client
+	url    string
+	config *clientrest.Config
 }
 
-func clientOf(t *testing.T, s *Server) client { return client{t, admin(t, s), s.URL()} }
+func clientOf(t *testing.T, s *Server) client {
+	return client{t, admin(t, s), s.URL(), s.RESTConfig()}
+}
 
 func (c client) do(method, path, body string, want int) string {
 	c.t.Helper()

@@ -118,9 +118,9 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 
 // limitTime ends the request's context after the time that it may take, and the reading
 // of its body and the writing of its answer too: a client that neither sends nor reads
-// would hold its place for ever. Watches end otherwise.
+// would hold its place for ever. Long-running ones end otherwise.
 func (s *Server) limitTime(x *call) (context.CancelFunc, error) {
-	if x.info.Verb == "watch" {
+	if longRunning(x.info) {
 		return func() {}, nil
 	}
 	r := x.Request()

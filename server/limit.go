@@ -24,11 +24,12 @@ type limits struct {
 	reads, writes limit
 }
 
-// of returns the limit that a request counts in, nil for a watch.
+// of returns the limit that a request counts in, nil for one that may go on for ever.
 func (l *limits) of(info *apirequest.RequestInfo) *limit {
-	switch info.Verb {
-	case "watch":
+	if longRunning(info) {
 		return nil
+	}
+	switch info.Verb {
 	case "get", "list":
 		return &l.reads
 	}
@@ -48,4 +49,14 @@ func (l *limit) leave() { l.running.Add(-1) }
 
 var errTooMany = &rest.TextError{
 	Code: http.StatusTooManyRequests, Text: "Too many requests, please try again later.",
+}
+
+// longRunning tells which requests have no end of their own: watches, and those that
+// extension servers may have (upstream: kube-apiserver's LongRunningFunc).
+func longRunning(info *apirequest.RequestInfo) bool {
+	switch info.Subresource {
+	case "attach", "exec", "proxy", "log", "portforward":
+		return true
+	}
+	return info.Verb == "watch" || info.Verb == "proxy"
 }

@@ -63,9 +63,14 @@ func (s *Server) otherPaths() []string {
 	return paths
 }
 
-// api serves resources; the shorter paths are discovery's.
+// api serves resources, here or where an extension server has them; the shorter paths are
+// discovery's.
 func (s *Server) api(c echo.Context) error {
 	x := c.(*call)
+	if extension := s.extensions.Of(x.info); extension != nil {
+		extension.Serve(x.Response(), x.Request(), x.info, x.who)
+		return nil
+	}
 	if x.info.IsResourceRequest {
 		s.rest.Serve(x.Response(), x.Request(), x.info, x.who)
 		return nil

@@ -22,6 +22,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admit"
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/auth"
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/discovery"
@@ -47,6 +48,7 @@ type Server struct {
 	highWater   *highWater
 	kinds       *kind.Registry
 	services    *resolve.Resolver
+	extensions  *aggregate.Services
 	custom      *control.Definitions
 	apiServices *control.APIServices
 
@@ -123,8 +125,11 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.custom.Load(ctx); err != nil {
 		return fmt.Errorf("serve custom resources: %w", err)
 	}
-	if s.apiServices, err = control.NewAPIServices(s.controllerConfig()); err != nil {
+	if s.apiServices, err = control.NewAPIServices(s.controllerConfig(), s.extensions); err != nil {
 		return err
+	}
+	if err := s.apiServices.Load(ctx); err != nil {
+		return fmt.Errorf("serve extensions: %w", err)
 	}
 	s.serve()
 	if err := control.Bootstrap(ctx, s.InProcess(nil), s.address()); err != nil {
@@ -143,6 +148,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	})
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.apiServices.Run(s.jobsCtx) })
+	s.jobs.Go(func() {
+		control.KeepTrust(s.jobsCtx, s.controllerConfig(), s.trust, s.maintainEvery)
+	})
 	s.jobs.Go(s.renewCertificates)
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
@@ -185,6 +193,7 @@ func (s *Server) openLog(ctx context.Context) (sqlstore.Log, error) {
 // wire makes the parts that answer requests.
 func (s *Server) wire() {
 	s.services = resolve.New(s.store, s.url)
+	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
@@ -254,6 +263,12 @@ func (s *Server) openPKI() (err error) {
 	host, _, _ := net.SplitHostPort(s.config.Listen)
 	s.pki, err = auth.OpenPKI(dir, auth.ServingNames(host, s.config.SANs))
 	return err
+}
+
+// trust is what extension servers are told of this one.
+func (s *Server) trust() (control.Trust, error) {
+	ca, err := s.pki.FrontProxyCA()
+	return control.Trust{ClientCA: s.pki.CA(), ProxyCA: ca, ProxyName: auth.FrontProxyName}, err
 }
 
 func (s *Server) writeKubeconfig() error {

@@ -213,6 +213,7 @@ func TestPanic(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	settle(t, s)
 	route(s, "/early", func(echo.Context) error { panic("too early") })
 	route(s, "/late", func(c echo.Context) error {
 		fmt.Fprint(c.Response(), "half of")
@@ -323,6 +324,7 @@ func TestShutdown(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	settle(t, s)
 	url := s.URL() + "/api/v1/namespaces/default/configmaps"
 	client := admin(t, s)
 	watch, err := client.Get(url + "?watch=1")
@@ -403,6 +405,7 @@ func TestShutdownTimeout(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	settle(t, s)
 	entered := make(chan struct{})
 	route(s, "/hold", func(c echo.Context) error {
 		close(entered)

@@ -78,6 +78,7 @@ func (s *Server) stopServing(ctx context.Context) error {
 	go func() { stopped <- s.http.Shutdown(ctx) }()
 	s.running.close()
 	s.rest.Drain()
+	s.extensions.Drain()
 	err := s.linger(ctx, stopped)
 	s.cancel()
 	s.http.Close()
@@ -88,6 +89,7 @@ func (s *Server) stopServing(ctx context.Context) error {
 		case <-time.After(cutOffGrace):
 		}
 	}
+	s.extensions.Close()
 	return err
 }
 

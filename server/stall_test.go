@@ -113,6 +113,7 @@ func stall(t *testing.T, path string) *Server {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	settle(t, s)
 	t.Cleanup(func() { s.Close() })
 	maps := kubernetes.NewForConfigOrDie(s.InProcess(nil)).CoreV1().ConfigMaps("default")
 	big := &corev1.ConfigMap{BinaryData: map[string][]byte{"noise": bytes.Repeat([]byte{7}, 700<<10)}}
@@ -201,6 +202,7 @@ func TestStopWithMuteClient(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	settle(t, s)
 	body, never := io.Pipe()
 	defer never.Close()
 	code := make(chan int, 1)

@@ -19,6 +19,9 @@ import (
 // AdminName is the user of the admin's client certificate; kubeadm has the same.
 const AdminName = "kubernetes-admin"
 
+// authority is the name of the files of the one that knows clients.
+const authority = "ca"
+
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
@@ -42,6 +45,8 @@ var ServiceNames = []string{
 //	ca.crt, ca.key                the authority; whoever has its key is admin
 //	apiserver.crt, apiserver.key  what the listener shows
 //	admin.crt, admin.key          user kubernetes-admin in group system:masters
+//	front-proxy-ca.crt, .key      the authority that extension servers trust
+//	front-proxy-client.crt, .key  what the server shows to them
 //
 // Keys are ECDSA P-256.
 type PKI struct {
@@ -53,6 +58,7 @@ type PKI struct {
 	ca      *pair
 	serving *pair
 	admin   *pair
+	front   frontProxy
 }
 
 // OpenPKI loads the certificates in dir and makes those that are missing, near their
@@ -82,8 +88,8 @@ func openPKI(dir string, names []string, now func() time.Time) (*PKI, error) {
 func (p *PKI) Renew() (changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var authority, admin bool
-	if p.ca, authority, err = p.ensure("ca", p.ca, authorityTemplate(), nil); err != nil {
+	var ca, admin bool
+	if p.ca, ca, err = p.ensure(authority, p.ca, authorityTemplate(), nil); err != nil {
 		return false, err
 	}
 	if p.serving, _, err = p.ensure("apiserver", p.serving, servingTemplate(p.names), p.ca); err != nil {
@@ -92,7 +98,12 @@ func (p *PKI) Renew() (changed bool, err error) {
 	if p.admin, admin, err = p.ensure("admin", p.admin, adminTemplate(), p.ca); err != nil {
 		return false, err
 	}
-	return authority || admin, nil
+	if p.front.client != nil {
+		if err := p.renewFrontProxy(); err != nil {
+			return false, err
+		}
+	}
+	return ca || admin, nil
 }
 
 // ensure returns current, or what the files of that name hold, if it will still do;
@@ -104,7 +115,7 @@ func (p *PKI) ensure(name string, current *pair, template *x509.Certificate, iss
 		// A leaf that cannot be read is made anew: a crash between the writes of its two
 		// files leaves a key that does not match. The authority is never given up: every
 		// kubeconfig that was handed out would be void.
-		if err != nil && issuer == nil && !(errors.Is(err, os.ErrNotExist) && p.fresh()) {
+		if err != nil && name == authority && !(errors.Is(err, os.ErrNotExist) && p.fresh()) {
 			return nil, false, p.lost(err)
 		}
 	}

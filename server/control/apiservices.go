@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	client "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -26,15 +28,16 @@ type APIServices struct {
 	api    client.APIServicesGetter
 	own    map[string]*apiregistration.APIService // of the built-in group versions, by name
 	names  workqueue.TypedRateLimitingInterface[string]
+	remote *aggregate.Services
 
 	mu      sync.Mutex
 	atStart map[string]bool // those that were there when Run began
 	done    map[string]bool // those that have been looked after once since
 }
 
-// NewAPIServices returns what will register the group versions of config's registry. It
-// starts nothing.
-func NewAPIServices(config Config) (*APIServices, error) {
+// NewAPIServices returns what will register the group versions of config's registry, and
+// tell remote which ones extension servers serve. It starts nothing.
+func NewAPIServices(config Config, remote *aggregate.Services) (*APIServices, error) {
 	if config.Logf == nil {
 		config.Logf = func(string, ...any) {}
 	}
@@ -45,12 +48,54 @@ func NewAPIServices(config Config) (*APIServices, error) {
 	a := &APIServices{
 		config: config, api: api, own: map[string]*apiregistration.APIService{},
 		names: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](againFirst, againMost)),
-		done:  map[string]bool{},
+		done:  map[string]bool{}, remote: remote,
 	}
 	for _, s := range builtin.APIServices(config.Kinds.Set()) {
 		a.own[s.Name] = s
 	}
 	return a, nil
+}
+
+// Load tells which group versions are served by extension servers, so that a server that
+// is ready hands on their requests.
+func (a *APIServices) Load(ctx context.Context) error {
+	there := map[string]bool{}
+	_, err := readCurrent(ctx, a.config.Store, apiServicePrefix, func(ev *sqlstore.Event) {
+		there[apiServiceName(ev.Entry)] = true
+		a.hand(ev)
+	})
+	if err != nil {
+		return err
+	}
+	for _, x := range a.remote.List() {
+		if !there[x.Object.Name] {
+			a.remote.Remove(x.Object.Name)
+		}
+	}
+	return nil
+}
+
+// changed is told of each change of an object.
+func (a *APIServices) changed(ev *sqlstore.Event) {
+	a.hand(ev)
+	a.names.Add(apiServiceName(ev.Entry))
+}
+
+// hasService is in the JSON of all that extension servers serve, and of few others.
+var hasService = []byte(`"service":{`)
+
+// hand passes on what concerns extension servers.
+func (a *APIServices) hand(ev *sqlstore.Event) {
+	if ev.Type == sqlstore.Delete || !bytes.Contains(ev.Entry.JSON, hasService) {
+		a.remote.Remove(apiServiceName(ev.Entry))
+		return
+	}
+	object, err := decodeAPIService(ev.Entry)
+	if err != nil {
+		a.config.Logf("serve %s: %v", apiServiceName(ev.Entry), err)
+		return
+	}
+	a.remote.Put(object)
 }
 
 // registerAtOnce is how many objects are written at once by a server that finds none, so
@@ -68,7 +113,8 @@ func (a *APIServices) Run(ctx context.Context) {
 	defer a.names.ShutDown()
 	wg.Go(func() { work(ctx, a.config.Logf, "APIService", a.names, a.reconcile) })
 	wg.Go(func() { a.followAgain(ctx, definitionPrefix, a.definitionChanged) })
-	a.followAgain(ctx, apiServicePrefix, func(ev *sqlstore.Event) { a.names.Add(apiServiceName(ev.Entry)) })
+	wg.Go(func() { a.watchOver(ctx) })
+	a.followAgain(ctx, apiServicePrefix, a.changed)
 }
 
 // begin looks after all that there is to register. What fails is tried again.
@@ -98,22 +144,23 @@ func (a *APIServices) followAgain(ctx context.Context, prefix string, f func(*sq
 	for ctx.Err() == nil {
 		if err := follow(ctx, a.config.Store, prefix, func() {}, f); err != nil {
 			a.config.Logf("follow %s: %v", prefix, err)
-			a.addAll(ctx)
+			a.again(ctx)
 		}
 		_ = sleepUnless(ctx, nil)
 	}
 }
 
-func (a *APIServices) addAll(ctx context.Context) {
+// again looks at everything.
+func (a *APIServices) again(ctx context.Context) {
 	for name := range a.own {
 		a.names.Add(name)
 	}
-	for prefix, f := range map[string]func(*sqlstore.Event){
-		definitionPrefix: a.definitionChanged,
-		apiServicePrefix: func(ev *sqlstore.Event) { a.names.Add(apiServiceName(ev.Entry)) },
-	} {
+	if err := a.Load(ctx); err != nil && ctx.Err() == nil {
+		a.config.Logf("read API services: %v", err)
+	}
+	for prefix, f := range map[string]func(*sqlstore.Event){definitionPrefix: a.definitionChanged, apiServicePrefix: a.changed} {
 		if _, err := readCurrent(ctx, a.config.Store, prefix, f); err != nil && ctx.Err() == nil {
-			a.config.Logf("register API services: %v", err)
+			a.config.Logf("read %s: %v", prefix, err)
 		}
 	}
 }

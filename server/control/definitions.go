@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -199,7 +200,9 @@ func work(ctx context.Context, logf func(string, ...any), kind string, queue wor
 		if err == nil || ctx.Err() != nil {
 			queue.Forget(name)
 		} else {
-			logf("%s %s: %v", kind, name, err)
+			if !errors.Is(err, errAway) {
+				logf("%s %s: %v", kind, name, err)
+			}
 			queue.AddRateLimited(name)
 		}
 		queue.Done(name)

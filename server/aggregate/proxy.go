@@ -1,0 +1,118 @@
+package aggregate
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
+	"k8s.io/client-go/transport"
+)
+
+const auditHeader = "Audit-Id"
+
+// Serve hands a request on as who, whom the server has let it through for, and answers what
+// the extension server answers (upstream: kube-aggregator/pkg/apiserver/handler_proxy.go).
+func (x *Service) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) {
+	if !x.Available() {
+		http.Error(w, unavailable, http.StatusServiceUnavailable)
+		return
+	}
+	x.forward(w, r, info, who)
+}
+
+// unavailable is all that upstream says of an extension server that is away.
+const unavailable = "service unavailable"
+
+func (x *Service) forward(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) {
+	if x.target.err != nil {
+		http.Error(w, x.target.err.Error(), http.StatusInternalServerError)
+		return
+	}
+	location, err := x.location(r.URL.Path)
+	if err != nil {
+		http.Error(w, unavailable, http.StatusServiceUnavailable)
+		return
+	}
+	location.RawQuery = r.URL.Query().Encode()
+	r, cancel := proxyrequest.NewRequestForProxy(location, r.WithContext(apirequest.WithRequestInfo(r.Context(), info)))
+	defer cancel()
+	if id := w.Header().Get(auditHeader); id != "" {
+		r.Header.Set(auditHeader, id)
+	}
+	forget(r.Header)
+
+	upgrade := httpstream.IsUpgradeRequest(r)
+	if upgrade || info.Verb == "watch" {
+		ctx, end := context.WithCancel(r.Context())
+		defer end()
+		defer context.AfterFunc(x.services.draining, end)()
+		r = r.WithContext(ctx)
+	}
+	if upgrade {
+		// These take the connection from under the transport, headers that it would add
+		// with it.
+		transport.SetAuthProxyHeaders(r, who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra())
+		w = &upgraded{ResponseWriter: w, ctx: r.Context()}
+	}
+	as := transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), x.target.transport)
+	handler := proxy.NewUpgradeAwareHandler(location, as, true, upgrade, refusal{})
+	handler.RejectForwardingRedirects = true
+	handler.ServeHTTP(w, r)
+}
+
+// location is where the extension server has path.
+func (x *Service) location(path string) (*url.URL, error) {
+	ref := x.Object.Spec.Service
+	at, err := x.services.resolver.ResolveEndpoint(ref.Namespace, ref.Name, portOf(x.Object))
+	if err != nil {
+		return nil, err
+	}
+	return &url.URL{Scheme: "https", Host: at.Host, Path: path}, nil
+}
+
+// forget takes away what proved to this server who is asking: the extension server is told.
+func forget(h http.Header) {
+	h.Del("Authorization")
+	h.Del(authenticationv1.ImpersonateUserHeader)
+	h.Del(authenticationv1.ImpersonateGroupHeader)
+	h.Del(authenticationv1.ImpersonateUIDHeader)
+	for name := range h {
+		if strings.HasPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix) {
+			h.Del(name)
+		}
+	}
+}
+
+// refusal tells the client why the extension server could not be asked.
+type refusal struct{}
+
+func (refusal) Error(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+// upgraded closes the connection that it gives away when ctx ends.
+type upgraded struct {
+	http.ResponseWriter
+	ctx context.Context
+}
+
+// Hijack implements http.Hijacker.
+func (u *upgraded) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
+	if err == nil {
+		context.AfterFunc(u.ctx, func() { conn.Close() })
+	}
+	return conn, rw, err
+}
+
+// Unwrap gives http.ResponseController the rest.
+func (u *upgraded) Unwrap() http.ResponseWriter { return u.ResponseWriter }
