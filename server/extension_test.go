@@ -17,12 +17,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientdiscovery "k8s.io/client-go/discovery"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 )
@@ -237,6 +240,10 @@ func TestExtensionServer(t *testing.T) {
 			c.upgraded(t)
 		}
 
+		for _, c := range []client{first, last} {
+			c.discovered(t)
+		}
+
 		// A Service that changes is looked at at once; so it can be seen that it is away.
 		e.http.Close()
 		first.do("PUT", demoServices+"/ext", strings.Replace(extService, `"name":"ext"`, `"name":"ext","labels":{"a":"b"}`, 1), 200)
@@ -312,6 +319,25 @@ func (c client) handedOn(t *testing.T) {
 	}
 }
 
+// discovered sees that clients find the extension's resources.
+func (c client) discovered(t *testing.T) {
+	t.Helper()
+	api := clientdiscovery.NewDiscoveryClientForConfigOrDie(c.config)
+	classic := clientdiscovery.NewDiscoveryClientForConfigOrDie(c.config)
+	classic.UseLegacyDiscovery = true
+	eventually(t, "the extension's resources are discovered", func() bool {
+		for _, api := range []*clientdiscovery.DiscoveryClient{api, classic} {
+			_, lists, err := api.ServerGroupsAndResources()
+			if err != nil || !slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool {
+				return l.GroupVersion == "ext.example.com/v1" && len(l.APIResources) == 1 && l.APIResources[0].Kind == "Thing"
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // watched sees that each event of a watch arrives before the next is sent.
 func (c client) watched(t *testing.T, e *extension) {
 	t.Helper()
@@ -370,7 +396,7 @@ func TestExtensionServerConditions(t *testing.T) {
 	service := func(port string) string {
 		return `{"kind":"Service","apiVersion":"v1","metadata":{"name":"ext"},"spec":{"ports":[{"name":"api","port":` + port + `}]}}`
 	}
-	const endpoints, slices = "/api/v1/namespaces/demo/endpoints", "/apis/discovery.k8s.io/v1/namespaces/demo/endpointslices"
+	const endpoints, endpointSlices = "/api/v1/namespaces/demo/endpoints", "/apis/discovery.k8s.io/v1/namespaces/demo/endpointslices"
 	for _, step := range []struct {
 		name, method, path, body string
 		code                     int
@@ -385,7 +411,7 @@ func TestExtensionServerConditions(t *testing.T) {
 			"MissingEndpoints", `endpoints for service/ext in "demo" have no addresses with port name "api"`},
 		{"no Endpoints", "DELETE", endpoints + "/ext", "", 200,
 			"EndpointsNotFound", `cannot find endpoints for service/ext in "demo"`},
-		{"a slice of another port", "POST", slices, `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1",
+		{"a slice of another port", "POST", endpointSlices, `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1",
 			"metadata":{"name":"ext-1","labels":{"kubernetes.io/service-name":"ext"}},"addressType":"IPv4",
 			"ports":[{"name":"other","port":1}],"endpoints":[{"addresses":["192.0.2.1"]}]}`, 201,
 			"MissingEndpoints", `endpoints for service/ext in "demo" have no addresses with port name "api"`},

@@ -148,6 +148,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	})
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.apiServices.Run(s.jobsCtx) })
+	s.jobs.Go(func() { s.extensions.Poll(s.jobsCtx) })
 	s.jobs.Go(func() {
 		control.KeepTrust(s.jobsCtx, s.controllerConfig(), s.trust, s.maintainEvery)
 	})
@@ -201,7 +202,7 @@ func (s *Server) wire() {
 		Admission: admit.Chain{admit.NewLifecycle(s.store)},
 		Untracked: s.config.Untracked,
 	})
-	s.discovery = discovery.New(s.kinds, s.otherPaths()...)
+	s.discovery = discovery.New(s.kinds, s.extensions, s.otherPaths()...)
 	s.openapi = openapi.New(s.kinds)
 	s.metrics.Register(metrics.Store{Stats: s.store.Stats})
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)

@@ -25,10 +25,12 @@ type Services struct {
 	draining context.Context // ended by Close: requests that would go on for ever end then
 	drain    context.CancelFunc
 
-	all atomic.Pointer[map[schema.GroupVersion]*Service] // replaced, never changed
+	all   atomic.Pointer[map[schema.GroupVersion]*Service] // replaced, never changed
+	found atomic.Pointer[Discovered]
 
-	mu      sync.Mutex    // of those who replace all
-	changed chan struct{} // closed at the next change; guarded by mu
+	mu      sync.Mutex             // of those who replace all or found; guards the rest
+	changed chan struct{}          // closed at the next change
+	servers map[server]*discovered // by Poll
 }
 
 // Service is one group version and how it is reached. It is immutable.
@@ -47,6 +49,7 @@ func New(resolver webhook.ServiceResolver, certificate func() (*tls.Certificate,
 	s := &Services{resolver: resolver, certificate: certificate, changed: make(chan struct{})}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.all.Store(&map[schema.GroupVersion]*Service{})
+	s.found.Store(&Discovered{})
 	return s
 }
 
@@ -103,6 +106,7 @@ func (s *Services) replace(name string, with func(old *Service) *Service) {
 		all[groupVersion(name)] = now
 	}
 	s.all.Store(&all)
+	s.publish()
 	close(s.changed)
 	s.changed = make(chan struct{})
 	if old != nil && (now == nil || now.target != old.target) {

@@ -20,22 +20,25 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/rest"
 )
 
 // Discovery answers for /, /api, /apis and everything below that is not a resource.
 type Discovery struct {
-	kinds *kind.Registry
-	paths []string // of the rest of the server, for /
+	kinds      *kind.Registry
+	extensions *aggregate.Services
+	paths      []string // of the rest of the server, for /
 
 	mu   sync.Mutex
 	docs *documents // of the newest generation that was asked for; guarded by mu
 }
 
-// New describes what kinds holds. paths are further paths that GET / lists.
-func New(kinds *kind.Registry, paths ...string) *Discovery {
-	return &Discovery{kinds: kinds, paths: paths}
+// New describes what kinds holds and what extension servers serve. paths are further paths
+// that GET / lists.
+func New(kinds *kind.Registry, extensions *aggregate.Services, paths ...string) *Discovery {
+	return &Discovery{kinds: kinds, extensions: extensions, paths: paths}
 }
 
 // codecs encode discovery's types, which have their kind and apiVersion set already; the
@@ -98,13 +101,13 @@ func (d *documents) check(path string, r *http.Request) error {
 	return rest.Routed(r, mediaTypes...)
 }
 
-// current returns the documents of the registry's present generation.
+// current returns the documents of what is served now.
 func (d *Discovery) current() *documents {
-	set := d.kinds.Set()
+	set, found := d.kinds.Set(), d.extensions.Discovered()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.docs == nil || d.docs.generation < set.Generation {
-		d.docs = newDocuments(set)
+	if d.docs == nil || d.docs.set != set || d.docs.found != found {
+		d.docs = newDocuments(set, found)
 	}
 	return d.docs
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/discovery"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -26,7 +27,7 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 func serve(t testing.TB) (*httptest.Server, *kind.Registry) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	server := httptest.NewServer(discovery.New(kinds, "/healthz"))
+	server := httptest.NewServer(discovery.New(kinds, aggregate.New(nil, nil), "/healthz"))
 	t.Cleanup(server.Close)
 	return server, kinds
 }
@@ -274,7 +275,7 @@ func TestEncodings(t *testing.T) {
 func BenchmarkAggregated(b *testing.B) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	d := discovery.New(kinds)
+	d := discovery.New(kinds, aggregate.New(nil, nil))
 	req := httptest.NewRequest(http.MethodGet, "/apis", nil)
 	req.Header.Set("Accept", aggregated)
 	for b.Loop() {

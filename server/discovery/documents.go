@@ -15,14 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// documents are all answers for one generation of the registry.
+// documents are all answers for one generation of the registry, and what was found out of
+// extension servers.
 type documents struct {
-	generation int64
 	set        *kind.Set
+	found      *aggregate.Discovered
 	byPath     map[string]runtime.Object
+	elsewhere  []string                                       // paths that extension servers answer
 	aggregated map[string]*apidiscovery.APIGroupDiscoveryList // for /api and /apis
 
 	mu    sync.Mutex
@@ -37,17 +40,17 @@ type document struct {
 	encoder    runtime.Identifier
 }
 
-func newDocuments(set *kind.Set) *documents {
+func newDocuments(set *kind.Set, found *aggregate.Discovered) *documents {
 	d := &documents{
-		generation: set.Generation,
 		set:        set,
+		found:      found,
 		byPath:     map[string]runtime.Object{},
 		aggregated: map[string]*apidiscovery.APIGroupDiscoveryList{"/api": newList(), "/apis": newList()},
 		bytes:      map[document][]byte{},
 		etags:      map[string]string{},
 	}
 	all := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	for _, g := range groupsOf(set) {
+	for _, g := range withExtensions(groupsOf(set), found) {
 		d.add(g)
 		if g.name != "" {
 			all.Groups = append(all.Groups, g.summary())
@@ -69,6 +72,11 @@ func (d *documents) add(g *group) {
 	}
 	item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 	for _, v := range g.versions {
+		if extension, ok := g.extensions[v]; ok {
+			d.elsewhere = append(d.elsewhere, base+"/"+v)
+			item.Versions = append(item.Versions, extension.Discovery)
+			continue
+		}
 		d.byPath[base+"/"+v] = g.resources(v)
 		item.Versions = append(item.Versions, g.aggregate(v))
 	}
@@ -78,6 +86,7 @@ func (d *documents) add(g *group) {
 // list returns all paths that are served, sorted.
 func (d *documents) list(others []string) []string {
 	paths := append([]string{"/api"}, others...)
+	paths = append(paths, d.elsewhere...)
 	for path := range d.byPath {
 		paths = append(paths, path)
 	}
@@ -115,13 +124,16 @@ type group struct {
 	name     string
 	versions []string // most preferred first
 	kinds    []*kind.Kind
+
+	priority   int                          // of a built-in group
+	extensions map[string]aggregate.Version // those that extension servers serve
 }
 
 func groupsOf(set *kind.Set) []*group {
 	var groups []*group
 	for _, k := range set.Kinds {
 		if n := len(groups); n == 0 || groups[n-1].name != k.Group {
-			groups = append(groups, &group{name: k.Group})
+			groups = append(groups, &group{name: k.Group, priority: set.Priority(k.Group)})
 		}
 		g := groups[len(groups)-1]
 		g.kinds = append(g.kinds, k)

@@ -71,6 +71,9 @@ func (s *Set) Lookup(group, version, resource string) *Kind {
 	return s.byResource[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
 }
 
+// Priority is what NewRegistry was told of a group, 0 if nothing.
+func (s *Set) Priority(group string) int { return s.priority[group] }
+
 // HasGroup tells whether an API group is served that has built-in resources.
 func (s *Set) HasGroup(group string) bool { return s.groups[group] }
 
