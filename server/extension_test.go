@@ -19,10 +19,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientdiscovery "k8s.io/client-go/discovery"
@@ -36,6 +38,8 @@ type extension struct {
 	http *httptest.Server
 	ca   []byte
 	more chan struct{} // lets watches go on
+
+	emptied atomic.Bool // things of the namespace full were deleted
 }
 
 func startExtension(t *testing.T, believed *x509.CertPool) *extension {
@@ -82,9 +86,14 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == extensionAPI:
 		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"ext.example.com/v1","resources":[
-			{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["get","list","watch"],"shortNames":["th"]}]}`)
+			{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list","watch"],"shortNames":["th"]}]}`)
 	case !strings.HasPrefix(path, extensionAPI+"/"):
 		http.NotFound(w, r)
+	case path == extensionAPI+"/namespaces/full/things" && r.Method == http.MethodDelete:
+		e.emptied.Store(true)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	case strings.HasPrefix(path, extensionAPI+"/namespaces/full/") || strings.HasPrefix(path, extensionAPI+"/namespaces/held/"):
+		fmt.Fprint(w, `{"kind":"ThingList","apiVersion":"ext.example.com/v1","metadata":{},"items":[]}`)
 	case r.Header.Get("Upgrade") != "":
 		e.echo(w)
 	case r.URL.Query().Get("watch") != "":
@@ -446,5 +455,45 @@ func TestExtensionServerConditions(t *testing.T) {
 	eventually(t, "it is served here again", func() bool {
 		code, _, _ := do(t, c.http, "GET", c.url+"/apis/policy/v1/poddisruptionbudgets", "")
 		return code == http.StatusOK
+	})
+}
+
+// A namespace is not gone before an extension server's objects in it are, and is held while
+// nobody can tell whether there are any.
+func TestExtensionServerNamespaces(t *testing.T) {
+	s := start(t, Config{Controllers: []string{"namespace"}})
+	c := clientOf(t, s)
+	e := startExtension(t, believed(t, []*Server{s}))
+	c.do("POST", "/api/v1/namespaces", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"demo"}}`, 201)
+	c.do("POST", demoServices, extService, 201)
+	c.do("POST", apiServices, e.object(""), 201)
+	c.condition("v1.ext.example.com", "Passed")
+	c.discovered(t)
+
+	c.do("POST", "/api/v1/namespaces", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"full"}}`, 201)
+	c.do("DELETE", "/api/v1/namespaces/full", "", 200)
+	eventually(t, "the namespace is deleted", func() bool {
+		code, _, _ := do(t, c.http, "GET", c.url+"/api/v1/namespaces/full", "")
+		return code == http.StatusNotFound
+	})
+	if !e.emptied.Load() {
+		t.Error("the extension server was not asked to delete what is in the namespace")
+	}
+
+	e.http.Close()
+	c.do("PUT", demoServices+"/ext", strings.Replace(extService, `"name":"ext"`, `"name":"ext","labels":{"a":"b"}`, 1), 200)
+	c.condition("v1.ext.example.com", "FailedDiscoveryCheck")
+	eventually(t, "its discovery is stale", func() bool {
+		return s.extensions.Discovered().Versions[0].Discovery.Freshness == apidiscovery.DiscoveryFreshnessStale
+	})
+	c.do("POST", "/api/v1/namespaces", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"held"}}`, 201)
+	c.do("DELETE", "/api/v1/namespaces/held", "", 200)
+	eventually(t, "the namespace says why it is held", func() bool {
+		return strings.Contains(c.do("GET", "/api/v1/namespaces/held", "", 200), `"reason":"DiscoveryFailed"`)
+	})
+	c.do("DELETE", extObject, "", 200)
+	eventually(t, "the namespace is deleted", func() bool {
+		code, _, _ := do(t, c.http, "GET", c.url+"/api/v1/namespaces/held", "")
+		return code == http.StatusNotFound
 	})
 }

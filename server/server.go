@@ -125,7 +125,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.custom.Load(ctx); err != nil {
 		return fmt.Errorf("serve custom resources: %w", err)
 	}
-	if s.apiServices, err = control.NewAPIServices(s.controllerConfig(), s.extensions); err != nil {
+	if s.apiServices, err = control.NewAPIServices(s.controllerConfig()); err != nil {
 		return err
 	}
 	if err := s.apiServices.Load(ctx); err != nil {
@@ -215,6 +215,7 @@ func (s *Server) controllerConfig() control.Config {
 		Client:      s.InProcess(nil),
 		Store:       s.store,
 		Kinds:       s.kinds,
+		Extensions:  s.extensions,
 		DeleteAll:   s.rest.DeleteAll,
 		Services:    s.services,
 		Controllers: s.config.Controllers,

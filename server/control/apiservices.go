@@ -36,8 +36,9 @@ type APIServices struct {
 }
 
 // NewAPIServices returns what will register the group versions of config's registry, and
-// tell remote which ones extension servers serve. It starts nothing.
-func NewAPIServices(config Config, remote *aggregate.Services) (*APIServices, error) {
+// tell its Extensions, which must not be nil, which ones extension servers serve. It starts
+// nothing.
+func NewAPIServices(config Config) (*APIServices, error) {
 	if config.Logf == nil {
 		config.Logf = func(string, ...any) {}
 	}
@@ -48,7 +49,7 @@ func NewAPIServices(config Config, remote *aggregate.Services) (*APIServices, er
 	a := &APIServices{
 		config: config, api: api, own: map[string]*apiregistration.APIService{},
 		names: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](againFirst, againMost)),
-		done:  map[string]bool{}, remote: remote,
+		done:  map[string]bool{}, remote: config.Extensions,
 	}
 	for _, s := range builtin.APIServices(config.Kinds.Set()) {
 		a.own[s.Name] = s

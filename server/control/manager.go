@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -23,6 +24,8 @@ type Config struct {
 	Client *rest.Config
 	Store  *sqlstore.Store
 	Kinds  *kind.Registry
+	// Extensions are the group versions that extension servers serve; nil: none.
+	Extensions *aggregate.Services
 	// DeleteAll deletes all objects of a Kind, which need not be in Kinds, as far as their
 	// finalizers allow; see rest.API.
 	DeleteAll func(ctx context.Context, k *kind.Kind) error

@@ -51,7 +51,13 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("metadata client: %w", err)
 	}
-	resources := func() ([]*metav1.APIResourceList, error) { return preferred(m.config.Kinds.Set(), namespaced), nil }
+	resources := func() ([]*metav1.APIResourceList, error) {
+		lists := preferred(m.config.Kinds.Set(), namespaced)
+		if m.config.Extensions == nil {
+			return lists, nil
+		}
+		return extended(lists, m.config.Extensions.Discovered())
+	}
 	n := &namespaces{
 		settle: settleAlone,
 		logf:   m.config.Logf,

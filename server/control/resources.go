@@ -2,12 +2,15 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
 )
 
@@ -32,6 +35,26 @@ func preferred(set *kind.Set, want func(*kind.Kind) bool) []*metav1.APIResourceL
 		list.APIResources = append(list.APIResources, apiResource(k, gv.Version))
 	}
 	return lists
+}
+
+// extended adds the namespaced resources of extension servers to lists. The error names the
+// group versions of those that did not say what they have, as a discovery client's does.
+func extended(lists []*metav1.APIResourceList, found *aggregate.Discovered) ([]*metav1.APIResourceList, error) {
+	var all apidiscovery.APIGroupDiscoveryList
+	for _, v := range found.Versions {
+		all.Items = append(all.Items, apidiscovery.APIGroupDiscovery{
+			ObjectMeta: metav1.ObjectMeta{Name: v.Spec.Group}, Versions: []apidiscovery.APIVersionDiscovery{v.Discovery},
+		})
+	}
+	_, byVersion, failed := discovery.SplitGroupsAndResources(all)
+	for _, list := range byVersion {
+		list.APIResources = slices.DeleteFunc(list.APIResources, func(r metav1.APIResource) bool { return !r.Namespaced })
+		lists = append(lists, list)
+	}
+	if len(failed) > 0 {
+		return lists, &discovery.ErrGroupDiscoveryFailed{Groups: failed}
+	}
+	return lists, nil
 }
 
 func apiResource(k *kind.Kind, version string) metav1.APIResource {
