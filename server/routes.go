@@ -28,7 +28,7 @@ func (s *Server) routes() router {
 	any("/index.html", s.handle(s.discovery))
 	any("/openapi/v2", s.handle(s.openapi))
 	any("/openapi/v3", s.handle(s.openapi))
-	any("/openapi/v3/*", s.handle(s.openapi))
+	any("/openapi/v3/*", s.document)
 
 	for _, probe := range s.probes() {
 		any("/"+probe.Name(), s.handle(probe))
@@ -76,6 +76,17 @@ func (s *Server) api(c echo.Context) error {
 		return nil
 	}
 	s.discovery.ServeHTTP(x.Response(), x.Request())
+	return nil
+}
+
+// document serves a document of OpenAPI v3, here or where an extension server has it.
+func (s *Server) document(c echo.Context) error {
+	x := c.(*call)
+	if extension := s.extensions.Document(x.info.Path); extension != nil {
+		extension.Serve(x.Response(), x.Request(), x.info, x.who)
+		return nil
+	}
+	s.openapi.ServeHTTP(x.Response(), x.Request())
 	return nil
 }
 

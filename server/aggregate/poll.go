@@ -31,6 +31,9 @@ type Version struct {
 // Discovered is what extension servers serve. It is immutable.
 type Discovered struct {
 	Versions []Version // by group and version
+	// Documents are the URLs, without a host, of schemas in OpenAPI v3, by their names in its
+	// index: apis/GROUP/VERSION.
+	Documents map[string]string
 }
 
 // server is one that several objects may lead to.
@@ -104,7 +107,11 @@ func ask(ctx context.Context, old map[server]*discovered, all, due []*Service) m
 		servers[at] = d
 		behind := slices.DeleteFunc(slices.Clone(all), func(y *Service) bool { return y.server() != at })
 		if slices.ContainsFunc(behind, func(y *Service) bool { return slices.Contains(due, y) }) {
-			group.Go(func() error { d.fetch(ctx, behind); return nil })
+			group.Go(func() error {
+				d.fetch(ctx, behind)
+				d.fetchIndex(ctx, behind[0])
+				return nil
+			})
 		}
 	}
 	_ = group.Wait()
@@ -113,8 +120,11 @@ func ask(ctx context.Context, old map[server]*discovered, all, due []*Service) m
 
 // publish makes known what all servers serve, as far as they have been asked. s.mu is held.
 func (s *Services) publish() {
-	next := &Discovered{}
+	next := &Discovered{Documents: map[string]string{}}
 	for _, x := range s.List() {
+		if d := s.servers[x.server()]; d != nil && d.documents[x.documentName()] != "" {
+			next.Documents[x.documentName()] = d.documents[x.documentName()]
+		}
 		if x.Object.Spec.Group != "" { // all below /api is the extension server's
 			next.Versions = append(next.Versions, s.servers[x.server()].version(x))
 		}
@@ -132,6 +142,8 @@ type discovered struct {
 	etag     string // of the aggregated document
 	versions map[schema.GroupVersion]apidiscovery.APIVersionDiscovery
 	failed   map[schema.GroupVersion]bool
+
+	documents map[string]string // as Discovered has them
 }
 
 // version is x's part of it. d is nil before the server was asked.

@@ -27,6 +27,14 @@ type documents struct {
 	mu     sync.Mutex
 	bodies map[string]string // by path; a first line ending in : is a header
 	asked  []string
+	rounds int
+}
+
+// since returns what was asked for since set, and how many rounds there were in all.
+func (d *documents) since() ([]string, int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string{}, d.asked...), d.rounds
 }
 
 func (d *documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +48,10 @@ func (d *documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tag := r.Header.Get("If-None-Match"); tag != "" {
 		asked += " unless " + tag
 	}
-	d.asked = append(d.asked, asked)
+	if d.asked = append(d.asked, asked); r.URL.Path == "/openapi/v3" {
+		d.asked = d.asked[:len(d.asked)-1]
+		d.rounds++ // it is always the last
+	}
 	body, ok := d.bodies[r.URL.Path]
 	switch tag := `"` + fmt.Sprint(len(body)) + `"`; {
 	case !ok:
@@ -114,6 +125,17 @@ func TestPoll(t *testing.T) {
 	wg.Go(func() { s.Poll(ctx) })
 
 	tag := func(body string) string { return fmt.Sprintf(" unless %q", fmt.Sprint(len(body))) }
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, rounds := d.since(); rounds == 1 {
+			break
+		} else if time.Since(begun) > time.Minute {
+			t.Fatal("nobody was asked")
+		}
+	}
+	const index = `{"paths":{"apis":{"serverRelativeURL":"/openapi/v3/apis?hash=0"},
+		"apis/one.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/one.example.com/v1?hash=1"},
+		"apis/two.example.com/v1":{"serverRelativeURL":"https://elsewhere.example.com/"},
+		"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=2"}}}`
 	modern, older := aggregatedDocument("v2", "things", "others"), aggregatedDocument("v2beta1", "olds")
 	for i, test := range []struct {
 		name   string
@@ -138,17 +160,24 @@ func TestPoll(t *testing.T) {
 			[]string{"one.example.com/v1 Stale classics", "two.example.com/v1 Stale"},
 			[]string{"/apis", "/apis/one.example.com/v1", "/apis/two.example.com/v1"}},
 	} {
+		if test.bodies != nil {
+			test.bodies["/openapi/v3"] = index
+		}
 		d.set(test.bodies)
 		s.Put(object("v1.one.example.com", int64(i+1)))
 		var diff string
 		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
-			d.mu.Lock()
-			asked := append([]string{}, d.asked...)
-			d.mu.Unlock()
-			if diff = cmp.Diff(test.want, shown(s)) + cmp.Diff(test.asked, asked); diff == "" {
+			asked, rounds := d.since()
+			if diff = cmp.Diff(test.want, shown(s)) + cmp.Diff(test.asked, asked) + cmp.Diff(i+2, rounds); diff == "" {
 				break
 			}
 		}
+		// Only of group versions that are its own, and only at itself.
+		want := map[string]string{"apis/one.example.com/v1": "/openapi/v3/apis/one.example.com/v1?hash=1"}
+		if test.bodies == nil {
+			want = map[string]string{} // it says that it has none
+		}
+		diff += cmp.Diff(want, s.Discovered().Documents)
 		if diff != "" {
 			t.Fatalf("%s (-want +got):\n%s", test.name, diff)
 		}

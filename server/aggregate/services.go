@@ -49,7 +49,7 @@ func New(resolver webhook.ServiceResolver, certificate func() (*tls.Certificate,
 	s := &Services{resolver: resolver, certificate: certificate, changed: make(chan struct{})}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.all.Store(&map[schema.GroupVersion]*Service{})
-	s.found.Store(&Discovered{})
+	s.found.Store(&Discovered{Documents: map[string]string{}})
 	return s
 }
 
