@@ -132,7 +132,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		return fmt.Errorf("serve extensions: %w", err)
 	}
 	s.serve()
-	if err := control.Bootstrap(ctx, s.InProcess(nil), s.address()); err != nil {
+	if err := control.Bootstrap(admit.Unasked(ctx), s.InProcess(nil), s.address()); err != nil {
 		return err
 	}
 	// Last, because a second process on the same directory must not point clients at
@@ -199,7 +199,7 @@ func (s *Server) wire() {
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
-		Admission: admit.Chain{admit.NewLifecycle(s.store)},
+		Admission: s.admission(),
 		Untracked: s.config.Untracked,
 	})
 	s.discovery = discovery.New(s.kinds, s.extensions, s.otherPaths()...)
@@ -208,6 +208,14 @@ func (s *Server) wire() {
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
 	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)
 	s.handler = s.routes()
+}
+
+// admission is the plugins that are asked about each write, in upstream's order.
+func (s *Server) admission() admit.Chain {
+	o := admit.WebhookOptions{
+		Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
+	}
+	return admit.Chain{admit.NewLifecycle(s.store), admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o)}
 }
 
 func (s *Server) controllerConfig() control.Config {

@@ -71,6 +71,17 @@ func (s *Store) Get(key string) *Entry {
 	return e
 }
 
+// ChangedAt returns the revision of the last change of resource, or one from when all of
+// it was read: as long as it stays the same, so does the resource.
+func (s *Store) ChangedAt(resource string) int64 {
+	s.state.mu.RLock()
+	defer s.state.mu.RUnlock()
+	if r := s.state.resources[resource]; r != nil {
+		return r.last
+	}
+	return s.state.base
+}
+
 func (st *state) get(key string) *Entry {
 	r := st.resources[ResourceOf(key)]
 	if r == nil {

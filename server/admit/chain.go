@@ -28,8 +28,22 @@ func (c Chain) Handles(op admission.Operation) bool {
 	return false
 }
 
-// Admit is the pass in which plugins may change the object.
+// Admit is the pass in which plugins may change the object. If a webhook did so, all are
+// asked once more; of webhooks those that want to be, see reinvocationPolicy in
+// https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 func (c Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.admit(ctx, a, o); err != nil {
+		return err
+	}
+	r := a.GetReinvocationContext()
+	if !r.ShouldReinvoke() {
+		return nil
+	}
+	r.SetIsReinvoke()
+	return c.admit(ctx, a, o)
+}
+
+func (c Chain) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	for _, plugin := range c {
 		m, ok := plugin.(admission.MutationInterface)
 		if !ok || !plugin.Handles(a.GetOperation()) {
@@ -41,6 +55,14 @@ func (c Chain) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 	}
 	return nil
 }
+
+type unaskedKey struct{}
+
+// Unasked returns a context whose writes no webhook is asked about: those of a server that
+// starts, because the webhooks may be waiting for it.
+func Unasked(ctx context.Context) context.Context { return context.WithValue(ctx, unaskedKey{}, true) }
+
+func unasked(ctx context.Context) bool { return ctx.Value(unaskedKey{}) != nil }
 
 // Validate is the pass in which plugins may only refuse.
 func (c Chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

@@ -1,9 +1,19 @@
 package kind
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// Objects are the parts of a codec in upstream's terms; see admission.ObjectInterfaces.
+type Objects struct {
+	Creater   runtime.ObjectCreater
+	Typer     runtime.ObjectTyper
+	Defaulter runtime.ObjectDefaulter
+	Convertor runtime.ObjectConvertor
+}
 
 // Codec translates between bytes and objects in hub form: the form that rules, Attrs
 // and Table work on (upstream's internal version for built-in kinds, unstructured for
@@ -32,6 +42,11 @@ type Codec interface {
 	// Hub converts an object of any version to hub form with defaults; it may share
 	// memory.
 	Hub(obj runtime.Object) (runtime.Object, error)
+
+	// Objects returns what upstream's admission plugins look at objects with, and write
+	// their changes with: any object of the kind, in any version and in hub form. ctx ends
+	// what has to be waited for.
+	Objects(ctx context.Context) Objects
 
 	// Store encodes an object in hub form as the log holds it: the storage version's
 	// JSON without resourceVersion, laid out as sqlstore asks.

@@ -24,6 +24,7 @@ type Set struct {
 	Kinds []*Kind
 
 	byResource map[schema.GroupVersionResource]*Kind
+	byStored   map[schema.GroupResource][]*Kind
 	groups     map[string]bool
 	priority   map[string]int
 }
@@ -41,6 +42,7 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 		Generation: generation,
 		Kinds:      kinds,
 		byResource: make(map[schema.GroupVersionResource]*Kind, len(kinds)),
+		byStored:   make(map[schema.GroupResource][]*Kind, len(kinds)),
 		groups:     map[string]bool{},
 		priority:   priority,
 	}
@@ -49,6 +51,8 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 		if !k.Custom() {
 			s.groups[k.Group] = true
 		}
+		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
+		s.byStored[stored] = append(s.byStored[stored], k)
 		for _, v := range k.Versions {
 			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
 		}
@@ -73,6 +77,12 @@ func (s *Set) Lookup(group, version, resource string) *Kind {
 
 // Priority is what NewRegistry was told of a group, 0 if nothing.
 func (s *Set) Priority(group string) int { return s.priority[group] }
+
+// SameObjects returns the Kinds whose objects are those of k, k among them: its other
+// versions, if it is a custom resource, and its other groups (events).
+func (s *Set) SameObjects(k *Kind) []*Kind {
+	return s.byStored[schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}]
+}
 
 // HasGroup tells whether an API group is served that has built-in resources.
 func (s *Set) HasGroup(group string) bool { return s.groups[group] }

@@ -44,8 +44,9 @@ func (i *indexer[T]) List() (all []any) {
 }
 
 // Each calls f with the objects of resource whose keys begin with prefix, in the order of
-// their keys, but for those that cannot be read.
-func Each[T any](store *sqlstore.Store, resource, prefix string, f func(*T)) {
+// their keys, but for those that cannot be read. As long as an object is not changed, it
+// is the same pointer each time.
+func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *T)) {
 	from, to := sqlstore.RangeOf(prefix)
 	// In memory: there is no error.
 	_ = store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {

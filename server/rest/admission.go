@@ -28,7 +28,8 @@ func (q *request) attributes(op admission.Operation, obj, old, options runtime.O
 	return admission.NewAttributesRecord(obj, old, q.gvk(), namespace, name, q.gvr(), sub, op, options, dryRun, q.who)
 }
 
-// mutate lets admission change the object.
+// mutate lets admission change the object. That webhooks did so is what the attributes'
+// reinvocation context tells afterwards.
 func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
 	m, ok := q.api.o.Admission.(admission.MutationInterface)
 	if !ok || !m.Handles(a.GetOperation()) {
@@ -36,15 +37,15 @@ func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
 	}
 	defer q.warn.asking()()
 	if a.GetObject() == nil {
-		return m.Admit(ctx, a, nil)
+		return inTime(ctx, m.Admit(ctx, a, objects{q}))
 	}
 	object, err := meta.Accessor(a.GetObject())
 	if err != nil {
-		return m.Admit(ctx, a, nil)
+		return inTime(ctx, m.Admit(ctx, a, objects{q}))
 	}
 	before := object.GetManagedFields()
-	if err := m.Admit(ctx, a, nil); err != nil {
-		return err
+	if err := m.Admit(ctx, a, objects{q}); err != nil {
+		return inTime(ctx, err)
 	}
 	q.keepFieldsValid(object, before)
 	return nil
@@ -74,7 +75,44 @@ func (q *request) validate(ctx context.Context, a admission.Attributes) error {
 		return nil
 	}
 	defer q.warn.asking()()
-	return v.Validate(ctx, a, nil)
+	return inTime(ctx, v.Validate(ctx, a, objects{q}))
+}
+
+// inTime is the error of admission, unless the request's time ran out over it.
+func inTime(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// validateUpdate is validate for an update, of which a subresource with a body of its own
+// shows admission only that.
+func (q *request) validateUpdate(ctx context.Context, obj, old, options runtime.Object, dry bool) (err error) {
+	if !q.admits(admission.Update) {
+		return nil
+	}
+	if q.sub != nil && q.sub.View != nil {
+		if obj, err = q.bareView(obj); err != nil {
+			return err
+		}
+		if old, err = q.bareView(old); err != nil {
+			return err
+		}
+	}
+	return q.validate(ctx, q.attributes(admission.Update, obj, old, options, q.name, dry))
+}
+
+// bareView is a subresource's view of an object without managed fields.
+func (q *request) bareView(obj runtime.Object) (runtime.Object, error) {
+	view, err := q.ownedView(obj)
+	if err != nil {
+		return nil, err
+	}
+	if m, err := meta.Accessor(view); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return view, nil
 }
 
 // authorizeCreate asks whether the caller of an update that creates may create.

@@ -32,7 +32,7 @@ func (q *request) create() error {
 		return err
 	}
 	options := &metav1.CreateOptions{}
-	err = q.options("CreateOptions", options, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
+	err = q.options("CreateOptions", options, &options.TypeMeta, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -158,6 +159,13 @@ func (q *request) beginDelete(ctx context.Context, current *sqlstore.Entry, obj 
 	}
 	if m.GetDeletionTimestamp() != nil {
 		return q.kind.BeginDelete(obj), removal{entry: current}, nil
+	}
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	if options.Preconditions.UID == nil { // as upstream, before it asks admission
+		options.Preconditions.UID = new(types.UID)
+		*options.Preconditions.UID = m.GetUID()
 	}
 	if err := q.admitDelete(ctx, q.copyForAdmission(obj), m.GetName(), options); err != nil {
 		return true, gone, err

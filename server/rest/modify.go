@@ -130,6 +130,9 @@ func (q *request) newObject(ctx context.Context, mod *modification, old runtime.
 	if err := q.mutate(ctx, a); err != nil {
 		return nil, err
 	}
+	if mod.applied != nil {
+		mod.applied.mutated = a.GetReinvocationContext().ShouldReinvoke()
+	}
 	m, err := meta.Accessor(body)
 	if err != nil {
 		return nil, err
@@ -172,7 +175,7 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 		return nil, err
 	}
 	dry := dryRun(mod.options.DryRun)
-	if err := q.validate(ctx, q.attributes(admission.Update, obj, old, mod.options, q.name, dry)); err != nil {
+	if err := q.validateUpdate(ctx, obj, old, mod.options, dry); err != nil {
 		return nil, err
 	}
 	value, err := q.store(obj)
@@ -266,7 +269,8 @@ func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstor
 		return nil, err
 	}
 	options := &metav1.CreateOptions{
-		DryRun: mod.options.DryRun, FieldManager: mod.options.FieldManager, FieldValidation: mod.options.FieldValidation,
+		TypeMeta: optionsType("CreateOptions"),
+		DryRun:   mod.options.DryRun, FieldManager: mod.options.FieldManager, FieldValidation: mod.options.FieldValidation,
 	}
 	entry, err := q.admitAndInsert(ctx, obj, options)
 	if errors.IsAlreadyExists(err) {

@@ -12,11 +12,13 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// options reads the query parameters of a write into an options object and checks them.
-func (q *request) options(kind string, into runtime.Object, validate func() field.ErrorList) error {
+// options reads the query parameters of a write into an options object of that kind, with
+// the type meta of it, and checks them.
+func (q *request) options(kind string, into runtime.Object, meta *metav1.TypeMeta, validate func() field.ErrorList) error {
 	if err := q.decodeQuery(into); err != nil {
 		return err
 	}
+	*meta = optionsType(kind)
 	return invalidOptions(kind, validate())
 }
 
@@ -52,6 +54,11 @@ func (q *request) decodeQuery(into runtime.Object) error {
 		decoded.Add(key, reflect.ValueOf(into.DeepCopyObject()).Elem())
 	}
 	return nil
+}
+
+// optionsType is what admission sees of options besides their fields.
+func optionsType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: kind, APIVersion: "meta.k8s.io/v1"}
 }
 
 func invalidOptions(kind string, errs field.ErrorList) error {

@@ -24,6 +24,7 @@ type patching struct {
 	patch   []byte
 	options *metav1.PatchOptions
 	sum     [sha256.Size]byte // of a patch that may be remembered, see unchanged.go; else zero
+	mutated bool              // a webhook changed the outcome
 }
 
 // patch changes an object by a JSON patch (RFC 6902), a merge patch (RFC 7386), a
@@ -37,7 +38,7 @@ func (q *request) patch() error {
 	if p.patch, err = q.body(); err != nil {
 		return err
 	}
-	err = q.options("PatchOptions", p.options, func() field.ErrorList { return validation.ValidatePatchOptions(p.options, p.type_) })
+	err = q.options("PatchOptions", p.options, &p.options.TypeMeta, func() field.ErrorList { return validation.ValidatePatchOptions(p.options, p.type_) })
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,8 @@ func (q *request) patch() error {
 
 func (p *patching) updateOptions() *metav1.UpdateOptions {
 	return &metav1.UpdateOptions{
-		DryRun: p.options.DryRun, FieldManager: p.options.FieldManager, FieldValidation: p.options.FieldValidation,
+		TypeMeta: optionsType("UpdateOptions"),
+		DryRun:   p.options.DryRun, FieldManager: p.options.FieldManager, FieldValidation: p.options.FieldValidation,
 	}
 }
 

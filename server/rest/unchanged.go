@@ -82,8 +82,8 @@ func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) 
 	}
 	if m, ok := q.api.o.Admission.(admission.MutationInterface); ok {
 		answered := q.warn.asking()
-		if err := m.Admit(ctx, a, nil); err != nil {
-			return false, err
+		if err := m.Admit(ctx, a, objects{q}); err != nil {
+			return false, inTime(ctx, err)
 		}
 		answered()
 	}
@@ -116,9 +116,10 @@ func (a *unchangedAttributes) get(object *runtime.Object) runtime.Object {
 	return *object
 }
 
-// remember is told of an apply that succeeded.
+// remember is told of an apply that succeeded. What a webhook had to make of it, it may be
+// asked to again.
 func (p *patching) remember(before, after *sqlstore.Entry) {
-	if before == after && p.sum != [sha256.Size]byte{} {
+	if before == after && !p.mutated && p.sum != [sha256.Size]byte{} {
 		p.q.api.unchanged.cache.Add(p.applyKey(before), p.q.warn.own())
 	}
 }

@@ -23,7 +23,7 @@ func (q *request) update() error {
 		return err
 	}
 	options := &metav1.UpdateOptions{}
-	err = q.options("UpdateOptions", options, func() field.ErrorList { return validation.ValidateUpdateOptions(options) })
+	err = q.options("UpdateOptions", options, &options.TypeMeta, func() field.ErrorList { return validation.ValidateUpdateOptions(options) })
 	if err != nil {
 		return err
 	}

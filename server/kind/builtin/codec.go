@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // codec is kind.Codec on upstream's scheme. Every create and update passes through
@@ -137,6 +140,11 @@ func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.O
 	}
 	versioned.GetObjectKind().SetGroupVersionKind(gvk)
 	return versioned, nil
+}
+
+// Objects are all the scheme.
+func (c *codec) Objects(context.Context) kind.Objects {
+	return kind.Objects{Creater: c.scheme, Typer: c.scheme, Defaulter: c.scheme, Convertor: c.scheme}
 }
 
 // Store encodes the storage version. The resourceVersion is cleared and defaults are set

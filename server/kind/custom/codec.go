@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // codec is kind.Codec for one version of a definition; the hub form is the unstructured
@@ -113,6 +115,12 @@ func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.O
 
 // Hub returns obj.
 func (c *codec) Hub(obj runtime.Object) (runtime.Object, error) { return obj, nil }
+
+// Objects treats every object as unstructured.
+func (c *codec) Objects(ctx context.Context) kind.Objects {
+	u := &use{serving: c.use}
+	return kind.Objects{Creater: creater{}, Typer: typer, Defaulter: lateDefaulter{u}, Convertor: lateConverter{ctx, u}}
+}
 
 // Store encodes the object in the storage version as reading it would show it: pruned, and
 // with the storage version's defaults.

@@ -116,8 +116,23 @@ type lateConverter struct {
 	u   *use
 }
 
+// Convert makes out what in is in the version that out has.
 func (c lateConverter) Convert(in, out, context any) error {
-	return fmt.Errorf("%T is converted to a version only", in)
+	from, ok1 := in.(*unstructured.Unstructured)
+	to, ok2 := out.(*unstructured.Unstructured)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%T is not converted to %T", in, out)
+	}
+	obj, err := c.ConvertToVersion(from, to.GroupVersionKind().GroupVersion())
+	if err != nil {
+		return err
+	}
+	converted, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("conversion to %s gave a %T", to.GroupVersionKind(), obj)
+	}
+	to.SetUnstructuredContent(converted.UnstructuredContent())
+	return nil
 }
 
 func (c lateConverter) ConvertToVersion(in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {

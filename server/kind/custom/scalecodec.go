@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"context"
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // scaleCodec is kind.Codec for the bodies of scale. Their hub form is autoscaling/v1, and
@@ -47,6 +50,10 @@ func (scaleCodec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime
 }
 
 func (scaleCodec) Hub(obj runtime.Object) (runtime.Object, error) { return obj, nil }
+
+func (scaleCodec) Objects(context.Context) kind.Objects {
+	return kind.Objects{Creater: scheme.Scheme, Typer: scheme.Scheme, Defaulter: scheme.Scheme, Convertor: scheme.Scheme}
+}
 
 func (scaleCodec) Store(runtime.Object) ([]byte, error) {
 	return nil, fmt.Errorf("a Scale is not stored")
