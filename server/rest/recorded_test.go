@@ -122,7 +122,9 @@ func essence(t *testing.T, a answer) any {
 func statusEssence(t *testing.T, a answer) any {
 	var status struct {
 		Reason, Message string
-		Details         struct{ Causes []struct{ Reason, Message, Field string } }
+		Details         struct {
+			Causes []struct{ Reason, Message, Field string }
+		}
 	}
 	if err := json.Unmarshal([]byte(a.body), &status); err != nil {
 		t.Fatal(err)
