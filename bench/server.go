@@ -48,10 +48,7 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 	}
 	defer closeAll(append(g.toPlinth, g.toEcho...))
 	// The order matters: memory is looked at before and after the objects are there.
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	return g.steps(ctx, []step{
 		{"memory when idle", g.measureIdle},
 		{"memory of idle watches", g.measureIdleWatches},
 		{"memory with objects", g.measureFilled},
@@ -63,8 +60,18 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 		{"tracking of fields", func(ctx context.Context) error { return g.measureTracking(ctx, dsn) }},
 		{"apply", g.measureApply},
 		{"create", g.measureCreate},
-	} {
-		r.progress.say("%s: plinth over HTTPS: %s", d.Name, step.what)
+	})
+}
+
+// step is one measurement of a server.
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (g *rig) steps(ctx context.Context, steps []step) error {
+	for _, step := range steps {
+		g.progress.say("%s: plinth over HTTPS: %s", g.d.Name, step.what)
 		if err := g.profiled(step.what, func() error { return step.do(ctx) }); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -130,14 +137,18 @@ func (r *run) start(ctx context.Context, dsn string) (_ time.Duration, err error
 }
 
 func (g *rig) connect(ctx context.Context) (err error) {
-	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
-		return err
-	}
-	if err := createNamespace(ctx, g.toPlinth[0]); err != nil {
+	if err := g.connectPlinth(ctx); err != nil {
 		return err
 	}
 	g.toEcho, err = g.echo.dialMany(ctx, connections, plainPath)
 	return err
+}
+
+func (g *rig) connectPlinth(ctx context.Context) (err error) {
+	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
+		return err
+	}
+	return createNamespace(ctx, g.toPlinth[0])
 }
 
 func createNamespace(ctx context.Context, c *client) error {

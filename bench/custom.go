@@ -1,0 +1,213 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// What custom resources cost: that many of them are defined, and what their requests cost
+// beside those of built-in ones.
+
+// measureCustom measures with a plinth of its own, which has a suite of definitions soon.
+func (r *run) measureCustom(ctx context.Context, d *Database, dsn string) (err error) {
+	s, err := newScratch(ctx, dsn, r.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	dir := filepath.Join(r.dir, "custom")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	g := &rig{run: r, d: d}
+	again := order{Do: doPlinth, DSN: s.dsn, Dir: dir}
+	if g.plinth, err = r.startProcess(ctx, again); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.plinth.stop()) }()
+	if err := g.connectPlinth(ctx); err != nil {
+		return err
+	}
+	defer func() { closeAll(g.toPlinth) }()
+	err = g.steps(ctx, []step{
+		{"a suite of definitions", g.measureSuite},
+		{"a definition's first object", g.measureFirst},
+		{"custom resources", g.measureResources},
+	})
+	if err != nil {
+		return err
+	}
+	return g.measureRestart(ctx, again)
+}
+
+// measureSuite creates many definitions, one after the other as kubectl does, and looks at
+// what memory grows by.
+func (g *rig) measureSuite(ctx context.Context) error {
+	before, err := g.residentWhenIdle(ctx)
+	if err != nil {
+		return err
+	}
+	suite := make([]*definition, g.scale.definitions)
+	for i := range suite {
+		suite[i] = newDefinition("suite", i)
+	}
+	begun := time.Now()
+	if err := g.define(ctx, suite...); err != nil {
+		return err
+	}
+	for _, d := range suite {
+		if err := g.untilDone(ctx, http.MethodGet, d.path(), nil); err != nil {
+			return err
+		}
+	}
+	what := fmt.Sprintf("%s CRDs", number(float64(len(suite))))
+	g.d.add(Figure{What: what + " applied and served", Value: time.Since(begun).Seconds(), Unit: "s", Target: atMost(20)})
+	after, err := g.residentWhenIdle(ctx)
+	g.d.add(Figure{What: "resident memory, " + what + " more", Value: float64(after-before) / 1e6, Unit: "MB", Target: atMost(150)})
+	return err
+}
+
+func (g *rig) define(ctx context.Context, definitions ...*definition) error {
+	for _, d := range definitions {
+		_, err := g.toPlinth[0].do(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", d.body, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untilDone tries a request every millisecond, for a minute at most.
+func (g *rig) untilDone(ctx context.Context, method, path string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		_, err := g.toPlinth[0].do(ctx, method, path, body, nil)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (g *rig) residentWhenIdle(ctx context.Context) (int64, error) {
+	select {
+	case <-time.After(g.scale.idle):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	a, err := g.plinth.do(order{Do: doUsage})
+	return a.RSS, err
+}
+
+// measureFirst measures from when a definition is sent to when its first object is there.
+func (g *rig) measureFirst(ctx context.Context) error {
+	var took []time.Duration
+	for i := range g.scale.rounds {
+		d := newDefinition("first", i)
+		begun := time.Now()
+		if err := g.define(ctx, d); err != nil {
+			return err
+		}
+		if err := g.untilDone(ctx, http.MethodPost, d.path(), d.object("a")); err != nil {
+			return err
+		}
+		took = append(took, time.Since(begun))
+	}
+	l := latencyOf(took)
+	g.d.add(Figure{What: "CRD to its first object, median", Value: l.P50, Unit: "ms", Target: atMost(100)})
+	g.d.add(Figure{What: fmt.Sprintf("CRD to its first object, worst of %d", len(took)), Value: l.Max, Unit: "ms", Target: atMost(100)})
+	return nil
+}
+
+// Where the objects are that requests are compared with.
+const (
+	customPath    = "/apis/fifty.bench.example.com/v1/namespaces/bench/fifties"
+	configMapPath = "/api/v1/namespaces/bench/configmaps"
+)
+
+// measureResources compares custom resources with ConfigMaps that have the same fields and
+// as many bytes.
+func (g *rig) measureResources(ctx context.Context) error {
+	if err := g.define(ctx, &definition{body: fiftyFields()}); err != nil {
+		return err
+	}
+	if err := g.untilDone(ctx, http.MethodGet, customPath, nil); err != nil {
+		return err
+	}
+	var made atomic.Int64
+	create := func(path string, object func(string) []byte) op {
+		return func(ctx context.Context, w int) error {
+			body := object(fmt.Sprintf("object-%07d", made.Add(1)))
+			_, err := g.toPlinth[w%connections].do(ctx, http.MethodPost, path, body, nil)
+			return err
+		}
+	}
+	read := func(path string) op {
+		return func(ctx context.Context, w int) error {
+			_, err := g.toPlinth[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+			return err
+		}
+	}
+	for path, object := range map[string]func(string) []byte{customPath: fiftyObject, configMapPath: fiftyConfigMap} {
+		made.Store(0)
+		if _, err := each(ctx, concurrent, g.scale.customObjects, create(path, object)); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		what            string
+		workers         int
+		unit            string
+		custom, builtin op
+	}{
+		{"list of " + number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
+		{"get of custom resources", concurrent, "req/s", read(customPath + "/object-0000001"), read(configMapPath + "/object-0000001")},
+		{"create of custom resources", concurrent, "req/s", create(customPath, fiftyObject), create(configMapPath, fiftyConfigMap)},
+	} {
+		figure := Figure{What: c.what, Floor: "ConfigMaps", Unit: c.unit, Target: atLeast(0.6)}
+		if err := g.compareRates(ctx, g.plinth, c.workers, c.custom, c.builtin, figure); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureRestart starts plinth on a database that has the suite, until it says that it is
+// ready.
+func (g *rig) measureRestart(ctx context.Context, again order) error {
+	var seconds []float64
+	for i := range g.scale.starts {
+		g.progress.say("%s: start with definitions, %d of %d", g.d.Name, i+1, g.scale.starts)
+		closeAll(g.toPlinth)
+		g.toPlinth = nil
+		if err := g.plinth.stop(); err != nil {
+			return err
+		}
+		p, err := g.startProcess(ctx, again)
+		if err != nil {
+			return err
+		}
+		g.plinth = p
+		c, err := p.dial()
+		if err != nil {
+			return err
+		}
+		g.toPlinth = []*client{c}
+		if err := c.untilReady(ctx); err != nil {
+			return err
+		}
+		seconds = append(seconds, time.Since(p.begun).Seconds())
+	}
+	what := fmt.Sprintf("start to /readyz, %s CRDs", number(float64(g.scale.definitions)))
+	g.d.add(Figure{What: what, Value: median(seconds), Unit: "s", Target: atMost(2)})
+	return nil
+}
