@@ -1,12 +1,8 @@
 package custom
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/crdserverscheme"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -163,53 +159,6 @@ func (s *serving) to(ctx context.Context, gv schema.GroupVersion, u *unstructure
 	}
 	_, err = s.schemas.coerce(converted, coercion{})
 	return converted, err
-}
-
-// encodeStored writes an object as sqlstore asks: kind, apiVersion and metadata first, and
-// without the revision.
-func encodeStored(object map[string]any) ([]byte, error) {
-	metadata, _ := object["metadata"].(map[string]any)
-	metadata = maps.Clone(metadata)
-	delete(metadata, "resourceVersion")
-	delete(metadata, "selfLink")
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, field := range []struct {
-		name  string
-		value any
-	}{{"kind", object["kind"]}, {"apiVersion", object["apiVersion"]}, {"metadata", metadata}} {
-		if err := appendField(&b, field.name, field.value); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if name == "kind" || name == "apiVersion" || name == "metadata" {
-			continue
-		}
-		if err := appendField(&b, name, object[name]); err != nil {
-			return nil, err
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-func appendField(b *bytes.Buffer, name string, value any) error {
-	key, err := json.Marshal(name)
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if b.Len() > 1 {
-		b.WriteByte(',')
-	}
-	b.Write(key)
-	b.WriteByte(':')
-	b.Write(raw)
-	return nil
 }
 
 // Load decodes what Store wrote, now or under an earlier schema: what the schema does not

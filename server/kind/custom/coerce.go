@@ -16,6 +16,7 @@ type schemas struct {
 	group, kind     string
 	preserveUnknown bool
 	byVersion       map[string]*structuralschema.Structural
+	outlines        map[string]*outline // of the same
 }
 
 // coercion says how strict coerce is.
@@ -39,6 +40,9 @@ func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []
 	apiVersion, hasVersion, err := unstructured.NestedString(u.Object, "apiVersion")
 	if err != nil {
 		return nil, err
+	}
+	if s.settled(u, kind, apiVersion, how) {
+		return nil, nil
 	}
 	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{
 		DropMalformedFields: how.stored, ReturnUnknownFieldPaths: how.report,
@@ -72,6 +76,23 @@ func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []
 	return unknown, nil
 }
 
+// settled tells that nothing is to be coerced in an object of this kind.
+func (s *schemas) settled(u *unstructured.Unstructured, kind, apiVersion string, how coercion) bool {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if metadata == nil || err != nil || gv.Group != s.group || kind != s.kind {
+		return false
+	}
+	o := s.outlines[gv.Version]
+	if o == nil || !o.settles(u.Object) || !plainMetadata(metadata, how.stored) {
+		return false
+	}
+	if _, ok := metadata["creationTimestamp"]; !ok {
+		metadata["creationTimestamp"] = nil // as ObjectMeta has it
+	}
+	return true
+}
+
 // coerceContent is coerce for all but the object's own metadata; embedded objects have
 // theirs coerced here.
 func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, how coercion) (unknown []string, err error) {
@@ -93,7 +114,10 @@ func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, ho
 // fill adds the defaults of the schema of the object's version.
 func (s *schemas) fill(u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
-	if gvk.Group == s.group && gvk.Kind == s.kind {
+	if gvk.Group != s.group || gvk.Kind != s.kind {
+		return
+	}
+	if o := s.outlines[gvk.Version]; o == nil || !o.settles(u.Object) || !o.complete(u.Object) {
 		defaulting.Default(u.Object, s.byVersion[gvk.Version])
 	}
 }

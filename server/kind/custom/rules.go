@@ -56,7 +56,7 @@ func (r rules) WarningsOnCreate(ctx context.Context, obj runtime.Object) []strin
 
 func (r rules) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	if v, err := r.use(); err == nil {
-		v.update.PrepareForUpdate(ctx, obj, old)
+		v.update().update.PrepareForUpdate(ctx, obj, old)
 	}
 }
 
@@ -65,7 +65,7 @@ func (r rules) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fiel
 	if err != nil {
 		return unusable(err)
 	}
-	return v.update.ValidateUpdate(ctx, obj, old)
+	return v.update().update.ValidateUpdate(ctx, obj, old)
 }
 
 func (r rules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
@@ -73,7 +73,7 @@ func (r rules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []
 	if err != nil {
 		return nil
 	}
-	return v.update.WarningsOnUpdate(ctx, obj, old)
+	return v.update().update.WarningsOnUpdate(ctx, obj, old)
 }
 
 // statusRules are the rules of writes through /status.
@@ -81,7 +81,7 @@ type statusRules struct{ rules }
 
 func (r statusRules) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	if v, err := r.use(); err == nil {
-		v.status.PrepareForUpdate(ctx, obj, old)
+		v.update().status.PrepareForUpdate(ctx, obj, old)
 	}
 }
 
@@ -90,7 +90,7 @@ func (r statusRules) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	if err != nil {
 		return unusable(err)
 	}
-	return v.status.ValidateUpdate(ctx, obj, old)
+	return v.update().status.ValidateUpdate(ctx, obj, old)
 }
 
 func (r statusRules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
@@ -98,7 +98,7 @@ func (r statusRules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 	if err != nil {
 		return nil
 	}
-	return v.status.WarningsOnUpdate(ctx, obj, old)
+	return v.update().status.WarningsOnUpdate(ctx, obj, old)
 }
 
 func unusable(err error) field.ErrorList { return field.ErrorList{field.InternalError(nil, err)} }

@@ -2,6 +2,7 @@ package custom
 
 import (
 	"fmt"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -24,8 +25,7 @@ type serving struct {
 // version is what belongs to one version.
 type version struct {
 	create rest.RESTCreateStrategy
-	update rest.RESTUpdateStrategy
-	status rest.RESTUpdateStrategy
+	update func() strategies // compiles the rules once more; not everything is ever updated
 	attrs  storage.AttrFunc
 	table  rest.TableConvertor
 }
@@ -57,7 +57,7 @@ func newServing(source Source, converters *Converters) (*serving, error) {
 // and free of unknown fields themselves.
 func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) {
 	s := schemas{group: crd.Spec.Group, kind: crd.Status.AcceptedNames.Kind,
-		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{}}
+		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{}, outlines: map[string]*outline{}}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		internal, err := internalSchema(v)
@@ -79,7 +79,7 @@ func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) 
 		if err := defaulting.PruneDefaults(structural); err != nil {
 			return s, fmt.Errorf("defaults of version %s: %w", v.Name, err)
 		}
-		s.byVersion[v.Name] = structural
+		s.byVersion[v.Name], s.outlines[v.Name] = structural, newOutline(structural)
 	}
 	return s, nil
 }
@@ -98,7 +98,7 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv
 	if err != nil {
 		return nil, err
 	}
-	validator, _, err := validation.NewSchemaValidator(internal)
+	validator, err := newValues(internal)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +110,25 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv
 	if err != nil {
 		return nil, err
 	}
-	strategy := customresource.NewStrategy(typer, crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		gvkOf(crd, v.Name), validator, statusValidator, structural, sub.Status, sub.Scale, v.SelectableFields)
+	strategy := func(structural *structuralschema.Structural) strategies {
+		s := customresource.NewStrategy(typer, crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			gvkOf(crd, v.Name), validator, statusValidator, structural, sub.Status, sub.Scale, v.SelectableFields)
+		return strategies{s, s, s.GetAttrs, customresource.NewStatusStrategy(s)}
+	}
+	values := strategy(nil)
 	return &version{
-		create: strategy, update: strategy, status: customresource.NewStatusStrategy(strategy),
-		attrs: strategy.GetAttrs, table: newColumns(v),
+		create: newCreation(values.create, structural),
+		update: sync.OnceValue(func() strategies { return strategy(structural) }),
+		attrs:  values.attrs, table: newColumns(v),
 	}, nil
+}
+
+// strategies are upstream's, whose type has no name outside its package.
+type strategies struct {
+	create rest.RESTCreateStrategy
+	update rest.RESTUpdateStrategy
+	attrs  storage.AttrFunc
+	status rest.RESTUpdateStrategy
 }
 
 func internalSubresources(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.CustomResourceSubresources, error) {
@@ -137,8 +150,7 @@ func newStatusValidator(schema *apiextensions.JSONSchemaProps, status *apiextens
 	if !ok {
 		return nil, nil
 	}
-	validator, _, err := validation.NewSchemaValidator(&of)
-	return validator, err
+	return newValues(&of)
 }
 
 // storageVersion of a definition: validation sees to it that there is exactly one.
