@@ -87,7 +87,7 @@ func held(store cache.Store) versions {
 }
 
 // inOrder fails the test if an object's version does not rise.
-func inOrder(t *testing.T, informer string) cache.ResourceEventHandler {
+func inOrder(t *testing.T, informer string) cache.ResourceEventHandlerFuncs {
 	last := map[string]int64{}
 	see := func(o any) {
 		m, err := meta.Accessor(o)
