@@ -131,7 +131,7 @@ func (d *Definitions) source(name string) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		e := d.config.Store.Get(definitionPrefix + name)
 		if e == nil {
-			return nil, fmt.Errorf("the definition of %s has been deleted", name)
+			return nil, fmt.Errorf("%s has been deleted: %w", name, kind.ErrReplaced)
 		}
 		return e.JSON, nil
 	}

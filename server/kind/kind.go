@@ -87,6 +87,8 @@ type Kind struct {
 	// Table renders objects in hub form as rows for kubectl get.
 	Table rest.TableConvertor
 
+	// Definition made the Kind, and all others of the same object. nil: it is built in.
+	Definition *Definition
 	// Gone is closed when the Kind is taken out of service or replaced by one that renders
 	// objects differently: then its watches end. nil: never; only custom resources go.
 	Gone <-chan struct{}

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/handler"
+	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	generated "k8s.io/kubernetes/pkg/generated/openapi"
@@ -15,32 +17,73 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
-// buildV3 makes the document of one group version. The schemas of all of Kubernetes are
-// instantiated for it, used as far as the routes refer to them, and let go.
+// buildV3 makes one document of v3 as JSON.
 func (g *groupVersion) buildV3() ([]byte, error) {
+	var specs []*spec3.OpenAPI
+	if !g.custom() {
+		doc, err := g.buildBuiltin()
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, doc)
+	}
+	custom, err := g.buildCustom()
+	if err != nil {
+		return nil, err
+	}
+	if len(custom) == 0 {
+		return json.Marshal(specs[0])
+	}
+	doc, err := mergeV3(append(specs, custom...))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
+}
+
+// buildBuiltin describes what is built in of a group version. The schemas of all of
+// Kubernetes are instantiated for it, used as far as the routes refer to them, and let go.
+func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
 	routes, err := g.routes()
 	if err != nil {
 		return nil, err
 	}
 	namer := apiopenapi.NewDefinitionNamer(builtin.Schemes()...)
-	doc, err := builder3.BuildOpenAPISpecFromRoutes([]common.RouteContainer{routes}, &common.OpenAPIV3Config{
+	config := &common.OpenAPIV3Config{
 		Info:                           info(),
 		CommonResponses:                map[int]*spec3.Response{401: {ResponseProps: spec3.ResponseProps{Description: "Unauthorized"}}},
 		DefaultResponse:                &spec3.Response{ResponseProps: spec3.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
 		GetDefinitions:                 generated.GetOpenAPIDefinitions,
-	})
+		SecuritySchemes: spec3.SecuritySchemes{bearerToken: {SecuritySchemeProps: spec3.SecuritySchemeProps{
+			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
+		}}},
+	}
+	doc, err := builder3.BuildOpenAPISpecFromRoutes([]common.RouteContainer{routes}, config)
 	if err != nil {
 		return nil, fmt.Errorf("build OpenAPI v3: %w", err)
 	}
-	return marshal(doc)
+	if !g.watched() {
+		return doc, nil
+	}
+	events, err := builder3.BuildOpenAPIDefinitionsForResources(config, watchEvent)
+	if err != nil {
+		return nil, fmt.Errorf("build OpenAPI v3 of watches: %w", err)
+	}
+	for name, schema := range events {
+		doc.Components.Schemas[name] = schema
+	}
+	return doc, nil
 }
 
-// buildV2 makes the one document of everything.
-func (s *description) buildV2() ([]byte, error) {
+// buildBuiltinV2 describes all that is built in.
+func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 	var containers []common.RouteContainer
-	for _, path := range s.paths() {
+	for _, path := range s.paths {
+		if s.groups[path].custom() {
+			continue
+		}
 		routes, err := s.groups[path].routes()
 		if err != nil {
 			return nil, err
@@ -48,7 +91,7 @@ func (s *description) buildV2() ([]byte, error) {
 		containers = append(containers, routes)
 	}
 	namer := apiopenapi.NewDefinitionNamer(builtin.Schemes()...)
-	doc, err := builder.BuildOpenAPISpecFromRoutes(containers, &common.Config{
+	config := &common.Config{
 		Info:                           info(),
 		ProtocolList:                   []string{"https"},
 		CommonResponses:                map[int]spec.Response{401: {ResponseProps: spec.ResponseProps{Description: "Unauthorized"}}},
@@ -56,18 +99,55 @@ func (s *description) buildV2() ([]byte, error) {
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
 		GetDefinitions:                 generated.GetOpenAPIDefinitions,
-	})
+		SecurityDefinitions: &spec.SecurityDefinitions{bearerToken: {SecuritySchemeProps: spec.SecuritySchemeProps{
+			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
+		}}},
+		DefaultSecurity: []map[string][]string{{bearerToken: {}}},
+	}
+	doc, err := builder.BuildOpenAPISpecFromRoutes(containers, config)
 	if err != nil {
 		return nil, fmt.Errorf("build OpenAPI v2: %w", err)
 	}
+	events, err := builder.BuildOpenAPIDefinitionsForResources(config, watchEvent)
+	if err != nil {
+		return nil, fmt.Errorf("build OpenAPI v2 of watches: %w", err)
+	}
+	for name, schema := range events.Definitions {
+		doc.Definitions[name] = schema
+	}
 	// Clients of v2 choke on defaults of objects, as upstream found out.
 	doc.Definitions = handler.PruneDefaults(doc.Definitions)
-	return marshal(doc)
+	return doc, nil
 }
+
+// watchEvent is what the stream of a watch is made of. No route names it, because the same
+// routes answer with lists, but generated clients need it.
+const watchEvent = "k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent"
+
+// watched tells whether anything that is built in can be watched.
+func (g *groupVersion) watched() bool {
+	for _, k := range g.kinds {
+		if k.Definition == nil && k.Can("watch") {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	bearerToken = "BearerToken"
+	bearerHelp  = "Bearer Token authentication"
+)
 
 func (g *groupVersion) routes() (container, error) {
 	c := container{root: "/" + g.path}
+	if r := g.overview(); r != nil {
+		c.routes = append(c.routes, r)
+	}
 	for _, k := range g.kinds {
+		if k.Definition != nil {
+			continue
+		}
 		routes, err := operationsOf(g, k)
 		if err != nil {
 			return c, err
@@ -84,4 +164,13 @@ func info() *spec.Info {
 func idAndTags(r common.Route) (string, []string, error) {
 	own := r.(*route)
 	return own.id, []string{own.tag}, nil
+}
+
+// toProto encodes a document of v3.
+func toProto(body []byte) ([]byte, error) {
+	b, err := handler3.ToV3ProtoBinary(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode as protobuf: %w", err)
+	}
+	return b, nil
 }

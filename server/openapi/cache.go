@@ -1,132 +1,143 @@
 package openapi
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
+	"context"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
-
-	"k8s.io/kube-openapi/pkg/handler"
-	"k8s.io/kube-openapi/pkg/handler3"
 )
 
-// document names one document's bytes. Those of equal hash are equal.
-type document struct {
-	path   string // below /openapi/
-	hash   string
-	format string
-}
-
-// cache holds finished documents, compressed. Building one takes many times the memory
-// that its bytes do, so that only one is built at a time.
+// cache holds what has been built, compressed. Building takes many times the memory that
+// the result does, so that only one thing is built at a time.
 type cache struct {
-	building sync.Mutex // held while a document is built
+	building chan struct{} // has room while nothing is built
+	garbage  int64         // that builds have left; guarded by building
 
-	mu   sync.Mutex
-	docs map[document][]byte // guarded by mu
+	mu    sync.Mutex
+	docs  map[document]*kept // of v3; guarded by mu
+	size  int                // of docs; guarded by mu
+	uses  int64              // of docs; guarded by mu
+	parts map[partKey]*part  // of v2; guarded by mu
 }
 
-// get returns the compressed bytes of doc; build makes its JSON.
-func (c *cache) get(s *description, doc document, build func() ([]byte, error)) ([]byte, error) {
-	if b := c.find(doc); b != nil {
-		return b, nil
-	}
-	c.building.Lock()
-	defer c.building.Unlock()
-	if b := c.find(doc); b != nil {
-		return b, nil
-	}
-	b, err := c.build(doc, build)
-	if err != nil {
-		return nil, err
-	}
-	c.keep(s, doc, b)
-	// A build leaves tens of megabytes of garbage, and the next one may never come. The
-	// price is a collection for each of some twenty documents in the program's life.
-	debug.FreeOSMemory()
-	return b, nil
+// kept is a document of v3.
+type kept struct {
+	chunk chunk
+	used  int64 // cache.uses at its last use
 }
 
-func (c *cache) build(doc document, build func() ([]byte, error)) ([]byte, error) {
-	body, err := c.buildJSON(doc, build)
-	if err != nil || doc.format == "json" {
-		return compress(body), err
+// mostKept bounds the documents of v3, in bytes. All of Kubernetes is about 200 KB; those
+// of custom resources are about 15 KB each and rarely asked for twice. Parts of v2 are not
+// bounded, because each request needs them all: they are a fraction of the definitions
+// that they are made of, which are in memory too.
+const mostKept = 16 << 20
+
+func newCache() cache {
+	return cache{
+		building: make(chan struct{}, 1),
+		docs:     map[document]*kept{},
+		parts:    map[partKey]*part{},
 	}
-	toProto := handler3.ToV3ProtoBinary
-	if doc.path == "v2" {
-		toProto = handler.ToProtoBinary
-	}
-	if body, err = toProto(body); err != nil {
-		return nil, fmt.Errorf("encode as protobuf: %w", err)
-	}
-	return compress(body), nil
 }
 
-// buildJSON takes the JSON from the cache when it is only the protobuf that is missing.
-func (c *cache) buildJSON(doc document, build func() ([]byte, error)) ([]byte, error) {
-	doc.format = "json"
-	if b := c.find(doc); b != nil {
-		return decompress(b)
+// built returns what find finds, or builds it, unless somebody else is about to: then it
+// waits, as long as ctx does. Whoever builds gets there alone, and keeps what it has made.
+func built[T any](ctx context.Context, c *cache, find func() (T, bool), build func() (T, error)) (T, error) {
+	if v, ok := find(); ok {
+		return v, nil
+	}
+	select {
+	case c.building <- struct{}{}:
+		defer func() { <-c.building }()
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+	if v, ok := find(); ok {
+		return v, nil
 	}
 	return build()
 }
 
-func (c *cache) find(doc document) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.docs[doc]
+// mostGarbage is how much of documents is built before the garbage of it is collected and
+// given back at once: it would stay for as long as nothing else makes as much, which may be
+// for ever. One document leaves about twenty times its own size.
+const mostGarbage = 4 << 20
+
+// left is called while building, with the size of what has been built.
+func (c *cache) left(size int64) {
+	if c.garbage += size; c.garbage >= mostGarbage {
+		c.garbage = 0
+		debug.FreeOSMemory()
+	}
 }
 
-// keep adds a document and forgets those that have been replaced.
-func (c *cache) keep(s *description, doc document, b []byte) {
+func (c *cache) findDoc(doc document) (chunk, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := map[document][]byte{doc: b}
-	for old, b := range c.docs {
-		if s.hashOf(old.path) == old.hash {
-			kept[old] = b
+	k := c.docs[doc]
+	if k == nil {
+		return chunk{}, false
+	}
+	c.uses++
+	k.used = c.uses
+	return k.chunk, true
+}
+
+// keepDoc adds a document. If there are too many, those go that nobody has asked for in the
+// longest time.
+func (c *cache) keepDoc(doc document, b chunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses++
+	c.docs[doc] = &kept{chunk: b, used: c.uses}
+	c.size += len(b.deflated)
+	for c.size > mostKept && len(c.docs) > 1 {
+		c.drop(c.oldest())
+	}
+}
+
+func (c *cache) drop(doc document) {
+	if k := c.docs[doc]; k != nil {
+		c.size -= len(k.chunk.deflated)
+		delete(c.docs, doc)
+	}
+}
+
+func (c *cache) oldest() (oldest document) {
+	used := c.uses + 1
+	for doc, k := range c.docs {
+		if k.used < used {
+			oldest, used = doc, k.used
 		}
 	}
-	c.docs = kept
+	return oldest
 }
 
-func marshal(v any) ([]byte, error) { return json.Marshal(v) }
-
-func compress(b []byte) []byte {
-	var buf bytes.Buffer
-	z := gzip.NewWriter(&buf)
-	_, _ = z.Write(b) // a bytes.Buffer takes everything
-	_ = z.Close()
-	return bytes.Clone(buf.Bytes())
+func (c *cache) findPart(key partKey) (*part, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.parts[key]
+	return p, ok
 }
 
-func decompress(b []byte) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, fmt.Errorf("decompress: %w", err)
-	}
-	return io.ReadAll(z)
+func (c *cache) keepPart(key partKey, p *part) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parts[key] = p
 }
 
-// write sends compressed as it is, or what is in it to a client that can't decompress.
-func write(w http.ResponseWriter, r *http.Request, compressed []byte) error {
-	w.Header().Add("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		w.Header().Set("Content-Length", strconv.Itoa(len(compressed)))
-		_, _ = w.Write(compressed) // a client that is gone is nobody's error
-		return nil
+// prune forgets what s has no more.
+func (c *cache) prune(s *description) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for doc := range c.docs {
+		if g := s.groups[doc.path]; g == nil || g.hash != doc.hash {
+			c.drop(doc)
+		}
 	}
-	z, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return fmt.Errorf("decompress: %w", err)
+	for key := range c.parts {
+		if !s.ids[key.id] {
+			delete(c.parts, key)
+		}
 	}
-	_, _ = io.Copy(w, z)
-	return nil
 }

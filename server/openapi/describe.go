@@ -3,109 +3,170 @@ package openapi
 import (
 	"crypto/sha512"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
+
+	"k8s.io/kube-openapi/pkg/handler3"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// description is what documents are built from: the group versions of one Set.
+// description is what documents are built from: the group versions of one Set, and what
+// leads to them.
 type description struct {
-	generation int64
-	groups     map[string]*groupVersion // by path: "api/v1", "apis/apps/v1"
-	hash       string                   // of all of them
+	generation  int64
+	groups      map[string]*groupVersion // by path: "api/v1", "apis/apps/v1", "apis/apps"
+	paths       []string                 // of groups, sorted
+	definitions []*definition            // in the order of the first of their Kinds
+	builtin     string                   // identifies what is built in
+	hash        string                   // of all
+	ids         map[string]bool          // of definitions and of what is built in
+	index       func() ([]byte, error)   // the index of v3
 }
 
+// groupVersion is what one document of v3 tells of. That of a group alone, or of the paths
+// above groups, has no Kinds.
 type groupVersion struct {
 	path, group, version string
 	kinds                []*kind.Kind
 	hash                 string
 }
 
-func describe(set *kind.Set) *description {
-	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}}
+// definition is one CustomResourceDefinition with the versions that it serves.
+type definition struct {
+	*kind.Definition
+	versions []string
+}
+
+// describe makes the description of set. What has not changed is taken from old, which may
+// be nil.
+func describe(set *kind.Set, old *description) *description {
+	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}}
+	s.index = sync.OnceValues(s.makeIndex)
+	for _, path := range []string{"api", "apis", "version"} {
+		s.group(path, "", "")
+	}
+	definitions := map[string]*definition{}
 	for _, k := range set.Kinds {
-		if k.Custom() {
-			continue // their schemas are not published yet
-		}
 		for _, v := range k.Versions {
 			s.add(k, v.Name)
 		}
+		if k.Definition == nil {
+			continue
+		}
+		d := definitions[k.Definition.ID]
+		if d == nil {
+			d = &definition{Definition: k.Definition}
+			definitions[d.ID] = d
+			s.definitions = append(s.definitions, d)
+		}
+		d.versions = append(d.versions, k.Versions[0].Name)
 	}
-	all := sha512.New()
-	for _, path := range s.paths() {
-		g := s.groups[path]
-		g.hash = g.digest()
-		fmt.Fprintln(all, path, g.hash)
-	}
-	s.hash = hashString(all.Sum(nil))
+	s.sum(old)
 	return s
 }
 
+// sum computes the hashes.
+func (s *description) sum(old *description) {
+	for path := range s.groups {
+		s.paths = append(s.paths, path)
+	}
+	sort.Strings(s.paths)
+	all, builtin := sha512.New(), sha512.New()
+	for _, path := range s.paths {
+		g := s.groups[path]
+		if same := old.same(g); same != nil {
+			s.groups[path], g = same, same
+		} else {
+			g.hash = g.digest()
+		}
+		fmt.Fprintln(all, path, g.hash)
+		if !g.custom() {
+			fmt.Fprintln(builtin, path, g.hash)
+		}
+	}
+	s.builtin, s.hash = hashString(builtin.Sum(nil)), hashString(all.Sum(nil))
+	s.ids[s.builtin] = true
+	for _, d := range s.definitions {
+		s.ids[d.ID] = true
+	}
+}
+
+// same is s's own group version with the Kinds of g.
+func (s *description) same(g *groupVersion) *groupVersion {
+	if s == nil || s.groups[g.path] == nil || !slices.Equal(s.groups[g.path].kinds, g.kinds) {
+		return nil
+	}
+	return s.groups[g.path]
+}
+
 func (s *description) add(k *kind.Kind, version string) {
-	path := "apis/" + k.Group + "/" + version
-	if k.Group == "" {
-		path = "api/" + version
+	path := "api/" + version
+	if k.Group != "" {
+		path = "apis/" + k.Group + "/" + version
+		if k.Definition == nil {
+			s.group("apis/"+k.Group, k.Group, "")
+		}
 	}
-	g := s.groups[path]
-	if g == nil {
-		g = &groupVersion{path: path, group: k.Group, version: version}
-		s.groups[path] = g
-	}
+	g := s.group(path, k.Group, version)
 	g.kinds = append(g.kinds, k)
 }
 
-func (s *description) paths() []string {
-	paths := make([]string, 0, len(s.groups))
-	for path := range s.groups {
-		paths = append(paths, path)
+func (s *description) group(path, group, version string) *groupVersion {
+	g := s.groups[path]
+	if g == nil {
+		g = &groupVersion{path: path, group: group, version: version}
+		s.groups[path] = g
 	}
-	sort.Strings(paths)
-	return paths
+	return g
 }
 
-// hashOf returns the present hash of a document, empty if there is no such document.
-func (s *description) hashOf(path string) string {
-	if group, ok := strings.CutPrefix(path, "v3/"); ok {
-		if g := s.groups[group]; g != nil {
-			return g.hash
-		}
-		return ""
+func (s *description) makeIndex() ([]byte, error) {
+	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
+	for path, g := range s.groups {
+		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: g.url()}
 	}
-	return s.hash
+	b, err := json.Marshal(index)
+	if err != nil {
+		return nil, fmt.Errorf("encode index: %w", err)
+	}
+	return b, nil
+}
+
+func (g *groupVersion) url() string {
+	return "/openapi/v3/" + g.path + "?hash=" + url.QueryEscape(g.hash)
+}
+
+// custom tells whether all Kinds come of definitions.
+func (g *groupVersion) custom() bool {
+	return len(g.kinds) > 0 && !slices.ContainsFunc(g.kinds, func(k *kind.Kind) bool { return k.Definition == nil })
 }
 
 // digest covers all that the document depends on: the program, which has the schemas of
-// built-in kinds, and what the Kinds say of themselves.
+// built-in kinds, the definitions of others, and what the Kinds say of themselves.
 func (g *groupVersion) digest() string {
 	h := sha512.New()
-	io.WriteString(h, program())
+	fmt.Fprintln(h, program(), g.path)
 	for _, k := range g.kinds {
 		fmt.Fprintf(h, "%q %q %q %v %q %v\n", k.Resource, k.Kind, k.ListKind, k.Namespaced, k.Verbs, k.ReturnDeleted)
-		for _, name := range slices.Sorted(subresourceNames(k)) {
+		for _, name := range slices.Sorted(maps.Keys(k.Subresources)) {
 			s := k.Subresources[name]
 			fmt.Fprintf(h, "\t%q %q %v\n", name, s.Verbs, s.GVK)
+		}
+		if k.Definition != nil {
+			fmt.Fprintf(h, "\t%q\n", k.Definition.ID)
 		}
 	}
 	return hashString(h.Sum(nil))
 }
 
-func subresourceNames(k *kind.Kind) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for name := range k.Subresources {
-			if !yield(name) {
-				return
-			}
-		}
-	}
-}
-
-func hashString(sum []byte) string { return strings.ToUpper(hex.EncodeToString(sum)) }
+func hashString(sum []byte) string { return fmt.Sprintf("%X", sum) }
 
 // program identifies the build: its own version or commit and all modules in it.
 var program = sync.OnceValue(func() string {
@@ -113,5 +174,6 @@ var program = sync.OnceValue(func() string {
 	if !ok {
 		return ""
 	}
-	return info.String()
+	sum := sha512.Sum512([]byte(info.String()))
+	return hex.EncodeToString(sum[:])
 })

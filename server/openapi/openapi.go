@@ -9,16 +9,17 @@ package openapi
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/munnerz/goautoneg"
-	"k8s.io/kube-openapi/pkg/handler3"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/rest"
@@ -34,7 +35,14 @@ type OpenAPI struct {
 }
 
 // New describes what kinds holds.
-func New(kinds *kind.Registry) *OpenAPI { return &OpenAPI{kinds: kinds} }
+func New(kinds *kind.Registry) *OpenAPI { return &OpenAPI{kinds: kinds, cache: newCache()} }
+
+// document names one document's bytes in v3. Those of equal hash are equal.
+type document struct {
+	path   string // below /openapi/v3/
+	hash   string
+	format string
+}
 
 // format is one encoding of a document. accept are the subtypes of application/ that ask
 // for it, contentType is what its answer has.
@@ -63,16 +71,38 @@ func (o *OpenAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// newer is how long a definition may take from the log to the registry, which is a moment.
+const newer = 5 * time.Second
+
+// serve answers with what is served now. If a definition is newer than the registry, it
+// waits for the registry.
 func (o *OpenAPI) serve(w http.ResponseWriter, r *http.Request) error {
-	s := o.describe()
+	ctx, cancel := context.WithTimeout(r.Context(), newer)
+	defer cancel()
+	for {
+		changed := o.kinds.Changed()
+		err := o.answer(w, r, o.describe())
+		if !errors.Is(err, kind.ErrReplaced) {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// answer writes nothing if it returns an error.
+func (o *OpenAPI) answer(w http.ResponseWriter, r *http.Request, s *description) error {
 	path := strings.TrimPrefix(r.URL.Path, "/openapi/")
 	switch group, isGroup := strings.CutPrefix(path, "v3/"); {
 	case path == "v2":
-		return o.document(w, r, s, document{path: path, hash: s.hash}, v2Formats, s.buildV2)
+		return o.serveV2(w, r, s)
 	case path == "v3":
 		return s.serveIndex(w, r)
 	case isGroup && s.groups[group] != nil:
-		return o.groupVersion(w, r, s, s.groups[group])
+		return o.serveGroup(w, r, s.groups[group])
 	}
 	w.WriteHeader(http.StatusNotFound) // and nothing else, as upstream
 	return nil
@@ -84,63 +114,118 @@ func (o *OpenAPI) describe() *description {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.current == nil || o.current.generation < set.Generation {
-		o.current = describe(set)
+		o.current = describe(set, o.current)
+		o.cache.prune(o.current)
 	}
 	return o.current
 }
 
-// groupVersion answers a request with the right hash in a way that lets clients keep the
+// serveGroup answers a request with the right hash in a way that lets clients keep the
 // document for good, and sends one with an older hash to the newer document.
-func (o *OpenAPI) groupVersion(w http.ResponseWriter, r *http.Request, s *description, g *groupVersion) error {
-	doc := document{path: "v3/" + g.path, hash: g.hash}
-	hash := r.URL.Query().Get("hash")
-	if hash != "" && hash != g.hash {
-		if _, ok := doc.announce(w, r, v3Formats); ok {
-			http.Redirect(w, r, g.url(), http.StatusMovedPermanently)
-		}
-		return nil
-	}
-	if hash != "" {
-		w.Header().Set("Cache-Control", "public, immutable")
-		w.Header().Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
-	}
-	return o.document(w, r, s, doc, v3Formats, g.buildV3)
-}
-
-// document answers with one document in the first format that the client likes.
-func (o *OpenAPI) document(w http.ResponseWriter, r *http.Request, s *description, doc document, formats []format, build func() ([]byte, error)) error {
-	f, ok := doc.announce(w, r, formats)
+func (o *OpenAPI) serveGroup(w http.ResponseWriter, r *http.Request, g *groupVersion) error {
+	f, ok := accepted(w, r, v3Formats)
 	if !ok {
 		return nil
 	}
-	if r.Header.Get("If-None-Match") == doc.etag() {
+	header := http.Header{}
+	switch hash := r.URL.Query().Get("hash"); hash {
+	case "":
+	case g.hash:
+		header.Set("Cache-Control", "public, immutable")
+		header.Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
+	default:
+		announce(w, f, g.hash)
+		http.Redirect(w, r, g.url(), http.StatusMovedPermanently)
+		return nil
+	}
+	return send(w, r, f, g.hash, header, func() (body, error) {
+		c, err := o.document(r.Context(), g, document{path: g.path, hash: g.hash, format: f.name})
+		return body{c}, err
+	})
+}
+
+// document returns a document of v3.
+func (o *OpenAPI) document(ctx context.Context, g *groupVersion, doc document) (chunk, error) {
+	find := func() (chunk, bool) { return o.cache.findDoc(doc) }
+	return built(ctx, &o.cache, find, func() (chunk, error) {
+		b, err := o.buildDocument(g, doc)
+		if err != nil {
+			return chunk{}, err
+		}
+		c := deflate(b)
+		o.cache.keepDoc(doc, c)
+		if g.custom() {
+			o.cache.left(c.size)
+		} else {
+			o.cache.left(mostGarbage) // the schemas of all of Kubernetes
+		}
+		return c, nil
+	})
+}
+
+// buildDocument takes the JSON from the cache when it is only the protobuf that is missing.
+func (o *OpenAPI) buildDocument(g *groupVersion, doc document) ([]byte, error) {
+	if doc.format == "json" {
+		return g.buildV3()
+	}
+	doc.format = "json"
+	var text []byte
+	var err error
+	if c, ok := o.cache.findDoc(doc); ok {
+		text, err = body{c}.read()
+	} else {
+		text, err = g.buildV3()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return toProto(text)
+}
+
+func (o *OpenAPI) serveV2(w http.ResponseWriter, r *http.Request, s *description) error {
+	f, ok := accepted(w, r, v2Formats)
+	if !ok {
+		return nil
+	}
+	return send(w, r, f, s.hash, nil, func() (body, error) { return o.v2(r.Context(), s, f.name) })
+}
+
+// send answers with a document, unless the client has it already. header is what else is
+// told of it.
+func send(w http.ResponseWriter, r *http.Request, f format, hash string, header http.Header, get func() (body, error)) error {
+	if r.Header.Get("If-None-Match") == strconv.Quote(hash) {
+		announce(w, f, hash)
+		maps.Copy(w.Header(), header)
 		w.Header().Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	doc.format = f.name
-	compressed, err := o.cache.get(s, doc, build)
+	b, err := get()
 	if err != nil {
-		return fmt.Errorf("build %s: %w", doc.path, err)
+		return fmt.Errorf("build %s: %w", r.URL.Path, err)
 	}
-	return write(w, r, compressed)
+	announce(w, f, hash)
+	maps.Copy(w.Header(), header)
+	return b.write(w, r)
 }
 
-// announce finds the format and writes the headers that say what the document is. If the
-// client likes none, it answers 406, with nothing else, as upstream.
-func (doc document) announce(w http.ResponseWriter, r *http.Request, formats []format) (format, bool) {
-	w.Header().Add("Vary", "Accept")
+// accepted finds the format that the client likes best. If it likes none, the answer is
+// 406, with nothing else, as upstream.
+func accepted(w http.ResponseWriter, r *http.Request, formats []format) (format, bool) {
 	f, ok := negotiate(r.Header.Get("Accept"), formats)
 	if !ok {
+		w.Header().Set("Vary", "Accept")
 		w.WriteHeader(http.StatusNotAcceptable)
-		return f, false
 	}
-	w.Header().Set("Content-Type", f.contentType)
-	w.Header().Set("ETag", doc.etag())
-	return f, true
+	return f, ok
 }
 
-func (doc document) etag() string { return strconv.Quote(doc.hash) }
+// announce writes the headers that say what a document is.
+func announce(w http.ResponseWriter, f format, hash string) {
+	w.Header().Set("Vary", "Accept")
+	w.Header().Set("Content-Type", f.contentType)
+	w.Header().Set("ETag", strconv.Quote(hash))
+}
 
 func negotiate(accept string, formats []format) (format, bool) {
 	if accept == "" {
@@ -164,18 +249,10 @@ func negotiate(accept string, formats []format) (format, bool) {
 // serveIndex lists the documents of all group versions. Upstream leaves the media type to
 // be guessed, whatever the client accepts, and the index as new as the answer.
 func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
-	for path, g := range s.groups {
-		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: g.url()}
-	}
-	body, err := marshal(index)
+	index, err := s.index()
 	if err != nil {
-		return fmt.Errorf("encode index: %w", err)
+		return err
 	}
-	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(body))
+	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
 	return nil
-}
-
-func (g *groupVersion) url() string {
-	return "/openapi/v3/" + g.path + "?hash=" + url.QueryEscape(g.hash)
 }

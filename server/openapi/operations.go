@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/kube-openapi/pkg/common"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -17,17 +18,17 @@ import (
 
 // The parameters of each verb.
 var (
-	prettyParameter = parameter{In: common.QueryParameterKind, Field: "pretty", Type: "string", Help: "If 'true', the answer is indented for people to read."}
+	prettyParameter = parameter{In: common.QueryParameterKind, Field: "pretty", Type: "string", Help: "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
 	nameParameter   = func(kind string) parameter {
 		return parameter{In: common.PathParameterKind, Field: "name", Type: "string", Must: true, Help: "name of the " + kind}
 	}
-	namespaceParameter = parameter{In: common.PathParameterKind, Field: "namespace", Type: "string", Must: true, Help: "namespace of the object"}
-	forceParameter     = parameter{In: common.QueryParameterKind, Field: "force", Type: "boolean", Help: metav1.PatchOptions{}.SwaggerDoc()["force"]}
+	namespaceParameter = parameter{In: common.PathParameterKind, Field: "namespace", Type: "string", Must: true, Help: "object name and auth scope, such as for teams and projects"}
 	bodyParameter      = parameter{In: common.BodyParameterKind, Field: "body", Must: true}
 	optionsParameter   = parameter{In: common.BodyParameterKind, Field: "body"}
 
 	createParameters = optionParameters(metav1.CreateOptions{}, metav1.CreateOptions{}.SwaggerDoc())
 	updateParameters = optionParameters(metav1.UpdateOptions{}, metav1.UpdateOptions{}.SwaggerDoc())
+	patchParameters  = optionParameters(metav1.PatchOptions{}, metav1.PatchOptions{}.SwaggerDoc())
 	deleteParameters = optionParameters(metav1.DeleteOptions{}, metav1.DeleteOptions{}.SwaggerDoc())
 	listParameters   = optionParameters(metav1.ListOptions{}, metav1.ListOptions{}.SwaggerDoc())
 )
@@ -75,8 +76,7 @@ func operationsOf(g *groupVersion, k *kind.Kind) ([]common.Route, error) {
 	return o.routes, nil
 }
 
-// findModels names the types of objects and lists. This is where a Kind that has no type
-// of its own, but a schema, would name that.
+// findModels names the types of objects and lists.
 func (o *operations) findModels() error {
 	gv := schema.GroupVersion{Group: o.g.group, Version: o.g.version}
 	obj, err := o.k.Codec.Versioned(o.k.Codec.New(), gv)
@@ -121,7 +121,7 @@ func (o *operations) collection(path string) {
 	if o.k.Can("create") {
 		o.add(route{
 			method: "POST", path: path, action: "post", id: o.id("create", "", o.scope()+o.k.Kind),
-			description: "create a " + o.k.Kind,
+			description: "create" + endpoints.GetArticleForNoun(o.k.Kind, " ") + o.k.Kind,
 			parameters:  join(createParameters, bodyParameter), consumes: anyMediaType, body: o.model,
 			answer: o.model, answers: []int{200, 201, 202},
 		})
@@ -154,18 +154,18 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 			r.parameters, r.consumes, r.body = join(updateParameters, bodyParameter), anyMediaType, model
 		case "patch":
 			r.method, r.action, r.id, r.description = "PATCH", "patch", o.id("patch", "", suffix), "partially update "+what
-			r.parameters, r.consumes, r.body = join(updateParameters, forceParameter, bodyParameter), patchTypes, &metav1.Patch{}
+			r.parameters, r.consumes, r.body = join(patchParameters, bodyParameter), patchTypes, &metav1.Patch{}
 		case "delete":
-			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete a "+o.k.Kind
+			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete"+endpoints.GetArticleForNoun(o.k.Kind, " ")+o.k.Kind
 			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
 			r.answers = []int{200, 202}
-			if !o.k.ReturnDeleted {
+			if !o.k.ReturnDeleted || o.k.BeginDelete != nil { // namespaces: as upstream describes it
 				r.answer = &metav1.Status{}
 			}
 		default:
 			continue
 		}
-		r.parameters = join(r.parameters, nameParameter(o.k.Kind))
+		r.parameters = join(r.parameters, nameParameter(gvk.Kind))
 		o.add(r)
 	}
 }
@@ -178,13 +178,18 @@ func (o *operations) add(r route) {
 	if r.produces == nil {
 		r.produces = mediaTypes
 	}
+	if r.consumes == nil {
+		r.consumes = anyMediaType
+	}
 	r.parameters = join(r.parameters, prettyParameter)
 	if strings.Contains(r.path, "{namespace}") {
 		r.parameters = join(r.parameters, namespaceParameter)
 	}
-	r.tag = uncapitalized(o.groupName()) + "_" + o.g.version
+	r.tag = o.tag()
 	o.routes = append(o.routes, &r)
 }
+
+func (o *operations) tag() string { return uncapitalized(o.groupName()) + "_" + o.g.version }
 
 // id is upstream's operation ID, which generated clients make their method names of.
 func (o *operations) id(verb, collection, rest string) string {

@@ -34,8 +34,11 @@ func (r *route) RequestPayloadSample() interface{}  { return r.body }
 func (r *route) ResponsePayloadSample() interface{} { return r.answer }
 
 // Metadata is how kubectl finds the operations of a kind, and whether one of them takes
-// fieldValidation.
+// fieldValidation. Routes of no kind have none.
 func (r *route) Metadata() map[string]interface{} {
+	if r.action == "" {
+		return nil
+	}
 	return map[string]interface{}{
 		"x-kubernetes-action": r.action,
 		"x-kubernetes-group-version-kind": map[string]interface{}{

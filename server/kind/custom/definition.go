@@ -2,9 +2,12 @@ package custom
 
 import (
 	"fmt"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // Definition is a CustomResourceDefinition as it was at one revision.
@@ -61,4 +64,26 @@ func (read Source) whole() (*apiextensionsv1.CustomResourceDefinition, error) {
 		return nil, fmt.Errorf("decode CustomResourceDefinition: %w", err)
 	}
 	return crd, nil
+}
+
+// identity is what of a definition its Kinds depend on.
+func identity(crd *apiextensionsv1.CustomResourceDefinition) string {
+	n := &crd.Status.AcceptedNames
+	return strings.Join([]string{string(crd.UID), fmt.Sprint(crd.Generation), n.Plural, n.Singular, n.Kind, n.ListKind}, " ")
+}
+
+// published reads the definition of that identity as its resources are served, which is
+// not always as it asks for.
+func (read Source) published(id string) func() (*apiextensionsv1.CustomResourceDefinition, error) {
+	return func() (*apiextensionsv1.CustomResourceDefinition, error) {
+		crd, err := read.whole()
+		if err != nil {
+			return nil, err
+		}
+		if identity(crd) != id {
+			return nil, fmt.Errorf("%s: %w", crd.Name, kind.ErrReplaced)
+		}
+		crd.Spec.Names = crd.Status.AcceptedNames
+		return crd, nil
+	}
 }

@@ -50,6 +50,7 @@ func Kinds(d *Definition, source Source, converters *Converters, gone <-chan str
 		topology: sync.OnceValues(func() (managedfields.TypeConverter, error) { return newTopology(source) }),
 	}
 	mapping := replicasPaths(d.CRD)
+	published := &kind.Definition{ID: identity(d.CRD), Read: source.published(identity(d.CRD))}
 	for i := range d.CRD.Spec.Versions {
 		v := &d.CRD.Spec.Versions[i]
 		if !v.Served && !v.Storage {
@@ -59,7 +60,7 @@ func Kinds(d *Definition, source Source, converters *Converters, gone <-chan str
 		if err != nil {
 			return nil, nil, fmt.Errorf("version %s of %s: %w", v.Name, d.CRD.Name, err)
 		}
-		k.Gone = gone
+		k.Definition, k.Gone = published, gone
 		if v.Storage {
 			stored = k
 		}

@@ -1,0 +1,141 @@
+package openapi
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// chunk is a piece of a document, deflated so that chunks can be joined as they are: it
+// ends at a byte's boundary and refers to nothing before it. One change among five hundred
+// definitions then costs the compression of one of them.
+type chunk struct {
+	deflated []byte
+	size     int64  // of what is in it
+	sum      uint32 // of what is in it: CRC-32
+	shift    uint32 // what size more bytes do to a sum, see joinSums
+}
+
+var deflaters = sync.Pool{New: func() any {
+	z, err := flate.NewWriter(nil, flate.DefaultCompression)
+	if err != nil {
+		panic(err) // of a level that there is not
+	}
+	return z
+}}
+
+func deflate(b []byte) chunk {
+	var buf bytes.Buffer
+	z := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(z)
+	z.Reset(&buf)
+	_, _ = z.Write(b) // a bytes.Buffer takes everything
+	_ = z.Flush()
+	return chunk{deflated: bytes.Clone(buf.Bytes()), size: int64(len(b)), sum: crc32.ChecksumIEEE(b), shift: shift(int64(len(b)))}
+}
+
+// body is what is joined of chunks.
+type body []chunk
+
+// The frame of a gzip file (RFC 1952): a header that says deflate and nothing more, and
+// behind the chunks an empty block that is marked as the last.
+var (
+	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
+	lastBlock  = []byte{1, 0, 0, 0xff, 0xff}
+)
+
+// gzip are the pieces of the compressed body.
+func (b body) gzip() (pieces [][]byte, length int) {
+	pieces = append(pieces, gzipHeader)
+	var sum uint32
+	var size int64
+	for _, c := range b {
+		pieces = append(pieces, c.deflated)
+		sum, size = joinSums(sum, c), size+c.size
+	}
+	end := binary.LittleEndian.AppendUint32(lastBlock[:len(lastBlock):len(lastBlock)], sum)
+	pieces = append(pieces, binary.LittleEndian.AppendUint32(end, uint32(size)))
+	for _, p := range pieces {
+		length += len(p)
+	}
+	return pieces, length
+}
+
+// plain is what is in the body. Its chunks have no end mark, which makes a reader of one
+// alone complain at its end.
+func (b body) plain() io.Reader {
+	readers := make([]io.Reader, 0, 2*len(b)+1)
+	for _, c := range b {
+		readers = append(readers, bytes.NewReader(c.deflated))
+	}
+	return flate.NewReader(io.MultiReader(append(readers, bytes.NewReader(lastBlock))...))
+}
+
+// write sends the body as it is, or what is in it to a client that can't decompress.
+func (b body) write(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Add("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		pieces, length := b.gzip()
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(length))
+		for _, p := range pieces {
+			if _, err := w.Write(p); err != nil {
+				return nil // a client that is gone is nobody's error
+			}
+		}
+		return nil
+	}
+	_, _ = io.Copy(w, b.plain())
+	return nil
+}
+
+// read is all that is in the body.
+func (b body) read() ([]byte, error) {
+	size := int64(bytes.MinRead)
+	for _, c := range b {
+		size += c.size
+	}
+	out := bytes.NewBuffer(make([]byte, 0, size))
+	if _, err := out.ReadFrom(b.plain()); err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// joinSums is the CRC-32 of what has the sum a and then c. A sum is the remainder of a
+// polynomial, which every byte that follows multiplies by x to the power of 8.
+func joinSums(a uint32, c chunk) uint32 { return multiply(a, c.shift) ^ c.sum }
+
+// shift is x to the power of 8n.
+func shift(n int64) uint32 {
+	power, square := uint32(1)<<31, uint32(1)<<23 // x to the power of 0 and of 8
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			power = multiply(power, square)
+		}
+		square = multiply(square, square)
+	}
+	return power
+}
+
+// multiply two polynomials modulo that of the CRC, whose highest bits are the lowest powers.
+func multiply(a, b uint32) (product uint32) {
+	for bit := uint32(1) << 31; bit != 0; bit >>= 1 {
+		if a&bit != 0 {
+			product ^= b
+		}
+		if b&1 != 0 {
+			b = b>>1 ^ crc32.IEEE
+		} else {
+			b >>= 1
+		}
+	}
+	return product
+}

@@ -1,0 +1,30 @@
+package openapi
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// overview is the route of discovery, or of the version, that a document has.
+func (g *groupVersion) overview() *route {
+	r := &route{method: "GET", path: "/" + g.path + "/", consumes: mediaTypes, produces: mediaTypes, answers: []int{200}}
+	o := operations{g: g}
+	switch {
+	case g.path == "version":
+		r.id, r.tag, r.description = "getCodeVersion", "version", "get the version information for this server"
+		r.consumes, r.produces, r.answer = mediaTypes[:1], mediaTypes[:1], &version.Info{}
+	case g.path == "api":
+		r.id, r.tag, r.description = "getCoreAPIVersions", "core", "get available API versions"
+		r.answer = &metav1.APIVersions{}
+	case g.path == "apis":
+		r.id, r.tag, r.description = "getAPIVersions", "apis", "get available API versions"
+		r.answer = &metav1.APIGroupList{}
+	case g.version == "":
+		r.id, r.tag, r.description = "get"+o.groupName()+"APIGroup", uncapitalized(o.groupName()), "get information of a group"
+		r.answer = &metav1.APIGroup{}
+	default:
+		r.id, r.tag, r.description = o.id("get", "", "APIResources"), o.tag(), "get available resources"
+		r.answer = &metav1.APIResourceList{}
+	}
+	return r
+}
