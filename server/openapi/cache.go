@@ -61,7 +61,7 @@ func built[T any](ctx context.Context, c *cache, find func() (T, bool), build fu
 // mostGarbage is how much of documents is built before the garbage of it is collected and
 // given back at once: it would stay for as long as nothing else makes as much, which may be
 // for ever. One document leaves about twenty times its own size.
-const mostGarbage = 4 << 20
+const mostGarbage = 2 << 20
 
 // left is called while building, with the size of what has been built.
 func (c *cache) left(size int64) {

@@ -80,7 +80,6 @@ func (b body) plain() io.Reader {
 
 // write sends the body as it is, or what is in it to a client that can't decompress.
 func (b body) write(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Add("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		pieces, length := b.gzip()
 		w.Header().Set("Content-Encoding", "gzip")

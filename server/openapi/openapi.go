@@ -8,7 +8,6 @@
 package openapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +35,6 @@ type OpenAPI struct {
 
 // New describes what kinds holds.
 func New(kinds *kind.Registry) *OpenAPI { return &OpenAPI{kinds: kinds, cache: newCache()} }
-
-// document names one document's bytes in v3. Those of equal hash are equal.
-type document struct {
-	path   string // below /openapi/v3/
-	hash   string
-	format string
-}
 
 // format is one encoding of a document. accept are the subtypes of application/ that ask
 // for it, contentType is what its answer has.
@@ -75,22 +67,30 @@ func (o *OpenAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const newer = 5 * time.Second
 
 // serve answers with what is served now. If a definition is newer than the registry, it
-// waits for the registry.
+// waits for the registry and begins again; what has been built by then is kept.
 func (o *OpenAPI) serve(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), newer)
-	defer cancel()
 	for {
 		changed := o.kinds.Changed()
 		err := o.answer(w, r, o.describe())
 		if !errors.Is(err, kind.ErrReplaced) {
 			return err
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
+		if !waitFor(r.Context(), changed) {
 			return err
 		}
 	}
+}
+
+func waitFor(ctx context.Context, changed <-chan struct{}) bool {
+	timer := time.NewTimer(newer)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // answer writes nothing if it returns an error.
@@ -120,70 +120,8 @@ func (o *OpenAPI) describe() *description {
 	return o.current
 }
 
-// serveGroup answers a request with the right hash in a way that lets clients keep the
-// document for good, and sends one with an older hash to the newer document.
-func (o *OpenAPI) serveGroup(w http.ResponseWriter, r *http.Request, g *groupVersion) error {
-	f, ok := accepted(w, r, v3Formats)
-	if !ok {
-		return nil
-	}
-	header := http.Header{}
-	switch hash := r.URL.Query().Get("hash"); hash {
-	case "":
-	case g.hash:
-		header.Set("Cache-Control", "public, immutable")
-		header.Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
-	default:
-		announce(w, f, g.hash)
-		http.Redirect(w, r, g.url(), http.StatusMovedPermanently)
-		return nil
-	}
-	return send(w, r, f, g.hash, header, func() (body, error) {
-		c, err := o.document(r.Context(), g, document{path: g.path, hash: g.hash, format: f.name})
-		return body{c}, err
-	})
-}
-
-// document returns a document of v3.
-func (o *OpenAPI) document(ctx context.Context, g *groupVersion, doc document) (chunk, error) {
-	find := func() (chunk, bool) { return o.cache.findDoc(doc) }
-	return built(ctx, &o.cache, find, func() (chunk, error) {
-		b, err := o.buildDocument(g, doc)
-		if err != nil {
-			return chunk{}, err
-		}
-		c := deflate(b)
-		o.cache.keepDoc(doc, c)
-		if g.custom() {
-			o.cache.left(c.size)
-		} else {
-			o.cache.left(mostGarbage) // the schemas of all of Kubernetes
-		}
-		return c, nil
-	})
-}
-
-// buildDocument takes the JSON from the cache when it is only the protobuf that is missing.
-func (o *OpenAPI) buildDocument(g *groupVersion, doc document) ([]byte, error) {
-	if doc.format == "json" {
-		return g.buildV3()
-	}
-	doc.format = "json"
-	var text []byte
-	var err error
-	if c, ok := o.cache.findDoc(doc); ok {
-		text, err = body{c}.read()
-	} else {
-		text, err = g.buildV3()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return toProto(text)
-}
-
 func (o *OpenAPI) serveV2(w http.ResponseWriter, r *http.Request, s *description) error {
-	f, ok := accepted(w, r, v2Formats)
+	f, ok := accepted(w, r, v2Formats, "Accept", "Accept-Encoding")
 	if !ok {
 		return nil
 	}
@@ -193,28 +131,44 @@ func (o *OpenAPI) serveV2(w http.ResponseWriter, r *http.Request, s *description
 // send answers with a document, unless the client has it already. header is what else is
 // told of it.
 func send(w http.ResponseWriter, r *http.Request, f format, hash string, header http.Header, get func() (body, error)) error {
-	if r.Header.Get("If-None-Match") == strconv.Quote(hash) {
-		announce(w, f, hash)
-		maps.Copy(w.Header(), header)
+	var b body
+	has := hasAlready(r, hash)
+	if !has {
+		var err error
+		if b, err = get(); err != nil {
+			return fmt.Errorf("build %s: %w", r.URL.Path, err)
+		}
+	}
+	announce(w, f, hash)
+	w.Header().Add("Vary", "Accept-Encoding")
+	maps.Copy(w.Header(), header)
+	if has {
 		w.Header().Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	b, err := get()
-	if err != nil {
-		return fmt.Errorf("build %s: %w", r.URL.Path, err)
-	}
-	announce(w, f, hash)
-	maps.Copy(w.Header(), header)
 	return b.write(w, r)
 }
 
+// hasAlready tells whether the client has what is of that hash (RFC 9110, 13.1.2).
+func hasAlready(r *http.Request, hash string) bool {
+	for _, header := range r.Header.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(header, ",") {
+			tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+			if tag == "*" || tag == strconv.Quote(hash) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // accepted finds the format that the client likes best. If it likes none, the answer is
-// 406, with nothing else, as upstream.
-func accepted(w http.ResponseWriter, r *http.Request, formats []format) (format, bool) {
+// 406, with nothing else but vary, as upstream.
+func accepted(w http.ResponseWriter, r *http.Request, formats []format, vary ...string) (format, bool) {
 	f, ok := negotiate(r.Header.Get("Accept"), formats)
 	if !ok {
-		w.Header().Set("Vary", "Accept")
+		w.Header()["Vary"] = vary
 		w.WriteHeader(http.StatusNotAcceptable)
 	}
 	return f, ok
@@ -244,15 +198,4 @@ func negotiate(accept string, formats []format) (format, bool) {
 		}
 	}
 	return format{}, false
-}
-
-// serveIndex lists the documents of all group versions. Upstream leaves the media type to
-// be guessed, whatever the client accepts, and the index as new as the answer.
-func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
-	index, err := s.index()
-	if err != nil {
-		return err
-	}
-	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
-	return nil
 }

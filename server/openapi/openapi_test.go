@@ -275,7 +275,7 @@ func TestHeaders(t *testing.T) {
 		{"/openapi/v3/", "", 404, "", "", true},
 		{"/openapi/v3/api/v1/", "", 404, "", "", true},
 		{"/openapi/v3/api/v1", "image/png", 406, "", "Accept", true},
-		{"/openapi/v2", "application/yaml", 406, "", "Accept", true},
+		{"/openapi/v2", "application/yaml", 406, "", "Accept, Accept-Encoding", true},
 		{"/openapi/v3", "image/png", 200, "text/plain; charset=utf-8", "", false},
 		{"/openapi/v3/api/v1", "", 200, json, "Accept, Accept-Encoding", false},
 		{"/openapi/v3/api/v1", proto, 200, proto, "Accept, Accept-Encoding", false},

@@ -1,0 +1,71 @@
+package openapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache()
+	big := chunk{deflated: make([]byte, mostKept/4)}
+	doc := func(i int) document { return document{path: fmt.Sprint(i), hash: "x", format: "json"} }
+	for i := range 4 {
+		c.keepDoc(doc(i), big)
+	}
+	c.findDoc(doc(0)) // now 1 is the one that was not used in the longest time
+	c.keepDoc(doc(4), big)
+	for i, want := range []bool{true, false, true, true, true} {
+		if _, ok := c.findDoc(doc(i)); ok != want {
+			t.Errorf("document %d is there: %t, want %t", i, ok, want)
+		}
+	}
+	c.keepDoc(doc(5), chunk{deflated: make([]byte, 2*mostKept)})
+	if _, ok := c.findDoc(doc(5)); !ok || len(c.docs) != 1 {
+		t.Errorf("one that is larger than all that is to be kept: %t, with %d others", ok, len(c.docs)-1)
+	}
+	c.keepDoc(doc(6), big)
+	c.prune(&description{groups: map[string]*groupVersion{"6": {hash: "y"}}})
+	if len(c.docs) != 0 || c.size != 0 {
+		t.Errorf("%d documents, %d bytes are left of hashes that are gone", len(c.docs), c.size)
+	}
+}
+
+// Whoever waits for somebody else's build gets what that has made.
+func TestBuiltOnce(t *testing.T) {
+	c := newCache()
+	key := partKey{id: "x"}
+	find := func() (*part, bool) { return c.findPart(key) }
+	builds := 0 // guarded by building, as the race detector would tell
+	var clients sync.WaitGroup
+	for range 20 {
+		clients.Go(func() {
+			_, err := built(t.Context(), &c, find, func() (*part, error) {
+				builds++
+				p := &part{}
+				c.keepPart(key, p)
+				return p, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	clients.Wait()
+	if builds != 1 {
+		t.Errorf("%d builds", builds)
+	}
+}
+
+func TestWaitingEndsWithTheRequest(t *testing.T) {
+	c := newCache()
+	c.building <- struct{}{} // a build that takes long
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := built(ctx, &c, func() (int, bool) { return 0, false }, func() (int, error) { return 1, nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+}

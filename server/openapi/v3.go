@@ -1,0 +1,88 @@
+package openapi
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+)
+
+// document names one document's bytes in v3. Those of equal hash are equal.
+type document struct {
+	path   string // below /openapi/v3/
+	hash   string
+	format string
+}
+
+// serveIndex lists the documents of all group versions. Upstream leaves the media type to
+// be guessed, whatever the client accepts, and the index as new as the answer.
+func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
+	index, err := s.index()
+	if err != nil {
+		return err
+	}
+	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
+	return nil
+}
+
+// serveGroup answers a request with the right hash in a way that lets clients keep the
+// document for good, and sends one with an older hash to the newer document.
+func (o *OpenAPI) serveGroup(w http.ResponseWriter, r *http.Request, g *groupVersion) error {
+	f, ok := accepted(w, r, v3Formats, "Accept")
+	if !ok {
+		return nil
+	}
+	header := http.Header{}
+	switch hash := r.URL.Query().Get("hash"); hash {
+	case "":
+	case g.hash:
+		header.Set("Cache-Control", "public, immutable")
+		header.Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
+	default:
+		announce(w, f, g.hash)
+		http.Redirect(w, r, g.url(), http.StatusMovedPermanently)
+		return nil
+	}
+	return send(w, r, f, g.hash, header, func() (body, error) {
+		c, err := o.document(r.Context(), g, document{path: g.path, hash: g.hash, format: f.name})
+		return body{c}, err
+	})
+}
+
+// document returns a document of v3.
+func (o *OpenAPI) document(ctx context.Context, g *groupVersion, doc document) (chunk, error) {
+	find := func() (chunk, bool) { return o.cache.findDoc(doc) }
+	return built(ctx, &o.cache, find, func() (chunk, error) {
+		b, err := o.buildDocument(g, doc)
+		if err != nil {
+			return chunk{}, err
+		}
+		c := deflate(b)
+		o.cache.keepDoc(doc, c)
+		if g.custom() {
+			o.cache.left(c.size)
+		} else {
+			o.cache.left(mostGarbage) // the schemas of all of Kubernetes
+		}
+		return c, nil
+	})
+}
+
+// buildDocument takes the JSON from the cache when it is only the protobuf that is missing.
+func (o *OpenAPI) buildDocument(g *groupVersion, doc document) ([]byte, error) {
+	if doc.format == "json" {
+		return g.buildV3()
+	}
+	doc.format = "json"
+	var text []byte
+	var err error
+	if c, ok := o.cache.findDoc(doc); ok {
+		text, err = body{c}.read()
+	} else {
+		text, err = g.buildV3()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return toProto(text)
+}
