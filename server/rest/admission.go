@@ -44,8 +44,8 @@ func (q *request) mutate(ctx context.Context, a admission.Attributes) error {
 		return inTime(ctx, m.Admit(ctx, a, objects{q}))
 	}
 	before := object.GetManagedFields()
-	if err := m.Admit(ctx, a, objects{q}); err != nil {
-		return inTime(ctx, err)
+	if err := inTime(ctx, m.Admit(ctx, a, objects{q})); err != nil {
+		return err
 	}
 	q.keepFieldsValid(object, before)
 	return nil
@@ -78,10 +78,11 @@ func (q *request) validate(ctx context.Context, a admission.Attributes) error {
 	return inTime(ctx, v.Validate(ctx, a, objects{q}))
 }
 
-// inTime is the error of admission, unless the request's time ran out over it.
+// inTime is the error of admission, unless the request's time ran out over it: then nothing
+// is stored, even if a webhook that did not answer is to be ignored.
 func inTime(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
+	if over := ctx.Err(); over != nil {
+		return over
 	}
 	return err
 }

@@ -82,8 +82,8 @@ func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) 
 	}
 	if m, ok := q.api.o.Admission.(admission.MutationInterface); ok {
 		answered := q.warn.asking()
-		if err := m.Admit(ctx, a, objects{q}); err != nil {
-			return false, inTime(ctx, err)
+		if err := inTime(ctx, m.Admit(ctx, a, objects{q})); err != nil {
+			return false, err
 		}
 		answered()
 	}
