@@ -31,12 +31,20 @@ import (
 //	configmap FILE NAME BYTES        writes a ConfigMap of about that size
 //	expect-exit CODE PROGRAM ARG...  as exec, but the exit code must be that one
 //
-// and the conditions sqlite, postgres and mariadb.
+// the conditions sqlite, postgres and mariadb, and $WORKLOADS, a large definition.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialectsUnderTest {
-		t.Run(d.name, func(t *testing.T) { runScripts(t, "testdata/script", d, nil) })
+		t.Run(d.name, func(t *testing.T) { runScripts(t, "testdata/script", d, withWorkloads) })
 	}
+}
+
+func withWorkloads(env *testscript.Env) {
+	file, err := filepath.Abs("../../server/kind/custom/crdtest/testdata/workloads.yaml")
+	if err != nil {
+		env.T().Fatal(err)
+	}
+	env.Setenv("WORKLOADS", file)
 }
 
 // TestCommandScripts plays the scripts about the command line, which open databases of

@@ -50,6 +50,11 @@ type Kind struct {
 	// errors tell: "/registry/pods/".
 	UpstreamPrefix string
 
+	// MaxNesting bounds the work of reading a body: the sum over its bytes of the levels of
+	// brackets that each is within. It is for kinds whose types read what is inside them
+	// again at each level. 0: no bound.
+	MaxNesting int
+
 	// Verbs in discovery's words, sorted: create, delete, deletecollection, get, list,
 	// patch, update, watch. A verb that is not listed answers 405.
 	Verbs []string

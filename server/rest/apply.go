@@ -20,6 +20,9 @@ import (
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
 func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	q := p.q
+	if err := q.checkBodyNesting(p.patch); err != nil {
+		return nil, err
+	}
 	config, err := decodeConfiguration(p.patch, q.api.o.MaxBodyBytes)
 	if err != nil {
 		return nil, err

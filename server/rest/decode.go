@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/hex"
+	stderrors "errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,9 @@ import (
 // into hub form, with defaults. fieldValidation is the option of that name.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields
 func (q *request) decode(media string, body []byte, fieldValidation string) (runtime.Object, error) {
+	if err := q.checkBodyNesting(body); err != nil {
+		return nil, err
+	}
 	want := q.gvk()
 	if media == mediaYAML {
 		if err := checkAliases(body, q.api.o.MaxBodyBytes); err != nil {
@@ -26,6 +30,9 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 	strict := fieldValidation != metav1.FieldValidationIgnore
 	obj, got, err := q.codec().Decode(body, media, want, strict)
 	if err != nil {
+		if api := errors.APIStatus(nil); stderrors.As(err, &api) {
+			return nil, err
+		}
 		unknown, isStrict := runtime.AsStrictDecodingError(err)
 		if !isStrict || obj == nil || fieldValidation == metav1.FieldValidationStrict {
 			return nil, decodeError(err, want, got, body)

@@ -20,9 +20,25 @@ func checkNesting(patch []byte) error {
 	if len(patch) < 8<<10 { // too short for that
 		return nil
 	}
+	if nesting(patch) > maxPatchNesting && json.Valid(patch) { // else the library says what is wrong
+		return errors.NewRequestEntityTooLargeError("The patch is nested too deep for its length")
+	}
+	return nil
+}
+
+// checkBodyNesting refuses a body that its kind would take too long to read.
+func (q *request) checkBodyNesting(body []byte) error {
+	if most := q.kind.MaxNesting; most > 0 && q.sub == nil && nesting(body) > most {
+		return errors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
+	}
+	return nil
+}
+
+// nesting is the sum over all bytes of the levels of brackets that each is within.
+func nesting(text []byte) int {
 	sum, depth, quoted := 0, 0, false
-	for i := 0; i < len(patch); i++ {
-		switch c := patch[i]; {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case c == '"':
 			quoted = !quoted
 		case quoted && c == '\\':
@@ -35,10 +51,7 @@ func checkNesting(patch []byte) error {
 		}
 		sum += depth
 	}
-	if sum > maxPatchNesting && json.Valid(patch) { // else the library says what is wrong
-		return errors.NewRequestEntityTooLargeError("The patch is nested too deep for its length")
-	}
-	return nil
+	return sum
 }
 
 // checkLists refuses a strategic merge patch with too long lists.

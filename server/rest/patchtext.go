@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	stderrors "errors"
 	"fmt"
 	"strings"
 
@@ -43,6 +44,9 @@ func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	obj, _, err := p.q.codec().Decode(after, mediaJSON, p.assumed(after), p.strict())
 	if err != nil {
 		more, isStrict := runtime.AsStrictDecodingError(err)
+		if api := errors.APIStatus(nil); stderrors.As(err, &api) {
+			return nil, err
+		}
 		if !isStrict {
 			return nil, invalidPatch(string(after), err)
 		}

@@ -91,7 +91,9 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 	if err != nil {
 		return nil, *gvk, err
 	}
-	s.schemas.fill(u)
+	if err := s.schemas.fill(u); err != nil {
+		return nil, *gvk, err
+	}
 	for _, path := range unknown {
 		faults = append(faults, unknownField(path))
 	}
@@ -135,7 +137,9 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.gvk.Kind, err)
 	}
-	s.schemas.fill(u)
+	if err := s.schemas.fill(u); err != nil {
+		return nil, err
+	}
 	value, err := encodeStored(u.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.gvk.Kind, err)
@@ -187,6 +191,5 @@ func (c *codec) decodeStored(s *serving, data []byte) (*unstructured.Unstructure
 	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
 		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
 	}
-	s.schemas.fill(u)
-	return u, nil
+	return u, s.schemas.fill(u)
 }

@@ -17,6 +17,7 @@ type schemas struct {
 	preserveUnknown bool
 	byVersion       map[string]*structuralschema.Structural
 	outlines        map[string]*outline // of the same
+	growing         map[string]bool     // versions whose defaults have to be counted, see growth
 }
 
 // coercion says how strict coerce is.
@@ -111,15 +112,23 @@ func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, ho
 	return append(unknown, more...), nil
 }
 
-// fill adds the defaults of the schema of the object's version.
-func (s *schemas) fill(u *unstructured.Unstructured) {
+// fill adds the defaults of the schema of the object's version, unless they are too many.
+func (s *schemas) fill(u *unstructured.Unstructured) error {
 	gvk := u.GroupVersionKind()
 	if gvk.Group != s.group || gvk.Kind != s.kind {
-		return
+		return nil
 	}
-	if o := s.outlines[gvk.Version]; o == nil || !o.settles(u.Object) || !o.complete(u.Object) {
-		defaulting.Default(u.Object, s.byVersion[gvk.Version])
+	if o := s.outlines[gvk.Version]; o != nil && o.settles(u.Object) && o.complete(u.Object) {
+		return nil
 	}
+	structural := s.byVersion[gvk.Version]
+	if s.growing[gvk.Version] {
+		if g := (&growth{maxGrowth}); !g.spend(u.Object, structural) {
+			return errGrowth
+		}
+	}
+	defaulting.Default(u.Object, structural)
+	return nil
 }
 
 func unknownField(path string) error { return fmt.Errorf("unknown field %q", path) }

@@ -147,14 +147,15 @@ func (c lateConverter) ConvertFieldLabel(gvk schema.GroupVersionKind, label, val
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// lateDefaulter fills in the defaults of an object's version.
+// lateDefaulter fills in the defaults of an object's version. Of an object that would be too
+// long with them it leaves them out: it is refused when it is to be stored.
 type lateDefaulter struct{ u *use }
 
 func (d lateDefaulter) Default(in runtime.Object) {
 	switch in := in.(type) {
 	case *unstructured.Unstructured:
 		if s, err := d.u.serving(); err == nil {
-			s.schemas.fill(in)
+			_ = s.schemas.fill(in)
 		}
 	case *autoscalingv1.Scale:
 		scheme.Scheme.Default(in)

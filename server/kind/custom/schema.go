@@ -57,7 +57,8 @@ func newServing(source Source, converters *Converters) (*serving, error) {
 // and free of unknown fields themselves.
 func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) {
 	s := schemas{group: crd.Spec.Group, kind: crd.Status.AcceptedNames.Kind,
-		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{}, outlines: map[string]*outline{}}
+		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{},
+		outlines: map[string]*outline{}, growing: map[string]bool{}}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		internal, err := internalSchema(v)
@@ -80,6 +81,7 @@ func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) 
 			return s, fmt.Errorf("defaults of version %s: %w", v.Name, err)
 		}
 		s.byVersion[v.Name], s.outlines[v.Name] = structural, newOutline(structural)
+		s.growing[v.Name] = growing(structural, false)
 	}
 	return s, nil
 }
