@@ -87,6 +87,11 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == extensionAPI:
 		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"ext.example.com/v1","resources":[
 			{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list","watch"],"shortNames":["th"]}]}`)
+	case path == "/openapi/v3":
+		fmt.Fprint(w, `{"paths":{"apis/ext.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/ext.example.com/v1?hash=1"},
+			"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=forged"}}}`)
+	case path == "/openapi/v3"+extensionAPI:
+		fmt.Fprintf(w, `{"openapi":"3.0.0","info":{"title":"extension","version":%q},"paths":{}}`, r.URL.Query().Get("hash"))
 	case !strings.HasPrefix(path, extensionAPI+"/"):
 		http.NotFound(w, r)
 	case path == extensionAPI+"/namespaces/full/things" && r.Method == http.MethodDelete:
@@ -251,6 +256,7 @@ func TestExtensionServer(t *testing.T) {
 
 		for _, c := range []client{first, last} {
 			c.discovered(t)
+			c.documented(t)
 		}
 
 		// A Service that changes is looked at at once; so it can be seen that it is away.
@@ -268,6 +274,10 @@ func TestExtensionServer(t *testing.T) {
 			code, _, _ := do(t, first.http, "GET", first.url+extensionAPI, "")
 			return code == http.StatusNotFound
 		})
+		first.do("GET", "/openapi/v3"+extensionAPI, "", 404)
+		if index := first.do("GET", "/openapi/v3", "", 200); strings.Contains(index, "ext.example.com") {
+			t.Error("its documents are still in the index")
+		}
 	})
 }
 
@@ -345,6 +355,28 @@ func (c client) discovered(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// documented sees that clients find the extension's schemas, and only there where they are
+// its own.
+func (c client) documented(t *testing.T) {
+	t.Helper()
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.Unmarshal([]byte(c.do("GET", "/openapi/v3", "", 200)), &index); err != nil {
+		t.Fatal(err)
+	}
+	at := index.Paths["apis/ext.example.com/v1"].ServerRelativeURL
+	if at != "/openapi/v3/apis/ext.example.com/v1?hash=1" {
+		t.Errorf("in the index: %q", at)
+	}
+	if body := c.do("GET", at, "", 200); !strings.Contains(body, `"title":"extension","version":"1"`) {
+		t.Errorf("document: %s", body)
+	}
+	if own := index.Paths["apis/apps/v1"].ServerRelativeURL; own == "" || strings.Contains(own, "forged") {
+		t.Errorf("of this server in the index: %q", own)
+	}
 }
 
 // watched sees that each event of a watch arrives before the next is sent.

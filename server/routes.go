@@ -27,7 +27,7 @@ func (s *Server) routes() router {
 	any("/", s.handle(s.discovery))
 	any("/index.html", s.handle(s.discovery))
 	any("/openapi/v2", s.handle(s.openapi))
-	any("/openapi/v3", s.handle(s.openapi))
+	any("/openapi/v3", s.documents)
 	any("/openapi/v3/*", s.document)
 
 	for _, probe := range s.probes() {
