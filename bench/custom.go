@@ -173,10 +173,15 @@ func (g *rig) measureResources(ctx context.Context) error {
 		{"get of custom resources", concurrent, "req/s", read(customPath + "/object-0000001"), read(configMapPath + "/object-0000001")},
 		{"create of custom resources", concurrent, "req/s", create(customPath, fiftyObject), create(configMapPath, fiftyConfigMap)},
 	} {
-		figure := Figure{What: c.what, Floor: "ConfigMaps", Unit: c.unit, Target: atLeast(0.6)}
-		if err := g.compareRates(ctx, g.plinth, c.workers, c.custom, c.builtin, figure); err != nil {
+		rounds, err := g.compareWith(ctx, g.plinth, c.workers, c.custom, c.builtin)
+		if err != nil {
 			return err
 		}
+		f := rounds.rates(c.what, "ConfigMaps", 1, c.unit)
+		f.Target = atLeast(0.6)
+		// Less disturbed by others on the machine, and by what waits for a disk.
+		f.Note = fmt.Sprintf("%.2f times the server CPU", rounds.cpu("").Ratio)
+		g.d.add(f)
 	}
 	return nil
 }

@@ -33,11 +33,27 @@ type FieldManager struct {
 	// Resets are the fields that writes leave alone, so that nobody comes to own them. It
 	// may be nil.
 	Resets fieldpath.Filter
+	// Light returns a copy of an object that lacks what Resets has anyway, where comparing
+	// that would be most of the work. nil: it would not.
+	Light func(obj runtime.Object) runtime.Object
 }
 
 // Track records in obj what manager changes with it. live is what was there, an empty
 // object if nothing was. If that fails, obj has no managed fields afterwards.
 func (m *FieldManager) Track(live, obj runtime.Object, manager string) runtime.Object {
+	if m.Light == nil {
+		return m.track(live, obj, manager)
+	}
+	to, err1 := meta.Accessor(obj)
+	tracked, err2 := meta.Accessor(m.track(m.Light(live), m.Light(obj), manager))
+	if err1 != nil || err2 != nil {
+		return m.track(live, obj, manager)
+	}
+	to.SetManagedFields(tracked.GetManagedFields())
+	return obj
+}
+
+func (m *FieldManager) track(live, obj runtime.Object, manager string) runtime.Object {
 	from, err1 := meta.Accessor(live)
 	to, err2 := meta.Accessor(obj)
 	if err1 != nil || err2 != nil {

@@ -35,6 +35,12 @@ var shapes = []struct {
 	{schema.GroupKind{Kind: "Service"}, `{"kind":"Service","apiVersion":"v1","metadata":{"name":"x","uid":"u"},"spec":{"selector":{"a":%s},"ports":[{"port":80,"protocol":%s,"targetPort":%s}%s],"clusterIP":%s}}`, [][]string{
 		{`"b"`, `"c"`}, {`"TCP"`, `"UDP"`}, {`"http"`, `8080`}, {``, `,{"port":81,"protocol":"TCP"}`}, {`""`, `"None"`},
 	}},
+	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"as.x.io","uid":"u"%s},
+		"spec":{"group":"x.io","scope":"Namespaced","names":{"plural":"as","kind":"A"%s},"versions":[{"name":"v1","served":%s,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":%s}}}}}]},
+		"status":{"acceptedNames":{"plural":"as","kind":"A"%s},"storedVersions":["v1"%s],"conditions":[%s]}}`, [][]string{
+		{`,"labels":{"l":"1"}`, ``}, {`,"shortNames":["a"]`, ``}, {"true", "false"}, {`"string"`, `"integer"`}, {`,"shortNames":["a"]`, ``}, {`,"v2"`, ``},
+		{``, `{"type":"Established","status":"True"}`, `{"type":"Established","status":"False"}`, `{"type":"NamesAccepted","status":"True"},{"type":"Established","status":"True"}`},
+	}},
 }
 
 // Whatever a write changes, the short cuts say what upstream says of who manages what.

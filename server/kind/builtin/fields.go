@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -55,7 +56,24 @@ func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subres
 	}
 	return &kind.FieldManager{
 		FieldManager: m, Types: types, Converter: converter, Version: gvk.GroupVersion(), Subresource: subresource,
-		Resets: resets[fieldpath.APIVersion(gvk.GroupVersion().String())],
+		Resets: resets[fieldpath.APIVersion(gvk.GroupVersion().String())], Light: light(gvk, subresource),
+	}
+}
+
+// light is for the status of definitions, which is written twice as often as they are. Their
+// schemas are no part of it.
+func light(gvk schema.GroupVersionKind, subresource string) func(runtime.Object) runtime.Object {
+	if gvk.GroupKind() != apiextensions.Kind("CustomResourceDefinition") || subresource != "status" {
+		return nil
+	}
+	return func(obj runtime.Object) runtime.Object {
+		crd, ok := obj.(*apiextensions.CustomResourceDefinition)
+		if !ok {
+			return obj
+		}
+		small := *crd
+		small.Spec = apiextensions.CustomResourceDefinitionSpec{}
+		return &small
 	}
 }
 
