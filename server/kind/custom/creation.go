@@ -3,12 +3,15 @@ package custom
 import (
 	"context"
 	"slices"
+	"strings"
+	"unicode"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -36,11 +39,11 @@ func newCreation(values rest.RESTCreateStrategy, s *structuralschema.Structural)
 
 // Validate implements rest.RESTCreateStrategy.
 func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	errs := c.RESTCreateStrategy.Validate(ctx, obj)
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return errs
+		return c.RESTCreateStrategy.Validate(ctx, obj)
 	}
+	errs := c.validateValues(ctx, u)
 	if c.embedded {
 		errs = append(errs, objectmeta.Validate(nil, u.Object, c.schema, false)...)
 	}
@@ -55,6 +58,29 @@ func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	}
 	broken, _ := c.rules.Validate(ctx, nil, c.schema, u.Object, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
+}
+
+// validateValues keeps managed fields out of sight that are as the server makes them: it
+// would decode them for nothing, here and once more in rest.BeforeCreate.
+func (c creation) validateValues(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	if managed, ok := metadata["managedFields"].([]any); ok && all(managed, isSoundEntry) {
+		delete(metadata, "managedFields")
+		defer func() { metadata["managedFields"] = managed }()
+	}
+	return c.RESTCreateStrategy.Validate(ctx, u)
+}
+
+// isSoundEntry tells that an entry of managedFields is valid.
+func isSoundEntry(value any) bool {
+	if !isPlainEntry(value) {
+		return false
+	}
+	entry := value.(map[string]any)
+	manager, _ := entry["manager"].(string)
+	operation := entry["operation"]
+	return (operation == "Update" || operation == "Apply") && entry["fieldsType"] == "FieldsV1" && entry["subresource"] == nil &&
+		len(manager) <= validation.FieldManagerMaxLength && !strings.ContainsFunc(manager, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // keepsRulesFromRunning: rules may count on values of the right shape and size.
