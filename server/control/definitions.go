@@ -39,6 +39,8 @@ type Definitions struct {
 
 	mu   sync.Mutex
 	seen map[string]int64 // the revision of each definition that the registry is up to
+
+	ended sync.Map // name to ended: what sweep looks after
 }
 
 // NewDefinitions returns what will serve custom resources from config's store through its

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,8 +23,9 @@ const waitForInstances = time.Minute
 func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 	now := d.now(name)
 	if now == nil || now.DeletionTimestamp == nil || !apihelpers.CRDHasFinalizer(now, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		return nil
+		return d.sweep(ctx, name)
 	}
+	stored := d.storedKind(name)
 	crd := now.DeepCopy()
 	setTerminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
 	if err := d.statuses.update(ctx, crd); overtaken(err) {
@@ -34,15 +36,24 @@ func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		if reason, err := d.empty(ctx, name); err != nil {
 			setTerminating(crd, apiextensionsv1.ConditionTrue, reason, err.Error())
-			return utilerrors.NewAggregate([]error{err, d.statuses.update(ctx, crd)})
+			if told := d.statuses.update(ctx, crd); !overtaken(told) {
+				err = utilerrors.NewAggregate([]error{err, told})
+			}
+			return err
 		}
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 	} else {
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
 	}
 	apihelpers.CRDRemoveFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
-	if err := d.statuses.update(ctx, crd); !overtaken(err) {
+	if err := d.statuses.update(ctx, crd); overtaken(err) {
+		return nil
+	} else if err != nil {
 		return err
+	}
+	if stored != nil {
+		d.ended.Store(name, ended{stored.Prefix(), time.Now().Add(sweepAfter)})
+		d.instances.AddAfter(name, sweepAfter)
 	}
 	return nil
 }
@@ -60,13 +71,83 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 	if k == nil {
 		return "", nil // nothing is stored under a built-in resource's name
 	}
-	if err := d.config.DeleteAll(ctx, k); err != nil {
-		return "InstanceDeletionFailed", fmt.Errorf("could not issue all deletes: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, waitForInstances)
+	defer cancel()
+	for pause := againFirst; ; pause = min(2*pause, againMost) {
+		// Each time: what a create that was under way has stored meanwhile has to go, too.
+		if err := d.config.DeleteAll(ctx, k); err != nil {
+			return "InstanceDeletionFailed", fmt.Errorf("could not issue all deletes: %w", err)
+		}
+		left, err := d.left(ctx, k)
+		if err == nil && left > 0 {
+			err = pauseFor(ctx, pause)
+		}
+		if err != nil {
+			return "InstanceDeletionCheck", fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)
+		}
+		if left == 0 {
+			return "", nil
+		}
 	}
-	if err := d.awaitEmpty(ctx, k); err != nil {
-		return "InstanceDeletionCheck", fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)
+}
+
+func pauseFor(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return "", nil
+}
+
+// sweepAfter is how long after a definition's end its stragglers are looked for: longer than
+// other servers take to hear of it.
+const sweepAfter = 5 * time.Second
+
+// ended is a definition's end: where its instances were, and when to look there again.
+type ended struct {
+	prefix string
+	due    time.Time
+}
+
+// sweep deletes the stragglers of a definition that this server has deleted: what another
+// server that had not heard of it yet has stored after the instances were counted. They would
+// come back with the next definition of that name. Instances whose definition was taken away
+// from under them, without its finalizer, stay, as upstream.
+func (d *Definitions) sweep(ctx context.Context, name string) error {
+	v, _ := d.ended.Load(name)
+	end, ok := v.(ended)
+	if !ok || time.Now().Before(end.due) {
+		return nil
+	}
+	if _, err := d.config.Store.Sync(ctx); err != nil {
+		return err
+	}
+	var all []*sqlstore.Entry
+	from, to := sqlstore.RangeOf(end.prefix)
+	err := d.config.Store.Current(end.prefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
+		all = append(all, e)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	// Looked at after the scan: what a new definition has brought is not older than it.
+	next := d.config.Store.Get(definitionPrefix + name)
+	for _, e := range all {
+		if next != nil && e.CreateRevision > next.CreateRevision {
+			continue
+		}
+		gone := sqlstore.Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: sqlstore.Unsplice(e)}
+		var conflict *sqlstore.ConflictError
+		if _, err := d.config.Store.Commit(ctx, gone); err != nil && !errors.As(err, &conflict) {
+			return fmt.Errorf("delete what %s has left: %w", name, err)
+		}
+	}
+	d.ended.Delete(name)
+	return nil
 }
 
 // storedKind is the Kind of the version that a definition's objects are stored in: through
@@ -87,23 +168,4 @@ func (d *Definitions) left(ctx context.Context, k *kind.Kind) (int64, error) {
 	}
 	from, to := sqlstore.RangeOf(k.Prefix())
 	return d.config.Store.Current(k.Prefix()).Count(ctx, from, to)
-}
-
-// awaitEmpty waits until no instance is left.
-func (d *Definitions) awaitEmpty(ctx context.Context, k *kind.Kind) error {
-	ctx, cancel := context.WithTimeout(ctx, waitForInstances)
-	defer cancel()
-	for pause := againFirst; ; pause = min(2*pause, againMost) {
-		left, err := d.left(ctx, k)
-		if err != nil || left == 0 {
-			return err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // What happens to definitions, and to objects when their definition changes.
@@ -29,6 +30,7 @@ func TestDefinitions(t *testing.T) {
 			{"a definition in a protected group says whether it is approved", definitionCase.approve},
 			{"a definition goes when its last instance has gone", definitionCase.delete},
 			{"instances go with their definition when no version is served", definitionCase.deleteUnserved},
+			{"what another server stores after a definition's end goes", definitionCase.stragglers},
 			{"a built-in resource keeps its name", definitionCase.builtin},
 			{"watches see objects in the version asked for", definitionCase.watch},
 		} {
@@ -230,6 +232,26 @@ func (c definitionCase) watch() {
 		if !strings.HasPrefix(lines.Text(), `{"type":"`+want+`","object":{"`) || !strings.Contains(lines.Text(), `"apiVersion":"`+c.group+`/v1alpha1"`) {
 			c.t.Errorf("want %s, got %s", want, lines.Text())
 		}
+	}
+}
+
+// stragglers stores an object after its definition has gone, as another server does that has
+// not heard of its end.
+func (c definitionCase) stragglers() {
+	c.define(widgets(c.t, c.group))
+	c.do("POST", c.path("v1", ""), c.widget("old", `"color":"red"`)).want(201)
+	key := "/registry/" + c.group + "/widgets/default/old"
+	value := sqlstore.Unsplice(c.store.Get(key))
+	c.do("DELETE", definitions+"/widgets."+c.group, "").want(200)
+	c.until("the definition is gone", func() bool { return c.do("GET", definitions+"/widgets."+c.group, "").code == 404 })
+	if _, err := c.store.Commit(c.t.Context(), sqlstore.Change{Key: key, Value: value}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.define(widgets(c.t, c.group))
+	c.do("POST", c.path("v1", ""), c.widget("new", `"color":"red"`)).want(201)
+	c.until("the straggler has gone", func() bool { return c.do("GET", c.path("v1", "/old"), "").code == 404 })
+	if a := c.do("GET", c.path("v1", ""), "").want(200); a.get("items", "0", "metadata", "name") != "new" || a.get("items", "1") != "" {
+		c.t.Errorf("listed %s", a.body)
 	}
 }
 
