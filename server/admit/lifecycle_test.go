@@ -144,7 +144,7 @@ func TestLifecycleFollowsChanges(t *testing.T) {
 	putNamespace(t, store, "a", "Terminating")
 	check("terminating", false)
 	e := store.Get("/registry/core/namespaces/a")
-	if _, err := store.Commit(t.Context(), sqlstore.Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: sqlstore.Unsplice(e)}); err != nil {
+	if _, err := store.Commit(t.Context(), sqlstore.Tombstone(e)); err != nil {
 		t.Fatal(err)
 	}
 	check("gone", false)

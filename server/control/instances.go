@@ -140,7 +140,7 @@ func (d *Definitions) sweep(ctx context.Context, name string) error {
 		if next != nil && e.CreateRevision > next.CreateRevision {
 			continue
 		}
-		gone := sqlstore.Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: sqlstore.Unsplice(e)}
+		gone := sqlstore.Tombstone(e)
 		var conflict *sqlstore.ConflictError
 		if _, err := d.config.Store.Commit(ctx, gone); err != nil && !errors.As(err, &conflict) {
 			return fmt.Errorf("delete what %s has left: %w", name, err)

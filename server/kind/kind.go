@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -76,6 +77,12 @@ type Kind struct {
 	// upstream's storage hooks of the resource do (a Service's defaults). Optional.
 	BeforeCreate func(ctx context.Context, obj runtime.Object) error
 	BeforeUpdate func(ctx context.Context, obj, old runtime.Object) error
+	// BeginCreate and BeginUpdate take what an object needs from elsewhere (a Service's
+	// addresses and ports), ahead of the rules; finish is told how the write ended. AfterDelete
+	// gives back what a deleted object had. They are upstream's registry.Store hooks. Optional.
+	BeginCreate func(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (finish registry.FinishFunc, err error)
+	BeginUpdate func(ctx context.Context, obj, old runtime.Object, options *metav1.UpdateOptions) (finish registry.FinishFunc, err error)
+	AfterDelete func(obj runtime.Object, options *metav1.DeleteOptions)
 	// BeforeDelete is asked about every deletion, also of objects that do not exist; name
 	// is empty for a collection. It may refuse, or warn through the context's recorder, as
 	// upstream's storage of the resource does. Optional.
@@ -100,7 +107,7 @@ type Kind struct {
 	// Closed says that nothing is created any more: the definition is being deleted.
 	Closed bool
 
-	// Subresources by name: status, scale.
+	// Subresources by name: status, scale, binding, exec.
 	Subresources map[string]*Subresource
 
 	// Virtual makes this a resource without storage: create calls it and answers what it
@@ -150,6 +157,14 @@ type Subresource struct {
 	Codec Codec
 	// Table renders bodies as rows; nil: the Kind's.
 	Table rest.TableConvertor
+
+	// What follows is for subresources that are no part of the object; each excludes the
+	// fields from Update to Apply. Post answers POST: a binding, an eviction, a token.
+	Post rest.NamedCreater
+	// Connect answers its methods with a connection to somewhere else: exec, proxy.
+	Connect rest.Connecter
+	// Stream answers GET with a stream of bytes: log.
+	Stream rest.GetterWithOptions
 }
 
 // GroupResource of the paths, for error texts.

@@ -181,7 +181,7 @@ func (q *request) createError(err error, m metav1.Object) error {
 // overwrite commits the new value of an object. One that is the same is confirmed only.
 func (q *request) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
 	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
-		return q.confirm(ctx, current)
+		return q.api.store.Confirm(ctx, current)
 	}
 	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
 }

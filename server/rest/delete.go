@@ -210,11 +210,6 @@ func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj
 	return q.overwrite(ctx, current, value, dry)
 }
 
-// tombstone ends an object, with current as its last state.
-func tombstone(current *sqlstore.Entry) sqlstore.Change {
-	return sqlstore.Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: sqlstore.Unsplice(current)}
-}
-
 // alreadyGone tells whether a change came too late because its object has been deleted.
 func alreadyGone(err error) bool {
 	var conflict *sqlstore.ConflictError
@@ -223,7 +218,7 @@ func alreadyGone(err error) bool {
 
 // removeNow deletes an object without further ado.
 func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
-	entry, err := q.commit(ctx, tombstone(current), dry)
+	entry, err := q.commit(ctx, sqlstore.Tombstone(current), dry)
 	if err != nil {
 		return removal{}, err
 	}

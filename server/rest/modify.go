@@ -43,31 +43,9 @@ func (q *request) modify(ctx context.Context, mod *modification) (entry *sqlstor
 	return entry, created, nil
 }
 
-// settle tries a write of key until nobody else was faster. It starts from memory, which
-// another replica may have overtaken: then the commit's expectation fails and it starts
-// again from what is there, and a refusal that was based on memory is made sure of before
-// it is given. current is nil for an absent key.
+// settle tries a write of key until nobody else was faster, see sqlstore.Store.Settle.
 func (q *request) settle(ctx context.Context, key string, try func(current *sqlstore.Entry) error) error {
-	current, sure := q.api.store.Get(key), false
-	for {
-		err := try(current)
-		var conflict *sqlstore.ConflictError
-		switch {
-		case stderrors.As(err, &conflict):
-			current, sure = conflict.Current, true
-			continue
-		case err == nil || sure || !refused(err):
-			return err
-		}
-		if _, err := q.api.store.Sync(ctx); err != nil {
-			return err
-		}
-		now := q.api.store.Get(key)
-		if now == current {
-			return err
-		}
-		current, sure = now, true
-	}
+	return q.api.store.Settle(ctx, key, refused, try)
 }
 
 // refused tells errors that come from looking at the object from those of the database.
@@ -86,7 +64,7 @@ func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sq
 		if known, err := mod.applied.again(ctx, current); err != nil {
 			return nil, false, err
 		} else if known {
-			entry, err := q.confirm(ctx, current)
+			entry, err := q.api.store.Confirm(ctx, current)
 			return entry, false, err
 		}
 	}
@@ -209,18 +187,6 @@ func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules r
 	return conflictModified(q.groupResource(), q.name)
 }
 
-// confirm answers a write that changes nothing: nothing is stored, but that the object
-// still is what the answer says has to be true.
-func (q *request) confirm(ctx context.Context, current *sqlstore.Entry) (*sqlstore.Entry, error) {
-	if _, err := q.api.store.Sync(ctx); err != nil {
-		return nil, err
-	}
-	if now := q.api.store.Get(current.Key); now != current {
-		return nil, &sqlstore.ConflictError{Key: current.Key, Expect: current.Revision, Current: now}
-	}
-	return current, nil
-}
-
 // finishing tells whether an update takes the last thing away that kept an object which
 // is being deleted.
 func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Object) bool {
@@ -239,7 +205,7 @@ func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Ob
 // last state in the log is the one before: the update itself is never stored. That somebody
 // else was faster is fine.
 func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
-	if _, err := q.commit(ctx, tombstone(current), dry); err != nil && !alreadyGone(err) {
+	if _, err := q.commit(ctx, sqlstore.Tombstone(current), dry); err != nil && !alreadyGone(err) {
 		return nil, err
 	}
 	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil

@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Options are what reviews ask for their answers.
@@ -39,6 +40,9 @@ type Options struct {
 	// needs; without them it is that for every resource.
 	Registry *kind.Registry
 	Policy   func(ctx context.Context, name string) (*admissionregistration.ValidatingAdmissionPolicy, error)
+	// Store is where the objects are, for what upstream's registries do with more than one
+	// of them; nil leaves that out.
+	Store *sqlstore.Store
 }
 
 // Kinds returns every resource that is served by default, in no particular order.
