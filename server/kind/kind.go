@@ -78,8 +78,10 @@ type Kind struct {
 	BeforeCreate func(ctx context.Context, obj runtime.Object) error
 	BeforeUpdate func(ctx context.Context, obj, old runtime.Object) error
 	// BeginCreate and BeginUpdate take what an object needs from elsewhere (a Service's
-	// addresses and ports), ahead of the rules; finish is told how the write ended. AfterDelete
-	// gives back what a deleted object had. They are upstream's registry.Store hooks. Optional.
+	// addresses and ports), ahead of the rules; of writes through subresources they hear
+	// nothing. finish is told how the write ended, once, unless that is not known. AfterDelete
+	// gives back what a deleted object had, whichever request ended it; it hears nothing of
+	// dry runs. They are upstream's registry.Store hooks. Optional.
 	BeginCreate func(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (finish registry.FinishFunc, err error)
 	BeginUpdate func(ctx context.Context, obj, old runtime.Object, options *metav1.UpdateOptions) (finish registry.FinishFunc, err error)
 	AfterDelete func(obj runtime.Object, options *metav1.DeleteOptions)

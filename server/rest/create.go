@@ -126,27 +126,42 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 			return nil, err
 		}
 	}
-	if err := rest.BeforeCreate(q.kind.Create, ctx, obj); err != nil {
-		return nil, err
-	}
-	dry := dryRun(options.DryRun)
-	if err := q.validate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dry)); err != nil {
-		return nil, err
-	}
-	version, versioned := givenVersion(m)
-	if versioned && version != 0 && !dry {
-		return nil, unreasoned(storage.ErrResourceVersionSetOnCreate)
-	}
-	value, err := q.store(obj)
+	finish, err := q.beginCreate(ctx, obj, options)
 	if err != nil {
 		return nil, err
 	}
-	change := sqlstore.Change{Key: q.kind.Key(m.GetNamespace(), m.GetName()), Value: value}
+	change, err := q.creation(ctx, obj, m, options)
+	if err != nil {
+		finish(ctx, false)
+		return nil, err
+	}
+	entry, err := q.commit(ctx, change, dryRun(options.DryRun))
+	finishCommitted(ctx, finish, err)
+	return entry, q.createError(err, m)
+}
+
+// creation is the change that stores a new object, if the rules and admission let it.
+func (q *request) creation(ctx context.Context, obj runtime.Object, m metav1.Object, options *metav1.CreateOptions) (change sqlstore.Change, err error) {
+	if err := rest.BeforeCreate(q.kind.Create, ctx, obj); err != nil {
+		return change, err
+	}
+	dry := dryRun(options.DryRun)
+	if err := q.validate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dry)); err != nil {
+		return change, err
+	}
+	version, versioned := givenVersion(m)
+	if versioned && version != 0 && !dry {
+		return change, unreasoned(storage.ErrResourceVersionSetOnCreate)
+	}
+	value, err := q.store(obj)
+	if err != nil {
+		return change, err
+	}
+	change = sqlstore.Change{Key: q.kind.Key(m.GetNamespace(), m.GetName()), Value: value}
 	if dry && versioned {
 		change.Value = sqlstore.Splice(value, version)
 	}
-	entry, err := q.commit(ctx, change, dry)
-	return entry, q.createError(err, m)
+	return change, nil
 }
 
 // givenVersion is the resourceVersion that a new object names. It should name none: but

@@ -103,7 +103,7 @@ func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name 
 	}
 	held := len(m.GetFinalizers()) > 0
 	if !graceful && !held {
-		return q.removeNow(ctx, current, m, dryRun(options.DryRun))
+		return q.removeNow(ctx, current, obj, m, options)
 	}
 	if !graceful {
 		markDeleting(m, time.Now())
@@ -123,7 +123,7 @@ func (q *request) removeMarked(ctx context.Context, current *sqlstore.Entry, obj
 	if waits || dry {
 		return removal{entry: marked, deleted: !waits}, nil
 	}
-	gone, err := q.removeNow(ctx, marked, m, dry)
+	gone, err := q.removeNow(ctx, marked, obj, m, options)
 	if alreadyGone(err) { // who saw the mark was faster
 		return q.answerRemoved(marked, m, true), nil
 	}
@@ -217,11 +217,12 @@ func alreadyGone(err error) bool {
 }
 
 // removeNow deletes an object without further ado.
-func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, m metav1.Object, dry bool) (removal, error) {
-	entry, err := q.commit(ctx, sqlstore.Tombstone(current), dry)
+func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (removal, error) {
+	entry, err := q.commit(ctx, sqlstore.Tombstone(current), dryRun(options.DryRun))
 	if err != nil {
 		return removal{}, err
 	}
+	q.afterDelete(obj, options.DryRun)
 	return q.answerRemoved(entry, m, true), nil
 }
 

@@ -137,8 +137,7 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 	if err != nil {
 		return nil, err
 	}
-	rules := q.strategy()
-	if err := q.checkVersion(m, current, rules); err != nil {
+	if err := q.checkVersion(m, current, q.strategy()); err != nil {
 		return nil, err
 	}
 	if q.kind.BeforeUpdate != nil {
@@ -146,24 +145,38 @@ func (q *request) replace(ctx context.Context, mod *modification, current *sqlst
 			return nil, err
 		}
 	}
-	if err := rest.BeforeUpdate(rules, ctx, obj, old); err != nil {
-		return nil, err
-	}
-	if obj, err = keepTimes(ctx, obj, old); err != nil {
-		return nil, err
-	}
-	dry := dryRun(mod.options.DryRun)
-	if err := q.validateUpdate(ctx, obj, old, mod.options, dry); err != nil {
-		return nil, err
-	}
-	value, err := q.store(obj)
+	finish, err := q.beginUpdate(ctx, obj, old, mod.options)
 	if err != nil {
 		return nil, err
 	}
-	if q.finishing(ctx, current.Key, obj, old) {
-		return q.finish(ctx, current, value, dry)
+	obj, value, err := q.successor(ctx, mod, obj, old)
+	if err != nil {
+		finish(ctx, false)
+		return nil, err
 	}
-	return q.overwrite(ctx, current, value, dry)
+	if q.finishing(ctx, current.Key, obj, old) {
+		finish(ctx, false) // the update itself is never stored
+		return q.finish(ctx, mod, current, old, value)
+	}
+	entry, err := q.overwrite(ctx, current, value, dryRun(mod.options.DryRun))
+	finishCommitted(ctx, finish, err)
+	return entry, err
+}
+
+// successor is what is stored in place of old, if the rules and admission let it.
+func (q *request) successor(ctx context.Context, mod *modification, obj, old runtime.Object) (runtime.Object, []byte, error) {
+	if err := rest.BeforeUpdate(q.strategy(), ctx, obj, old); err != nil {
+		return nil, nil, err
+	}
+	obj, err := keepTimes(ctx, obj, old)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.validateUpdate(ctx, obj, old, mod.options, dryRun(mod.options.DryRun)); err != nil {
+		return nil, nil, err
+	}
+	value, err := q.store(obj)
+	return obj, value, err
 }
 
 // checkVersion compares the resourceVersion that the new object names with the current.
@@ -204,8 +217,11 @@ func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Ob
 // finish deletes the object that an update let go. The answer is the update's object, the
 // last state in the log is the one before: the update itself is never stored. That somebody
 // else was faster is fine.
-func (q *request) finish(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
-	if _, err := q.commit(ctx, sqlstore.Tombstone(current), dry); err != nil && !alreadyGone(err) {
+func (q *request) finish(ctx context.Context, mod *modification, current *sqlstore.Entry, old runtime.Object, value []byte) (*sqlstore.Entry, error) {
+	_, err := q.commit(ctx, sqlstore.Tombstone(current), dryRun(mod.options.DryRun))
+	if err == nil {
+		q.afterDelete(old, mod.options.DryRun)
+	} else if !alreadyGone(err) {
 		return nil, err
 	}
 	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
