@@ -197,7 +197,9 @@ func (s *Server) wire() {
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
-	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{Authorizer: s.authz, Rules: s.authz, Registry: s.kinds}))
+	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
+		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
+	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),
 		Untracked: s.config.Untracked,

@@ -103,7 +103,7 @@ func aggregateKind(k *kind.Kind, version string) apidiscovery.APIResourceDiscove
 	}
 	for _, s := range subresources(k) {
 		body := metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s)}
-		if s.GVK.Empty() {
+		if !foreign(k, s) {
 			body.Group, body.Version = path.Group, path.Version
 		}
 		r.Subresources = append(r.Subresources, apidiscovery.APISubresourceDiscovery{

@@ -177,10 +177,13 @@ func (g *group) resources(v string) *metav1.APIResourceList {
 		}
 		list.APIResources = append(list.APIResources, resource(k))
 		for _, s := range subresources(k) {
-			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: k.Resource + "/" + s.Name, Namespaced: k.Namespaced, Verbs: s.Verbs,
-				Group: s.GVK.Group, Version: s.GVK.Version, Kind: bodyKind(k, s),
-			})
+			part := metav1.APIResource{
+				Name: k.Resource + "/" + s.Name, Namespaced: k.Namespaced, Verbs: s.Verbs, Kind: bodyKind(k, s),
+			}
+			if foreign(k, s) {
+				part.Group, part.Version = s.GVK.Group, s.GVK.Version
+			}
+			list.APIResources = append(list.APIResources, part)
 		}
 	}
 	return list
@@ -206,6 +209,12 @@ func verbs(k *kind.Kind) []string {
 	return slices.DeleteFunc(slices.Clone(k.Verbs), func(verb string) bool {
 		return verb == "create" || verb == "patch" || verb == "update"
 	})
+}
+
+// foreign tells whether the body of a subresource is of another group than the resource:
+// only then is its group told.
+func foreign(k *kind.Kind, s *kind.Subresource) bool {
+	return !s.GVK.Empty() && s.GVK.Group != k.Group
 }
 
 func bodyKind(k *kind.Kind, s *kind.Subresource) string {

@@ -113,8 +113,8 @@ type Kind struct {
 	Subresources map[string]*Subresource
 
 	// Virtual makes this a resource without storage: create calls it and answers what it
-	// returns (reviews). Then Verbs is just create.
-	Virtual func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+	// returns (reviews, bindings). Then Verbs is just create.
+	Virtual rest.Creater
 }
 
 // Version is one served version of a Kind.

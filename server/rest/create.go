@@ -21,40 +21,29 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// create stores a new object, or answers a review.
+// create stores a new object, or answers a review, a binding, an eviction.
 func (q *request) create() error {
-	media, err := q.inputMedia()
+	obj, options, err := q.readNew()
 	if err != nil {
 		return err
-	}
-	body, err := q.body()
-	if err != nil {
-		return err
-	}
-	options := &metav1.CreateOptions{}
-	err = q.options("CreateOptions", options, &options.TypeMeta, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
-	if err != nil {
-		return err
-	}
-	obj, err := q.decode(media, body, fieldValidation(options.FieldValidation))
-	if err != nil {
-		return err
-	}
-	ctx := q.rulesContext()
-	if q.kind.Virtual != nil {
-		return q.createVirtual(ctx, obj, options)
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return err
 	}
-	rest.WipeObjectMetaSystemFields(m)
+	if !q.keepsSystemFields() {
+		rest.WipeObjectMetaSystemFields(m)
+	}
 	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(q.namespace, m); err != nil {
 		return err
 	}
 	q.dedupOwners(m, false)
 	if obj, err = q.trackNew(obj, options.FieldManager); err != nil {
 		return err
+	}
+	ctx := q.rulesContext()
+	if q.sub != nil || q.kind.Virtual != nil {
+		return q.createUnstored(ctx, obj, options)
 	}
 	entry, err := q.admitAndInsert(ctx, obj, options)
 	if err != nil {
@@ -63,24 +52,23 @@ func (q *request) create() error {
 	return q.respondEntry(http.StatusCreated, entry)
 }
 
-// createVirtual answers a resource that is not stored, after admission and rules.
-func (q *request) createVirtual(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) error {
-	obj, err := q.trackNew(obj, options.FieldManager)
+// readNew reads the body and the options of a create.
+func (q *request) readNew() (runtime.Object, *metav1.CreateOptions, error) {
+	media, err := q.inputMedia()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	a := q.attributes(admission.Create, obj, nil, options, q.name, dryRun(options.DryRun))
-	if err := q.mutate(ctx, a); err != nil {
-		return err
-	}
-	if err := q.validate(ctx, a); err != nil {
-		return err
-	}
-	result, err := q.kind.Virtual(ctx, obj)
+	body, err := q.body()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return q.respondHub(http.StatusCreated, q.kind.Codec, result)
+	options := &metav1.CreateOptions{}
+	err = q.options("CreateOptions", options, &options.TypeMeta, func() field.ErrorList { return validation.ValidateCreateOptions(options) })
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, err := q.decode(media, body, fieldValidation(options.FieldValidation))
+	return obj, options, err
 }
 
 func (q *request) admitAndInsert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {

@@ -39,7 +39,7 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 		}
 		q.warnStrict(unknown.Errors())
 	}
-	if got.GroupVersion() != want.GroupVersion() {
+	if !q.accepts(got.GroupVersion()) {
 		return nil, errors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
 	}
 	return obj, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
@@ -69,9 +70,9 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 		t.Fatal(err)
 	}
 	h := &harness{t: t, store: store, kinds: kind.NewRegistry(builtin.Priorities())}
-	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
 	h.api = rest.New(store, h.kinds, o)
 	h.http = httptest.NewServer(h)
+	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: &clientrest.Config{Host: h.http.URL}}))
 	t.Cleanup(func() {
 		h.api.Drain()
 		h.http.Close()

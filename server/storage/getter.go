@@ -41,7 +41,10 @@ func (g *Getter) GetRESTOptions(resource schema.GroupResource, _ runtime.Object)
 		return generic.RESTOptions{}, fmt.Errorf("no objects of %v are stored here", resource)
 	}
 	return generic.RESTOptions{
-		StorageConfig:           &storagebackend.ConfigForResource{GroupResource: resource},
+		StorageConfig: &storagebackend.ConfigForResource{
+			GroupResource: resource,
+			Config:        storagebackend.Config{Codec: copier{k}},
+		},
 		ResourcePrefix:          strings.TrimSuffix(k.Prefix(), "/"),
 		EnableGarbageCollection: true,
 		Decorator: func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,

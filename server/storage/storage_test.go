@@ -138,6 +138,7 @@ func testObjects(t *testing.T, one, other *registry.Store) {
 	if _, err := increment(ctx, one, "none", nil); !upstream.IsNotFound(err) {
 		t.Errorf("changed what there is not: %v", err)
 	}
+	testDryRun(t, one, changed)
 	list, err := one.List(ctx, &internalversion.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{"name": "a"})})
 	if items := list.(*api.ConfigMapList).Items; err != nil || len(items) != 1 || items[0].Data["n"] != "2" {
 		t.Errorf("listed %v %v", items, err)
@@ -145,8 +146,28 @@ func testObjects(t *testing.T, one, other *registry.Store) {
 	testDelete(t, one, other, changed)
 }
 
+// testDryRun has an update show what it would store.
+func testDryRun(t *testing.T, r *registry.Store, last *api.ConfigMap) {
+	ctx := inDefault(t)
+	next := last.DeepCopy()
+	next.Data["n"] = "7"
+	obj, _, err := r.Update(ctx, "a", rest.DefaultUpdatedObjectInfo(next), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc,
+		false, &metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil || obj.(*api.ConfigMap).Data["n"] != "7" || obj.(*api.ConfigMap).ResourceVersion != last.ResourceVersion {
+		t.Errorf("a dry run gave %v %v", obj, err)
+	}
+	obj, err = r.Get(ctx, "a", &metav1.GetOptions{})
+	if err != nil || obj.(*api.ConfigMap).Data["n"] != last.Data["n"] {
+		t.Errorf("a dry run stored %v %v", obj, err)
+	}
+}
+
 func testDelete(t *testing.T, one, other *registry.Store, last *api.ConfigMap) {
 	ctx := inDefault(t)
+	dry := &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	if obj, _, err := one.Delete(ctx, "a", rest.ValidateAllObjectFunc, dry); err != nil || obj.(*api.ConfigMap).ResourceVersion != last.ResourceVersion {
+		t.Errorf("a dry run of the deletion: %v %v", obj, err)
+	}
 	stale := metav1.NewPreconditionDeleteOptions("other")
 	if _, _, err := one.Delete(ctx, "a", rest.ValidateAllObjectFunc, stale); !apierrors.IsConflict(err) {
 		t.Errorf("another object was deleted: %v", err)

@@ -2,10 +2,9 @@
 // one literal per resource, all behaviour taken from upstream's types, conversions,
 // strategies and columns. It is the only package that imports upstream's registries.
 //
-// Left out are resources and subresources that need a kubelet, an issuer of tokens or a
-// transaction over two objects: bindings, componentstatuses, pods/{attach, binding,
-// eviction, exec, log, portforward, proxy}, {nodes, services}/proxy and
-// serviceaccounts/token.
+// Left out are resources and subresources that need a kubelet or an issuer of tokens:
+// componentstatuses, pods/{attach, exec, log, portforward, proxy}, {nodes, services}/proxy
+// and serviceaccounts/token.
 package builtin
 
 import (
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/storage"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -43,6 +43,8 @@ type Options struct {
 	// Store is where the objects are, for what upstream's registries do with more than one
 	// of them; nil leaves that out.
 	Store *sqlstore.Store
+	// Client is of the API itself, for what those do through it; set if Store is.
+	Client *clientrest.Config
 }
 
 // Kinds returns every resource that is served by default, in no particular order.
@@ -77,6 +79,9 @@ func Kinds(o Options) []*kind.Kind {
 		storageKinds(),
 	} {
 		kinds = append(kinds, group...)
+	}
+	if o.Store != nil {
+		kinds = append(kinds, attach(kinds, o)...)
 	}
 	return kinds
 }

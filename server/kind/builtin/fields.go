@@ -33,16 +33,20 @@ func (g group) track(k *kind.Kind) {
 		v := &k.Versions[i]
 		v.Fields = newFieldManager(g.scheme, k.GVK(v.Name), "", k.Update)
 		for _, sub := range k.Subresources {
-			if sub.Fields == nil {
-				sub.Fields = map[string]*kind.FieldManager{}
-			}
-			gvk, rules := k.GVK(v.Name), any(sub.Update)
-			if !sub.GVK.Empty() {
-				gvk, rules = sub.GVK, nil // the rules are about the object, not about this body
-			}
-			sub.Fields[v.Name] = newFieldManager(g.scheme, gvk, sub.Name, rules)
+			g.trackPart(k, v.Name, sub)
 		}
 	}
+}
+
+func (g group) trackPart(k *kind.Kind, version string, sub *kind.Subresource) {
+	if sub.Fields == nil {
+		sub.Fields = map[string]*kind.FieldManager{}
+	}
+	gvk, rules := k.GVK(version), any(sub.Update)
+	if !sub.GVK.Empty() {
+		gvk, rules = sub.GVK, nil // the rules are about the object, not about this body
+	}
+	sub.Fields[version] = newFieldManager(g.scheme, gvk, sub.Name, rules)
 }
 
 // newFieldManager is upstream's field manager for writes of gvk. rules may say which
@@ -174,9 +178,11 @@ func schemaName(t reflect.Type) string {
 
 // described are the kinds without apply configurations and the Go types of their bodies.
 var described = map[schema.GroupKind]string{
+	{Group: "", Kind: "Binding"}:                                      "k8s.io/api/core/v1.Binding",
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition",
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.APIService",
 	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       "k8s.io/api/authentication/v1.SelfSubjectReview",
+	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            "k8s.io/api/authentication/v1.TokenRequest",
 	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             "k8s.io/api/authentication/v1.TokenReview",
 	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: "k8s.io/api/authorization/v1.LocalSubjectAccessReview",
 	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  "k8s.io/api/authorization/v1.SelfSubjectAccessReview",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/authentication"
 	"k8s.io/kubernetes/pkg/apis/authorization"
@@ -191,7 +192,7 @@ func TestReviews(t *testing.T) {
 		t.Helper()
 		for _, k := range builtin.Kinds(o) {
 			if k.Resource == resource {
-				out, err := k.Virtual(as("ann"), obj)
+				out, err := k.Virtual.Create(as("ann"), obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 				if err != nil {
 					t.Fatalf("%s: %v", resource, err)
 				}

@@ -1,10 +1,6 @@
 package builtin
 
 import (
-	"context"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/registry/authentication/selfsubjectreview"
@@ -43,8 +39,6 @@ func authorizationKinds(o Options) []*kind.Kind {
 
 func review(k kind.Kind, answer rest.Creater) *kind.Kind {
 	k.Verbs = []string{"create"}
-	k.Virtual = func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-		return answer.Create(ctx, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-	}
+	k.Virtual = answer
 	return &k
 }

@@ -1,0 +1,56 @@
+package builtin
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/storage"
+)
+
+// attach gives Kinds what upstream's registries do with the objects in o.Store: what takes
+// more than one object, or somebody else than the database. It returns the Kinds that there
+// are for this alone.
+func attach(kinds []*kind.Kind, o Options) []*kind.Kind {
+	a := attaching{Options: o, getter: storage.New(o.Store, kinds), kinds: map[string]*kind.Kind{}}
+	for _, k := range kinds {
+		a.kinds[k.GroupResource().String()] = k
+	}
+	for _, step := range []func() error{a.pods} {
+		if err := step(); err != nil {
+			panic(fmt.Sprintf("attach upstream's registries: %v", err)) // a Kind is missing: every test would fail
+		}
+	}
+	return a.more
+}
+
+// attaching is the state of attach.
+type attaching struct {
+	Options
+	getter *storage.Getter
+	kinds  map[string]*kind.Kind // by resource, with its group: "pods", "deployments.apps"
+	more   []*kind.Kind
+}
+
+// add gives a Kind one more subresource.
+func add(k *kind.Kind, sub *kind.Subresource) {
+	if k.Subresources == nil {
+		k.Subresources = map[string]*kind.Subresource{}
+	}
+	k.Subresources[sub.Name] = sub
+}
+
+// addPost gives a Kind a subresource whose bodies are created and not stored.
+func addPost(k *kind.Kind, name string, body schema.GroupVersionKind, post rest.NamedCreater) {
+	sub := &kind.Subresource{
+		Name: name, Verbs: []string{"create"}, GVK: body, NoTable: true, Post: post,
+		Codec: newCodec(legacyscheme.Scheme, body.Group, body.Kind, body),
+	}
+	for _, v := range k.Versions {
+		group{scheme: legacyscheme.Scheme}.trackPart(k, v.Name, sub)
+	}
+	add(k, sub)
+}
