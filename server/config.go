@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/control"
+	"github.com/plinth-io/plinth/server/tokens"
 )
 
 // Config says how a Server runs. The zero value is a server that keeps everything in
@@ -72,6 +73,9 @@ type Config struct {
 	MaxReads  int
 	MaxWrites int
 
+	// Tokens says how tokens of service accounts are signed and which tokens are believed.
+	Tokens tokens.Options
+
 	// Untracked leaves metadata.managedFields alone and refuses server-side apply. It is
 	// there to measure what the tracking costs, and for nothing else.
 	Untracked bool
@@ -122,6 +126,9 @@ func (c *Config) check() error {
 		return configError("%w", err)
 	}
 	if err := control.Check(c.Controllers); err != nil {
+		return configError("%w", err)
+	}
+	if err := c.Tokens.Check(); err != nil {
 		return configError("%w", err)
 	}
 	for _, name := range c.SANs {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/plinth-io/plinth/server/auth"
 	"github.com/plinth-io/plinth/server/rest"
@@ -85,7 +86,7 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 		return err
 	}
 	defer cancel()
-	r = x.Request()
+	r = s.recordWarnings(x)
 	if x.who, err = s.authn.User(r); err != nil {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
@@ -114,6 +115,16 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 		return err
 	}
 	return next(x)
+}
+
+// recordWarnings is there for what is found about a token: that there is a better kind.
+func (s *Server) recordWarnings(x *call) *http.Request {
+	r := x.Request()
+	if r.Header["Authorization"] == nil {
+		return r
+	}
+	x.SetRequest(r.WithContext(warning.WithWarningRecorder(r.Context(), rest.NewWarnings(x.Response()))))
+	return x.Request()
 }
 
 // limitTime ends the request's context after the time that it may take, and the reading

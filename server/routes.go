@@ -1,7 +1,9 @@
 package server
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -36,6 +38,10 @@ func (s *Server) routes() router {
 			any("/"+probe.Name()+"/"+check, s.handle(probe.Find(check)))
 		}
 	}
+	for path, document := range s.issuer() {
+		any(path, document)
+		any(path+"/", document)
+	}
 	any("/version", s.version)
 	any("/version/*", s.version)
 	any("/metrics", s.handle(s.metrics.Handler()))
@@ -54,6 +60,7 @@ func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // otherPaths are the routes that GET / lists besides discovery's own.
 func (s *Server) otherPaths() []string {
 	paths := []string{"/index.html", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
+	paths = slices.AppendSeq(paths, maps.Keys(s.issuer()))
 	for _, probe := range s.probes() {
 		paths = append(paths, "/"+probe.Name())
 		for _, check := range probe.Names() {

@@ -32,6 +32,7 @@ import (
 	"github.com/plinth-io/plinth/server/openapi"
 	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/server/tokens"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -43,6 +44,7 @@ type Server struct {
 	listener    net.Listener
 	url         string
 	pki         *auth.PKI
+	tokens      *tokens.Tokens
 	store       *sqlstore.Store
 	shared      bool // other servers may serve the same database
 	highWater   *highWater
@@ -118,6 +120,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.openStore(ctx); err != nil {
 		return err
 	}
+	if err := s.openTokens(ctx); err != nil {
+		return err
+	}
 	s.wire()
 	if s.custom, err = control.NewDefinitions(s.controllerConfig()); err != nil {
 		return err
@@ -153,6 +158,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		control.KeepTrust(s.jobsCtx, s.controllerConfig(), s.trust, s.maintainEvery)
 	})
 	s.jobs.Go(s.renewCertificates)
+	if s.shared {
+		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Logf) })
+	}
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
 	s.ready.Store(true)
 	return nil
@@ -195,10 +203,11 @@ func (s *Server) openLog(ctx context.Context) (sqlstore.Log, error) {
 func (s *Server) wire() {
 	s.services = resolve.New(s.store, s.url)
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
-	s.authn = auth.NewAuthenticator(s.pki.ClientCAs)
+	s.authn = auth.NewAuthenticator(s.pki.ClientCAs, s.tokens)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
+		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),

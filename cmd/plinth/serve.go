@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/tokens"
 )
 
 const serveHelp = `Serve the Kubernetes API over HTTPS until SIGTERM or SIGINT.
@@ -45,6 +46,7 @@ func newServe() *cobra.Command {
 		},
 	}
 	addServeFlags(cmd, &c)
+	addTokenFlags(cmd, &c.Tokens)
 	documentEnv(cmd)
 	return cmd
 }
@@ -64,6 +66,19 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")
 	f.IntVar(&c.MaxReads, "max-requests-inflight", 400, "`number` of reads that may run at once")
 	f.IntVar(&c.MaxWrites, "max-mutating-requests-inflight", 200, "`number` of writes that may run at once")
+}
+
+// addTokenFlags are kube-apiserver's of the same names.
+func addTokenFlags(cmd *cobra.Command, o *tokens.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.SigningKeyFile, "service-account-signing-key-file", "", "`file` of the private key that tokens of service accounts are signed with; without it pki/sa.key in the data directory")
+	f.StringArrayVar(&o.KeyFiles, "service-account-key-file", nil, "`file` of more keys that tokens are verified by; repeat it for several; without it those of all servers of the database")
+	f.StringArrayVar(&o.Issuers, "service-account-issuer", []string{tokens.DefaultIssuer}, "`URL` that tokens say they come from; repeat it for more that are believed")
+	f.StringSliceVar(&o.Audiences, "api-audiences", nil, "`names` of the API that tokens must be for; without it the issuers")
+	f.DurationVar(&o.MaxExpiration, "service-account-max-token-expiration", 0, "how long a token may live, whatever is asked for; 0: any time")
+	o.ExtendExpiration = f.Bool("service-account-extend-token-expiration", true, "let the tokens of pods live for a year, for clients that do not read them again")
+	f.StringVar(&o.JWKSURI, "service-account-jwks-uri", "", "https `URL` of the keys, for those who ask the issuer; without it this server")
+	f.StringVar(&o.TokenFile, "token-auth-file", "", "CSV `file` of static tokens: token,user,uid,\"group1,group2\"")
 }
 
 // serve runs a server until ctx ends, then stops it gracefully.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -45,7 +48,7 @@ func TestAuthenticate(t *testing.T) {
 		{"expired", []*x509.Certificate{client(t, ours.ca, ada, x509.ExtKeyUsageClientAuth, now.Add(-2*certificateLife))}, "", true},
 		{"no name", []*x509.Certificate{client(t, ours.ca, pkix.Name{}, x509.ExtKeyUsageClientAuth, now)}, "", true},
 	}
-	a := NewAuthenticator(ours.ClientCAs)
+	a := NewAuthenticator(ours.ClientCAs, nobody)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/api", nil)
@@ -65,7 +68,7 @@ func TestAuthenticateGroups(t *testing.T) {
 	p := mustOpen(t, "", nil)
 	r := httptest.NewRequest("GET", "/api", nil)
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.admin.cert}}
-	response, ok, err := NewAuthenticator(p.ClientCAs).AuthenticateRequest(r)
+	response, ok, err := NewAuthenticator(p.ClientCAs, nobody).AuthenticateRequest(r)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -79,7 +82,7 @@ func TestAuthenticateGroups(t *testing.T) {
 // certificate's end.
 func TestAuthenticateConnection(t *testing.T) {
 	p := mustOpen(t, "", nil)
-	a := NewAuthenticator(p.ClientCAs)
+	a := NewAuthenticator(p.ClientCAs, nobody)
 	r := httptest.NewRequest("GET", "/api", nil).WithContext(WithConn(context.Background()))
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.admin.cert}}
 	first, err := a.User(r)
@@ -96,19 +99,72 @@ func TestAuthenticateConnection(t *testing.T) {
 	}
 }
 
-// A token is no good, but not the same as none; beside a certificate nobody looks at it.
+// nobody knows no token.
+var nobody = authenticator.TokenFunc(func(context.Context, string) (*authenticator.Response, bool, error) {
+	return nil, false, nil
+})
+
+// A token that is no good is not the same as none; a certificate counts for more than a
+// token, and a good token for more than a bad certificate.
 func TestAuthenticateToken(t *testing.T) {
-	p := mustOpen(t, "", nil)
-	a := NewAuthenticator(p.ClientCAs)
-	for header, want := range map[string]bool{"": true, "Bearer": true, "Basic dTpw": true, "Bearer t": false, "bearer  t": false} {
+	ours, theirs := mustOpen(t, "", nil), mustOpen(t, "", nil)
+	eve := &user.DefaultInfo{Name: "eve", Groups: []string{user.AllAuthenticated}}
+	a := NewAuthenticator(ours.ClientCAs, authenticator.TokenFunc(func(_ context.Context, token string) (*authenticator.Response, bool, error) {
+		return &authenticator.Response{User: eve}, token == "eve", nil
+	}))
+	tests := []struct {
+		header string
+		cert   *x509.Certificate
+		want   string // empty: 401
+	}{
+		{"", nil, user.Anonymous},
+		{"Bearer", nil, user.Anonymous},
+		{"Basic dTpw", nil, user.Anonymous},
+		{"bearer  eve", nil, user.Anonymous}, // upstream ignores a token after two spaces
+		{"Bearer eve", nil, "eve"},
+		{"bEARER eve and more", nil, "eve"},
+		{"Bearer t", nil, ""},
+		{"Bearer t", ours.admin.cert, AdminName},
+		{"Bearer eve", ours.admin.cert, AdminName},
+		{"Bearer eve", theirs.admin.cert, "eve"},
+		{"Bearer t", theirs.admin.cert, ""},
+		{"", theirs.admin.cert, ""},
+	}
+	for _, tt := range tests {
 		r := httptest.NewRequest("GET", "/api", nil)
-		r.Header.Set("Authorization", header)
-		if _, err := a.User(r); (err == nil) != want {
-			t.Errorf("%q: %v", header, err)
+		r.Header.Set("Authorization", tt.header)
+		if tt.cert != nil {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{tt.cert}}
 		}
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.admin.cert}}
-		if _, err := a.User(r); err != nil {
-			t.Errorf("%q beside a certificate: %v", header, err)
+		who, err := a.User(r)
+		got := ""
+		if err == nil {
+			got = who.GetName()
+		}
+		if got != tt.want {
+			t.Errorf("%q, certificate %v: %q (%v), want %q", tt.header, tt.cert != nil, got, err, tt.want)
+		}
+		if got == "eve" && r.Header.Get("Authorization") != "" {
+			t.Errorf("%q: the token goes on with the request", tt.header)
+		}
+	}
+}
+
+// A browser cannot set headers of a WebSocket: its token is one of the protocols.
+func TestAuthenticateWebSocket(t *testing.T) {
+	p := mustOpen(t, "", nil)
+	a := NewAuthenticator(p.ClientCAs, authenticator.TokenFunc(func(_ context.Context, token string) (*authenticator.Response, bool, error) {
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "eve"}}, token == "eve", nil
+	}))
+	for token, want := range map[string]bool{"eve": true, "t": false} {
+		r := httptest.NewRequest("GET", "/api/v1/pods?watch=1", nil)
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "websocket")
+		protocol := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token))
+		r.Header.Set("Sec-WebSocket-Protocol", protocol+", base64.binary.k8s.io")
+		who, err := a.User(r)
+		if (err == nil) != want || want && who.GetName() != "eve" {
+			t.Errorf("%q: %v, %v", token, who, err)
 		}
 	}
 }
@@ -125,6 +181,8 @@ func TestWithUser(t *testing.T) {
 func TestAuthorize(t *testing.T) {
 	admin := &user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup}}
 	ada := &user.DefaultInfo{Name: "ada", Groups: []string{user.AllAuthenticated}}
+	robot := &user.DefaultInfo{Name: "system:serviceaccount:n:robot",
+		Groups: append(serviceaccount.MakeGroupNames("n"), user.AllAuthenticated)}
 	factory := &request.RequestInfoFactory{
 		APIPrefixes:          sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api"),
@@ -156,6 +214,19 @@ func TestAuthorize(t *testing.T) {
 		{ada, "PATCH", "/apis/apps/v1/namespaces/n/deployments/d/scale",
 			`deployments.apps "d" is forbidden: User "ada" cannot patch resource "deployments/scale" in API group "apps" in the namespace "n"`},
 		{ada, "GET", "/version", ""},
+		{ada, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", ""},
+		{ada, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", ""},
+		{ada, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", ""},
+		{ada, "POST", "/apis/authentication.k8s.io/v1/tokenreviews",
+			`tokenreviews.authentication.k8s.io is forbidden: User "ada" cannot create resource "tokenreviews" in API group "authentication.k8s.io" at the cluster scope`},
+		{ada, "GET", "/openid/v1/jwks", `forbidden: User "ada" cannot get path "/openid/v1/jwks"`},
+		{anonymous, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+			`selfsubjectreviews.authentication.k8s.io is forbidden: User "system:anonymous" cannot create resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope`},
+		{robot, "GET", "/openid/v1/jwks", ""},
+		{robot, "GET", "/.well-known/openid-configuration", ""},
+		{robot, "PUT", "/openid/v1/jwks", `forbidden: User "system:serviceaccount:n:robot" cannot put path "/openid/v1/jwks"`},
+		{robot, "GET", "/api/v1/namespaces/n/pods",
+			`pods is forbidden: User "system:serviceaccount:n:robot" cannot list resource "pods" in API group "" in the namespace "n"`},
 	}
 	for _, tt := range tests {
 		r := httptest.NewRequest(tt.method, tt.path, nil)
@@ -196,7 +267,7 @@ func BenchmarkUser(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := NewAuthenticator(p.ClientCAs)
+	a := NewAuthenticator(p.ClientCAs, nobody)
 	for name, ctx := range map[string]context.Context{"connection": WithConn(context.Background()), "request": context.Background()} {
 		b.Run("once per "+name, func(b *testing.B) {
 			r := httptest.NewRequest("GET", "/api", nil).WithContext(ctx)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,14 +18,15 @@ import (
 
 // Authenticator finds out who sent a request. It is an upstream authenticator.Request.
 type Authenticator struct {
-	roots func() *x509.CertPool
-	now   func() time.Time
+	roots  func() *x509.CertPool
+	tokens carried
+	now    func() time.Time
 }
 
-// NewAuthenticator knows callers by certificates that one of roots has signed. It asks
-// for roots once for each connection.
-func NewAuthenticator(roots func() *x509.CertPool) *Authenticator {
-	return &Authenticator{roots: roots, now: time.Now}
+// NewAuthenticator knows callers by certificates that one of roots has signed, and others
+// by their bearer tokens. It asks for roots once for each connection.
+func NewAuthenticator(roots func() *x509.CertPool, tokens authenticator.Token) *Authenticator {
+	return &Authenticator{roots: roots, tokens: newCarried(tokens), now: time.Now}
 }
 
 var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
@@ -57,37 +57,38 @@ func WithUser(ctx context.Context, who user.Info) context.Context {
 
 // User returns who sent r; an error means that the credentials are no good (401).
 func (a *Authenticator) User(r *http.Request) (user.Info, error) {
+	response, _, err := a.AuthenticateRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	return response.User, nil
+}
+
+// AuthenticateRequest implements authenticator.Request. A good certificate counts for more
+// than a token, and a good token for more than a bad certificate.
+func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	conn, ok := r.Context().Value(connKey{}).(*Conn)
 	if !ok {
 		conn = new(Conn)
 	}
 	conn.once.Do(func() { conn.who, conn.until, conn.err = a.identify(r.TLS) })
-	if conn.err != nil {
-		return nil, conn.err
+	err := conn.err
+	if err == nil && !conn.until.IsZero() && a.now().After(conn.until) {
+		err = errors.New("the client certificate has expired")
 	}
-	if !conn.until.IsZero() && a.now().After(conn.until) {
-		return nil, errors.New("the client certificate has expired")
+	if (err != nil || conn.who == anonymous) && mayHaveToken(r) {
+		response, ok, wrong := a.tokens.AuthenticateRequest(r)
+		if ok {
+			return response, true, nil
+		}
+		if wrong != nil {
+			err = wrong
+		}
 	}
-	if conn.who == anonymous && hasToken(r) {
-		return nil, errors.New("there are no bearer tokens")
-	}
-	return conn.who, nil
-}
-
-// hasToken says whether a caller without a certificate tries to be somebody. As upstream,
-// that is no anonymous request (authentication/request/bearertoken).
-func hasToken(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	return strings.EqualFold(scheme, "bearer") && strings.TrimSpace(token) != ""
-}
-
-// AuthenticateRequest implements authenticator.Request.
-func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
-	who, err := a.User(r)
 	if err != nil {
 		return nil, false, err
 	}
-	return &authenticator.Response{User: who}, true, nil
+	return &authenticator.Response{User: conn.who}, true, nil
 }
 
 func (a *Authenticator) identify(state *tls.ConnectionState) (user.Info, time.Time, error) {

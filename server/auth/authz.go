@@ -2,10 +2,12 @@ package auth
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -16,19 +18,48 @@ import (
 // system:public-info-viewer has them. A trailing * stands for any rest.
 var public = []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"}
 
+// issuer are the paths that service accounts may get besides: how others can verify their
+// tokens. Upstream's bootstrap ClusterRole system:service-account-issuer-discovery has them.
+var issuer = []string{
+	"/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/",
+}
+
+// selfReviews are what everybody with good credentials may ask about themselves, as
+// upstream's bootstrap ClusterRole system:basic-user has it: resources by group.
+var selfReviews = map[string][]string{
+	"authentication.k8s.io": {"selfsubjectreviews"},
+	"authorization.k8s.io":  {"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+}
+
 // Authorizer allows members of system:masters everything and everybody else the public
-// paths. It is an upstream authorizer.Authorizer and authorizer.RuleResolver.
+// paths and to ask about themselves. It is an upstream authorizer.Authorizer and
+// authorizer.RuleResolver.
 type Authorizer struct{}
 
 // Authorize implements authorizer.Authorizer.
 func (Authorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if who := a.GetUser(); who != nil && slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
-		return authorizer.DecisionAllow, "", nil
+	var groups []string
+	if who := a.GetUser(); who != nil {
+		groups = who.GetGroups()
 	}
-	if !a.IsResourceRequest() && a.GetVerb() == "get" && isPublic(a.GetPath()) {
+	if slices.Contains(groups, user.SystemPrivilegedGroup) || !a.IsResourceRequest() && mayGet(groups, a) || a.IsResourceRequest() && mayAsk(groups, a) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// mayGet is about paths that are no resources.
+func mayGet(groups []string, a authorizer.Attributes) bool {
+	if a.GetVerb() != "get" {
+		return false
+	}
+	return isPublic(a.GetPath()) || slices.Contains(groups, serviceaccount.AllServiceAccountsGroup) && slices.Contains(issuer, a.GetPath())
+}
+
+// mayAsk is about reviews.
+func mayAsk(groups []string, a authorizer.Attributes) bool {
+	return a.GetVerb() == "create" && a.GetSubresource() == "" &&
+		slices.Contains(selfReviews[a.GetAPIGroup()], a.GetResource()) && slices.Contains(groups, user.AllAuthenticated)
 }
 
 func isPublic(path string) bool {
@@ -41,8 +72,9 @@ func isPublic(path string) bool {
 }
 
 // RulesFor implements authorizer.RuleResolver.
-func (Authorizer) RulesFor(_ context.Context, who user.Info, _ string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
-	if slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
+func (Authorizer) RulesFor(_ context.Context, who user.Info, _ string) (resources []authorizer.ResourceRuleInfo, paths []authorizer.NonResourceRuleInfo, incomplete bool, err error) {
+	groups := who.GetGroups()
+	if slices.Contains(groups, user.SystemPrivilegedGroup) {
 		return []authorizer.ResourceRuleInfo{&authorizer.DefaultResourceRuleInfo{
 				Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
 			}},
@@ -50,9 +82,18 @@ func (Authorizer) RulesFor(_ context.Context, who user.Info, _ string) ([]author
 				Verbs: []string{"*"}, NonResourceURLs: []string{"*"},
 			}}, false, nil
 	}
-	return nil, []authorizer.NonResourceRuleInfo{&authorizer.DefaultNonResourceRuleInfo{
-		Verbs: []string{"get"}, NonResourceURLs: public,
-	}}, false, nil
+	paths = append(paths, &authorizer.DefaultNonResourceRuleInfo{Verbs: []string{"get"}, NonResourceURLs: public})
+	if slices.Contains(groups, serviceaccount.AllServiceAccountsGroup) {
+		paths = append(paths, &authorizer.DefaultNonResourceRuleInfo{Verbs: []string{"get"}, NonResourceURLs: issuer})
+	}
+	if slices.Contains(groups, user.AllAuthenticated) {
+		for _, group := range slices.Sorted(maps.Keys(selfReviews)) {
+			resources = append(resources, &authorizer.DefaultResourceRuleInfo{
+				Verbs: []string{"create"}, APIGroups: []string{group}, Resources: selfReviews[group],
+			})
+		}
+	}
+	return resources, paths, false, nil
 }
 
 // Attributes says what a request asks for in an authorizer's words.

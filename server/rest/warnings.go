@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/warning"
 )
 
 // Bounds on the text of all warnings of one response, and on one warning once they are
@@ -27,6 +28,10 @@ type warnings struct {
 	written    int
 	truncating bool
 }
+
+// NewWarnings returns a recorder that writes to w's header. It is for what is warned of
+// before a request has come to this package.
+func NewWarnings(w http.ResponseWriter) warning.Recorder { return newWarnings(w) }
 
 func newWarnings(w http.ResponseWriter) *warnings {
 	return &warnings{header: w.Header()}

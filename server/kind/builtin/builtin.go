@@ -2,9 +2,8 @@
 // one literal per resource, all behaviour taken from upstream's types, conversions,
 // strategies and columns. It is the only package that imports upstream's registries.
 //
-// Left out are resources and subresources that need a kubelet or an issuer of tokens:
-// componentstatuses, pods/{attach, exec, log, portforward, proxy}, {nodes, services}/proxy
-// and serviceaccounts/token.
+// Left out are resources and subresources that need a kubelet: componentstatuses,
+// pods/{attach, exec, log, portforward, proxy} and {nodes, services}/proxy.
 package builtin
 
 import (
@@ -21,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/tokens"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -45,6 +45,8 @@ type Options struct {
 	Store *sqlstore.Store
 	// Client is of the API itself, for what those do through it; set if Store is.
 	Client *clientrest.Config
+	// Tokens signs the tokens of service accounts; nil leaves that out.
+	Tokens *tokens.Tokens
 }
 
 // Kinds returns every resource that is served by default, in no particular order.

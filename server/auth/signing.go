@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/util/keyutil"
+)
+
+// SigningKey returns the private key that tokens of service accounts are signed with:
+// ECDSA P-256, in the file sa.key, which has the name that kubeadm gives it. It is made if
+// it is missing. One that cannot be read is an error, not made anew: every token that was
+// handed out would be void.
+func (p *PKI) SigningKey() (any, error) {
+	if p.dir == "" {
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
+	path := p.base("sa.key")
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return makeSigningKey(path)
+	}
+	if err == nil {
+		err = private(path, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the key of service accounts: %w", err)
+	}
+	key, err := keyutil.PrivateKeyFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the key of service accounts: %w; put the file back, "+
+			"or remove it to begin anew, which makes every token of this server invalid", err)
+	}
+	return key, nil
+}
+
+func makeSigningKey(path string) (any, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	text, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err == nil {
+		err = writeFile(path, text, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the key of service accounts: %w", err)
+	}
+	return key, nil
+}

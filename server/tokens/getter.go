@@ -1,0 +1,64 @@
+package tokens
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/serviceaccount"
+	"sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// lookTimeout bounds the wait for the database when an object is not in memory.
+const lookTimeout = 5 * time.Second
+
+// getter reads the objects that a token depends on from the store's memory. It asks the
+// database only for one that is not there: another server may have just made it.
+type getter struct{ store *sqlstore.Store }
+
+var _ serviceaccount.ServiceAccountTokenGetter = getter{}
+
+func (g getter) GetServiceAccount(namespace, name string) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{}
+	return account, g.read("serviceaccounts", namespace+"/"+name, account)
+}
+
+func (g getter) GetSecret(namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	return secret, g.read("secrets", namespace+"/"+name, secret)
+}
+
+// GetPod returns the metadata alone, which is all that is looked at.
+func (g getter) GetPod(namespace, name string) (*corev1.Pod, error) {
+	pod := &metav1.PartialObjectMetadata{}
+	err := g.read("pods", namespace+"/"+name, pod)
+	return &corev1.Pod{ObjectMeta: pod.ObjectMeta}, err
+}
+
+// GetNode returns the metadata alone.
+func (g getter) GetNode(name string) (*corev1.Node, error) {
+	node := &metav1.PartialObjectMetadata{}
+	err := g.read("nodes", name, node)
+	return &corev1.Node{ObjectMeta: node.ObjectMeta}, err
+}
+
+func (g getter) read(resource, name string, into any) error {
+	key := "/registry/core/" + resource + "/" + name
+	e := g.store.Get(key)
+	if e == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		defer cancel()
+		if _, err := g.store.Sync(ctx); err != nil {
+			return err
+		}
+		e = g.store.Get(key)
+	}
+	if e == nil {
+		return errors.NewNotFound(corev1.Resource(resource), name)
+	}
+	return json.UnmarshalCaseSensitivePreserveInts(e.JSON, into)
+}

@@ -1,0 +1,101 @@
+package tokens
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultIssuer is kubeadm's.
+const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// Options say how tokens are signed and which are believed. The zero value signs with a
+// key that the server makes itself. All have kube-apiserver's flags of the same meaning.
+type Options struct {
+	// SigningKeyFile has the private key, RSA or ECDSA in PEM, that tokens are signed with.
+	// Empty: pki/sa.key in the data directory, made if it is missing.
+	SigningKeyFile string
+
+	// KeyFiles have the keys, public or private, that tokens are verified by, besides the
+	// one that signs. More than one lets a key be replaced while its tokens live. Empty:
+	// those that servers of the same database have published.
+	KeyFiles []string
+
+	// Issuers are who tokens may say that they come from; new ones say the first. One that
+	// is an https URL can be asked for the keys: see Documents. Empty: DefaultIssuer.
+	Issuers []string
+
+	// Audiences are what the API calls itself: a token must be for one of them. Empty: the
+	// Issuers.
+	Audiences []string
+
+	// MaxExpiration bounds how long a token lives, whatever is asked for. 0: no bound.
+	MaxExpiration time.Duration
+
+	// ExtendExpiration lets the tokens that kubelets ask for by default, an hour and seven
+	// seconds, live for a year, because old clients do not read them again. nil: true, as
+	// upstream.
+	ExtendExpiration *bool
+
+	// JWKSURI is where the keys are, for those who ask the issuer; an https URL. Empty:
+	// this server.
+	JWKSURI string
+
+	// TokenFile is a CSV file of static tokens, TOKEN,USER,UID,"GROUP1,GROUP2", read once.
+	TokenFile string
+
+	// CacheFor is how long a token that was found good is believed without another look at
+	// what it depends on; 10 seconds, as upstream. Negative: not at all.
+	CacheFor time.Duration
+}
+
+// Bounds of MaxExpiration (upstream: controlplane/apiserver/options).
+const (
+	leastExpiration = time.Hour
+	mostExpiration  = (1 << 32) * time.Second
+)
+
+// Check finds what can be known to be wrong without any I/O, in one line that says what
+// to write instead.
+func (o *Options) Check() error {
+	for i, issuer := range o.Issuers {
+		if _, err := url.Parse(issuer); issuer == "" || err != nil && strings.Contains(issuer, ":") {
+			return fmt.Errorf("service account issuer %q: write a URL such as %s", issuer, DefaultIssuer)
+		}
+		if slices.Contains(o.Issuers[:i], issuer) {
+			return fmt.Errorf("service account issuer %q is named twice", issuer)
+		}
+	}
+	if slices.Contains(o.Audiences, "") {
+		return errors.New("an API audience is empty: write what tokens are to be for, such as " + DefaultIssuer)
+	}
+	if o.MaxExpiration != 0 && (o.MaxExpiration < leastExpiration || o.MaxExpiration > mostExpiration) {
+		return fmt.Errorf("maximum token expiration %v: write a duration of at least 1h and less than 2^32 seconds", o.MaxExpiration)
+	}
+	if o.JWKSURI != "" {
+		if u, err := url.Parse(o.JWKSURI); err != nil || u.Scheme != "https" {
+			return fmt.Errorf("JWKS URI %q: write an https URL", o.JWKSURI)
+		}
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Issuers) == 0 {
+		o.Issuers = []string{DefaultIssuer}
+	}
+	if len(o.Audiences) == 0 {
+		o.Audiences = o.Issuers
+	}
+	if o.ExtendExpiration == nil {
+		extend := true
+		o.ExtendExpiration = &extend
+	}
+	if o.CacheFor == 0 {
+		o.CacheFor = 10 * time.Second
+	}
+	return o
+}
