@@ -126,7 +126,7 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 			return nil, err
 		}
 	}
-	if err := rest.BeforeCreate(q.kind.Create, ctx, obj); err != nil {
+	if err := q.createRules(ctx, obj); err != nil {
 		return nil, err
 	}
 	dry := dryRun(options.DryRun)
@@ -147,6 +147,14 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 	}
 	entry, err := q.commit(ctx, change, dry)
 	return entry, q.createError(err, m)
+}
+
+// createRules has the kind's rules complete and check a new object.
+func (q *request) createRules(ctx context.Context, obj runtime.Object) error {
+	if q.kind.Conceal != nil {
+		defer q.kind.Conceal(obj)()
+	}
+	return rest.BeforeCreate(q.kind.Create, ctx, obj)
 }
 
 // givenVersion is the resourceVersion that a new object names. It should name none: but
