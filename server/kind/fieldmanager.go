@@ -74,7 +74,7 @@ func (m *FieldManager) track(live, obj runtime.Object, manager string) runtime.O
 		short = m.firstOwner(live, obj, manager)
 	}
 	if short != nil {
-		to.SetManagedFields(short)
+		setFields(to, short)
 		return obj
 	}
 	if m.Subresource != "" {

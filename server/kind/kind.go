@@ -67,6 +67,9 @@ type Kind struct {
 	Create rest.RESTCreateStrategy
 	Update rest.RESTUpdateStrategy
 	Delete rest.RESTDeleteStrategy
+	// Conceal takes out of a new object what the server has put there itself and what the
+	// rules would decode for nothing, until reveal is called. Optional.
+	Conceal func(obj runtime.Object) (reveal func())
 	// Finishing says whether an update of an object with a deletionTimestamp completes
 	// its deletion; nil means upstream's default (no finalizers, no grace period left).
 	Finishing func(ctx context.Context, key string, obj, existing runtime.Object) bool

@@ -130,7 +130,7 @@ func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav
 
 // creation is the change that stores a new object, if the rules and admission let it.
 func (q *request) creation(ctx context.Context, obj runtime.Object, m metav1.Object, options *metav1.CreateOptions) (change sqlstore.Change, err error) {
-	if err := rest.BeforeCreate(q.kind.Create, ctx, obj); err != nil {
+	if err := q.createRules(ctx, obj); err != nil {
 		return change, err
 	}
 	dry := dryRun(options.DryRun)
@@ -150,6 +150,14 @@ func (q *request) creation(ctx context.Context, obj runtime.Object, m metav1.Obj
 		change.Value = sqlstore.Splice(value, version)
 	}
 	return change, nil
+}
+
+// createRules has the kind's rules complete and check a new object.
+func (q *request) createRules(ctx context.Context, obj runtime.Object) error {
+	if q.kind.Conceal != nil {
+		defer q.kind.Conceal(obj)()
+	}
+	return rest.BeforeCreate(q.kind.Create, ctx, obj)
 }
 
 // givenVersion is the resourceVersion that a new object names. It should name none: but

@@ -3,6 +3,7 @@ package custom
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/crdserverscheme"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,40 +68,74 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 	if err != nil {
 		return nil, def, err
 	}
-	serializer := serializers[mediaType][0]
-	if strict {
-		serializer = serializers[mediaType][1]
-	}
-	if serializer == nil {
-		return nil, def, fmt.Errorf("no decoder for media type %q", mediaType)
-	}
-	u := &unstructured.Unstructured{}
-	_, gvk, err := serializer.Decode(body, &def, u)
-	if gvk == nil {
-		gvk = &schema.GroupVersionKind{}
-	}
-	var faults []error
-	if err != nil {
-		twice, ok := runtime.AsStrictDecodingError(err)
-		if !ok {
-			return nil, *gvk, err
+	u, faults := decodeJSON(body, mediaType, def, strict)
+	if u == nil {
+		var gvk schema.GroupVersionKind
+		if u, gvk, faults, err = decodeAny(body, mediaType, def, strict); err != nil {
+			return nil, gvk, err
 		}
-		faults = twice.Errors()
+		def = gvk
 	}
 	unknown, err := s.schemas.coerce(u, coercion{report: strict})
 	if err != nil {
-		return nil, *gvk, err
+		return nil, def, err
 	}
 	if err := s.schemas.fill(u); err != nil {
-		return nil, *gvk, err
+		return nil, def, err
 	}
 	for _, path := range unknown {
 		faults = append(faults, unknownField(path))
 	}
 	if len(faults) > 0 {
-		return u, *gvk, runtime.NewStrictDecodingError(faults)
+		return u, def, runtime.NewStrictDecodingError(faults)
 	}
-	return u, *gvk, nil
+	return u, def, nil
+}
+
+// decodeAny decodes by upstream's serializer and tells what kind the body names. faults are
+// what only strict decoding objects to.
+func decodeAny(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (u *unstructured.Unstructured, gvk schema.GroupVersionKind, faults []error, err error) {
+	serializer := serializers[mediaType][0]
+	if strict {
+		serializer = serializers[mediaType][1]
+	}
+	if serializer == nil {
+		return nil, def, nil, fmt.Errorf("no decoder for media type %q", mediaType)
+	}
+	u = &unstructured.Unstructured{}
+	_, named, err := serializer.Decode(body, &def, u)
+	if named != nil {
+		gvk = *named
+	}
+	if twice, ok := runtime.AsStrictDecodingError(err); ok {
+		return u, gvk, twice.Errors(), nil
+	}
+	return u, gvk, nil, err
+}
+
+// decodeJSON is decodeAny for a body of the kind that is expected, without upstream's
+// separate pass that only looks for kind and apiVersion; nil if the body is anything else.
+func decodeJSON(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (*unstructured.Unstructured, []error) {
+	if mediaType != runtime.ContentTypeJSON {
+		return nil, nil
+	}
+	object := map[string]any{}
+	var faults []error
+	var err error
+	if strict {
+		faults, err = kjson.UnmarshalStrict(body, &object)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, &object)
+	}
+	if err != nil || object["kind"] != def.Kind || object["apiVersion"] != def.GroupVersion().String() {
+		return nil, nil
+	}
+	for name := range object { // which that pass would take for the ones it looks for
+		if strings.EqualFold(name, "kind") && name != "kind" || strings.EqualFold(name, "apiVersion") && name != "apiVersion" {
+			return nil, nil
+		}
+	}
+	return &unstructured.Unstructured{Object: object}, faults
 }
 
 // Versioned returns the object itself, which is in the only version there is.

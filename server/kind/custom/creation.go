@@ -43,7 +43,7 @@ func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	if !ok {
 		return c.RESTCreateStrategy.Validate(ctx, obj)
 	}
-	errs := c.validateValues(ctx, u)
+	errs := c.RESTCreateStrategy.Validate(ctx, u)
 	if c.embedded {
 		errs = append(errs, objectmeta.Validate(nil, u.Object, c.schema, false)...)
 	}
@@ -60,15 +60,17 @@ func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return append(errs, broken...)
 }
 
-// validateValues keeps managed fields out of sight that are as the server makes them: it
-// would decode them for nothing, here and once more in rest.BeforeCreate.
-func (c creation) validateValues(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	if managed, ok := metadata["managedFields"].([]any); ok && all(managed, isSoundEntry) {
-		delete(metadata, "managedFields")
-		defer func() { metadata["managedFields"] = managed }()
+// concealFields is kind.Kind.Conceal for managed fields that are as the server makes them,
+// which upstream's rules would decode three times.
+func concealFields(obj runtime.Object) (reveal func()) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		metadata, _ := u.Object["metadata"].(map[string]any)
+		if managed, ok := metadata["managedFields"].([]any); ok && all(managed, isSoundEntry) {
+			delete(metadata, "managedFields")
+			return func() { u.Object["metadata"].(map[string]any)["managedFields"] = managed }
+		}
 	}
-	return c.RESTCreateStrategy.Validate(ctx, u)
+	return func() {}
 }
 
 // isSoundEntry tells that an entry of managedFields is valid.

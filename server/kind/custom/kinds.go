@@ -90,6 +90,7 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		Verbs:          verbs,
 		Codec:          &codec{gvk: gvk, listKind: granted.ListKind, stored: stored, use: u.serving},
 		Create:         r, Update: r, Delete: r,
+		Conceal:      concealFields,
 		Attrs:        r.attrs,
 		FieldLabel:   fieldLabel(v, r.namespaced),
 		Table:        r,

@@ -18,6 +18,9 @@ func narrow(v *cel.Validator) {
 		return
 	}
 	v.Schema = narrowed(v.Schema)
+	if len(v.Properties) == 0 {
+		v.Properties = nil // or each field of each object is looked up in it
+	}
 	narrow(v.Items)
 	narrow(v.AdditionalProperties)
 	for name, property := range v.Properties {

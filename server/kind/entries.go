@@ -1,0 +1,71 @@
+package kind
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/lru"
+)
+
+// setFields is m.SetManagedFields, which for unstructured objects encodes each entry and
+// decodes it again.
+func setFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) {
+	u, ok := m.(*unstructured.Unstructured)
+	if !ok || len(entries) == 0 {
+		m.SetManagedFields(entries)
+		return
+	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	list := make([]any, len(entries))
+	for i := range entries {
+		entry := unstructuredEntry(&entries[i])
+		if entry == nil || metadata == nil {
+			m.SetManagedFields(entries)
+			return
+		}
+		list[i] = entry
+	}
+	metadata["managedFields"] = list
+}
+
+// unstructuredEntry is an entry as decoding its JSON would give it; nil if it is not one
+// that a write makes.
+func unstructuredEntry(e *metav1.ManagedFieldsEntry) map[string]any {
+	if e.Time.IsZero() || e.FieldsV1 == nil {
+		return nil
+	}
+	fields := unstructuredFields(string(e.FieldsV1.Raw))
+	if fields == nil {
+		return nil
+	}
+	entry := map[string]any{"time": e.Time.UTC().Format(time.RFC3339), "fieldsV1": fields}
+	for name, value := range map[string]string{
+		"manager": e.Manager, "operation": string(e.Operation), "apiVersion": e.APIVersion,
+		"fieldsType": e.FieldsType, "subresource": e.Subresource,
+	} {
+		if value != "" {
+			entry[name] = value
+		}
+	}
+	return entry
+}
+
+// decodedFields has the fields of entries decoded, by their JSON. Objects share them: what
+// changes managed fields replaces them as a whole.
+var decodedFields = lru.New(64)
+
+func unstructuredFields(raw string) map[string]any {
+	if known, ok := decodedFields.Get(raw); ok {
+		return known.(map[string]any)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(raw), &fields); err != nil {
+		return nil
+	}
+	if len(raw) <= largestSet {
+		decodedFields.Add(raw, fields)
+	}
+	return fields
+}
