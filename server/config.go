@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/control"
+	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -49,6 +50,12 @@ type Config struct {
 	// one on and "-NAME" one off, as in kube-controller-manager's flag; see
 	// control.Config. nil: all. Empty: none.
 	Controllers []string
+
+	// RuntimeConfig switches versions of the API and resources in them on and off, as
+	// kube-apiserver's --runtime-config does: "api/beta": "true", "apps/v1": "false",
+	// "resource.k8s.io/v1beta1/resourceclaims": "true"; see builtin.ParseEnabled. nil: all
+	// stable versions.
+	RuntimeConfig map[string]string
 
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
 	// that load balancers notice before connections are refused. None by default.
@@ -130,6 +137,9 @@ func (c *Config) check() error {
 	}
 	if err := c.Tokens.Check(); err != nil {
 		return configError("%w", err)
+	}
+	if _, err := builtin.ParseEnabled(c.RuntimeConfig); err != nil {
+		return configError("runtime config: %w", err)
 	}
 	for _, name := range c.SANs {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {

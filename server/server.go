@@ -123,7 +123,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.openTokens(ctx); err != nil {
 		return err
 	}
-	s.wire()
+	if err := s.wire(); err != nil {
+		return err
+	}
 	if s.custom, err = control.NewDefinitions(s.controllerConfig()); err != nil {
 		return err
 	}
@@ -200,14 +202,18 @@ func (s *Server) openLog(ctx context.Context) (sqlstore.Log, error) {
 }
 
 // wire makes the parts that answer requests.
-func (s *Server) wire() {
+func (s *Server) wire() error {
+	enabled, err := builtin.ParseEnabled(s.config.RuntimeConfig)
+	if err != nil {
+		return configError("runtime config: %w", err)
+	}
 	s.services = resolve.New(s.store, s.url)
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs, s.tokens)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
-		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens,
+		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),
@@ -219,6 +225,7 @@ func (s *Server) wire() {
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
 	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)
 	s.handler = s.routes()
+	return nil
 }
 
 // admission is the plugins that are asked about each write, in upstream's order.

@@ -141,6 +141,7 @@ func TestConfigErrors(t *testing.T) {
 		{"name", Config{SANs: []string{"no spaces"}}, "write a DNS name"},
 		{"DSN", Config{DSN: "oracle://u:s3cret@h/db"}, "write sqlite://"},
 		{"controllers", Config{Controllers: []string{"nope"}}, "write *"},
+		{"runtime config", Config{RuntimeConfig: map[string]string{"apps/v2": "true"}}, `version "apps/v2" is not known`},
 		{"delay", Config{ShutdownDelay: time.Minute}, "shutdown timeout"},
 		{"negative", Config{RequestTimeout: -1}, "write a duration"},
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/tokens"
@@ -31,6 +33,7 @@ made on the first start and kept.`
 
 func newServe() *cobra.Command {
 	var c server.Config
+	var gates *string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the Kubernetes API",
@@ -42,11 +45,15 @@ func newServe() *cobra.Command {
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
+			if err := utilfeature.DefaultMutableFeatureGate.Set(*gates); err != nil {
+				return usagef("--feature-gates: %v", err)
+			}
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	addServeFlags(cmd, &c)
 	addTokenFlags(cmd, &c.Tokens)
+	gates = cmd.Flags().String("feature-gates", "", "upstream's alpha and beta features to switch on or off: `name=bool,...`")
 	documentEnv(cmd)
 	return cmd
 }
@@ -61,6 +68,8 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more `names` and addresses to make the serving certificate for; repeat it or separate them by commas")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions stay readable for watches that resume and lists in pages; negative: for ever")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run inside: * for all, `name` for one, -name for all but it; empty for none")
+	c.RuntimeConfig = map[string]string{}
+	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
 	f.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on after SIGTERM with /readyz failing, before connections are refused")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 30*time.Second, "how long a stop may take, the delay included; what still runs then is cut off")
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")

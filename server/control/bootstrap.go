@@ -8,6 +8,7 @@ package control
 
 import (
 	"context"
+	stderrors "errors"
 	"fmt"
 	"net"
 	"time"
@@ -47,18 +48,18 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	// All at once, so that the creates share one or two commits.
 	group, ctx := errgroup.WithContext(ctx)
 	for _, pc := range priorities.SystemPriorityClasses() {
-		group.Go(func() error { return c.ensurePriorityClass(ctx, pc) })
+		group.Go(func() error { return ifServed(c.ensurePriorityClass(ctx, pc)) })
 	}
 	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
-		group.Go(func() error { return c.ensureNamespace(ctx, name) })
+		group.Go(func() error { return ifServed(c.ensureNamespace(ctx, name)) })
 	}
 	group.Go(func() error {
 		if err := c.ensureNamespace(ctx, metav1.NamespaceDefault); err != nil {
-			return err
+			return ifServed(err)
 		}
 		inside, ctx := errgroup.WithContext(ctx)
-		inside.Go(func() error { return c.ensureService(ctx, at.Port) })
-		inside.Go(func() error { return c.ensureEndpoint(ctx, at) })
+		inside.Go(func() error { return ifServed(c.ensureService(ctx, at.Port)) })
+		inside.Go(func() error { return ifServed(c.ensureEndpoint(ctx, at)) })
 		return inside.Wait()
 	})
 	if err := group.Wait(); err != nil {
@@ -149,4 +150,18 @@ func orExists(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// ifServed passes over resources that are switched off: it is their paths that are not
+// found, not an object with a name.
+func ifServed(err error) error {
+	var status errors.APIStatus
+	if !errors.IsNotFound(err) || !stderrors.As(err, &status) {
+		return err
+	}
+	details := status.Status().Details
+	if details == nil || details.Name == "" || errors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return nil
+	}
+	return err
 }

@@ -53,6 +53,9 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 	}
 	resources := func() ([]*metav1.APIResourceList, error) {
 		lists := preferred(m.config.Kinds.Set(), namespaced)
+		if len(lists) == 0 { // all are switched off; the deleter would end the process
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: "v1"})
+		}
 		if m.config.Extensions == nil {
 			return lists, nil
 		}

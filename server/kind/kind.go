@@ -126,6 +126,12 @@ type Version struct {
 	// Deprecated is the Warning text that every request to this version gets; empty if
 	// the version is not deprecated.
 	Deprecated string
+	// DeprecatedIn and RemovedIn are the releases of Kubernetes that deprecate the version
+	// and that serve it no more, "1.33"; empty if there is none yet. Replacement is what to
+	// use then; empty if there is nothing.
+	// https://kubernetes.io/docs/reference/using-api/deprecation-policy/
+	DeprecatedIn, RemovedIn string
+	Replacement             schema.GroupVersionKind
 	// Fields keeps metadata.managedFields of writes in this version.
 	Fields *FieldManager
 }

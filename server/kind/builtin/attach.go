@@ -49,8 +49,5 @@ func addPost(k *kind.Kind, name string, body schema.GroupVersionKind, post rest.
 		Name: name, Verbs: []string{"create"}, GVK: body, NoTable: true, Post: post,
 		Codec: newCodec(legacyscheme.Scheme, body.Group, body.Kind, body),
 	}
-	for _, v := range k.Versions {
-		group{scheme: legacyscheme.Scheme}.trackPart(k, v.Name, sub)
-	}
 	add(k, sub)
 }

@@ -10,11 +10,9 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/storage"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
@@ -47,15 +45,20 @@ type Options struct {
 	Client *clientrest.Config
 	// Tokens signs the tokens of service accounts; nil leaves that out.
 	Tokens *tokens.Tokens
+	// Enabled says which versions are served of which resource; nil: see DefaultEnabled.
+	Enabled *Enabled
 }
 
-// Kinds returns every resource that is served by default, in no particular order.
+// Kinds returns every resource that is enabled, in no particular order.
 func Kinds(o Options) []*kind.Kind {
 	if o.Authorizer == nil {
 		o.Authorizer = authorizerfactory.NewAlwaysDenyAuthorizer()
 	}
 	if o.Rules == nil {
 		o.Rules = authorizerfactory.NewAlwaysDenyAuthorizer()
+	}
+	if o.Enabled == nil {
+		o.Enabled = DefaultEnabled()
 	}
 	var kinds []*kind.Kind
 	for _, group := range [][]*kind.Kind{
@@ -72,28 +75,31 @@ func Kinds(o Options) []*kind.Kind {
 		eventsKinds(),
 		extensionsKinds(),
 		flowcontrolKinds(),
+		internalKinds(),
 		networkingKinds(),
 		nodeKinds(),
 		policyKinds(),
 		rbacKinds(),
 		registrationKinds(),
+		resourceKinds(o),
 		schedulingKinds(),
 		storageKinds(),
+		storageMigrationKinds(),
 	} {
 		kinds = append(kinds, group...)
 	}
 	if o.Store != nil {
 		kinds = append(kinds, attach(kinds, o)...)
 	}
-	return kinds
+	return o.Enabled.of(kinds)
 }
 
 // group completes the Kinds of one API group with what most resources have in common.
 type group struct {
 	scheme   *runtime.Scheme
 	name     string
-	versions []string // served, most preferred first
-	stored   string   // version; empty: the most preferred
+	versions []string // most preferred first; a kind has those that its type lives in
+	stored   string   // version, where a kind has it; empty: the most preferred
 }
 
 func (g group) kinds(list ...*kind.Kind) []*kind.Kind {
@@ -108,14 +114,16 @@ func (g group) complete(k *kind.Kind) {
 	k.ListKind = k.Kind + "List"
 	if k.Versions == nil {
 		for _, v := range g.versions {
-			k.Versions = append(k.Versions, kind.Version{Name: v, Deprecated: deprecated(g.scheme, k.GVK(v))})
+			if lives(g.scheme, k.GVK(v)) {
+				k.Versions = append(k.Versions, version(g.scheme, k.GVK(v)))
+			}
 		}
 	}
 	if k.Stored == (kind.Stored{}) {
-		k.Stored = kind.Stored{Group: g.name, Resource: k.Resource, Version: g.versions[0]}
-	}
-	if g.stored != "" {
-		k.Stored.Version = g.stored
+		k.Stored = kind.Stored{Group: g.name, Resource: k.Resource, Version: k.Versions[0].Name}
+		if k.Version(g.stored) != nil {
+			k.Stored.Version = g.stored
+		}
 	}
 	if k.UpstreamPrefix == "" {
 		k.UpstreamPrefix = "/registry/" + k.Resource + "/"
@@ -133,23 +141,9 @@ func (g group) complete(k *kind.Kind) {
 	k.FieldLabel = func(version, label, value string) (string, string, error) {
 		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)
 	}
-	g.track(k)
 }
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-
-// minor is the release of Kubernetes 1.x whose resources these are.
-const minor = 33
-
-// deprecated is the warning that goes with every answer of a deprecated version.
-func deprecated(scheme *runtime.Scheme, gvk schema.GroupVersionKind) string {
-	obj, err := scheme.New(gvk)
-	if err != nil || !deprecation.IsDeprecated(obj, 1, minor) {
-		return ""
-	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return deprecation.WarningMessage(obj)
-}
 
 // metadataAttrs selects by name and, where there is one, namespace.
 func metadataAttrs(namespaced bool) storage.AttrFunc {

@@ -28,17 +28,20 @@ import (
 // track gives every version of k, and every subresource in it, the field manager that
 // keeps metadata.managedFields and merges what is applied.
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
-func (g group) track(k *kind.Kind) {
+func track(k *kind.Kind) {
+	scheme := k.Codec.(*codec).scheme
 	for i := range k.Versions {
 		v := &k.Versions[i]
-		v.Fields = newFieldManager(g.scheme, k.GVK(v.Name), "", k.Update)
+		v.Fields = newFieldManager(scheme, k.GVK(v.Name), "", k.Update)
 		for _, sub := range k.Subresources {
-			g.trackPart(k, v.Name, sub)
+			if sub.Update != nil || sub.Post != nil {
+				trackPart(scheme, k, v.Name, sub)
+			}
 		}
 	}
 }
 
-func (g group) trackPart(k *kind.Kind, version string, sub *kind.Subresource) {
+func trackPart(scheme *runtime.Scheme, k *kind.Kind, version string, sub *kind.Subresource) {
 	if sub.Fields == nil {
 		sub.Fields = map[string]*kind.FieldManager{}
 	}
@@ -46,7 +49,7 @@ func (g group) trackPart(k *kind.Kind, version string, sub *kind.Subresource) {
 	if !sub.GVK.Empty() {
 		gvk, rules = sub.GVK, nil // the rules are about the object, not about this body
 	}
-	sub.Fields[version] = newFieldManager(g.scheme, gvk, sub.Name, rules)
+	sub.Fields[version] = newFieldManager(scheme, gvk, sub.Name, rules)
 }
 
 // newFieldManager is upstream's field manager for writes of gvk. rules may say which

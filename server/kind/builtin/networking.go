@@ -12,7 +12,7 @@ import (
 )
 
 func networkingKinds() []*kind.Kind {
-	return group{scheme: legacyscheme.Scheme, name: "networking.k8s.io", versions: []string{"v1"}}.kinds(
+	return group{scheme: legacyscheme.Scheme, name: "networking.k8s.io", versions: []string{"v1", "v1beta1"}}.kinds(
 		&kind.Kind{
 			Resource: "ingresses", Singular: "ingress", Kind: "Ingress",
 			UpstreamPrefix: "/registry/ingress/",

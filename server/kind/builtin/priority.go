@@ -37,11 +37,15 @@ func Priorities() map[string]int {
 		"coordination.k8s.io":          16500,
 		"node.k8s.io":                  16300,
 		"discovery.k8s.io":             16200,
+		"resource.k8s.io":              16200,
 		"flowcontrol.apiserver.k8s.io": 16100,
+		"internal.apiserver.k8s.io":    16000,
+		"storagemigration.k8s.io":      15800,
 	}
 }
 
-// ordinary is the versionPriority of nearly all built-in versions.
+// ordinary is the versionPriority of nearly all built-in versions that are stable or the
+// best there is.
 const ordinary = 15
 
 // versionPriorities are those of the others.
@@ -49,6 +53,20 @@ var versionPriorities = map[schema.GroupVersion]int32{
 	{Version: "v1"}:                                        1,
 	{Group: "autoscaling", Version: "v2"}:                  30,
 	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1"}: 21,
+
+	{Group: "admissionregistration.k8s.io", Version: "v1beta1"}:  12,
+	{Group: "admissionregistration.k8s.io", Version: "v1alpha1"}: 9,
+	{Group: "certificates.k8s.io", Version: "v1beta1"}:           9,
+	{Group: "certificates.k8s.io", Version: "v1alpha1"}:          1,
+	{Group: "coordination.k8s.io", Version: "v1beta1"}:           13,
+	{Group: "coordination.k8s.io", Version: "v1alpha2"}:          12,
+	{Group: "internal.apiserver.k8s.io", Version: "v1alpha1"}:    9,
+	{Group: "networking.k8s.io", Version: "v1beta1"}:             9,
+	{Group: "resource.k8s.io", Version: "v1beta1"}:               9,
+	{Group: "resource.k8s.io", Version: "v1alpha3"}:              1,
+	{Group: "storage.k8s.io", Version: "v1beta1"}:                9,
+	{Group: "storage.k8s.io", Version: "v1alpha1"}:               1,
+	{Group: "storagemigration.k8s.io", Version: "v1alpha1"}:      9,
 }
 
 // APIServices are what kube-apiserver registers for the built-in group versions of set,

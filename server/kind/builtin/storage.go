@@ -7,12 +7,13 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
 func storageKinds() []*kind.Kind {
-	return group{scheme: legacyscheme.Scheme, name: "storage.k8s.io", versions: []string{"v1"}}.kinds(
+	return group{scheme: legacyscheme.Scheme, name: "storage.k8s.io", versions: []string{"v1", "v1beta1", "v1alpha1"}}.kinds(
 		&kind.Kind{
 			Resource: "csidrivers", Singular: "csidriver", Kind: "CSIDriver",
 			Create: csidriver.Strategy, Update: csidriver.Strategy, Delete: csidriver.Strategy,
@@ -40,6 +41,12 @@ func storageKinds() []*kind.Kind {
 			Create: volumeattachment.Strategy, Update: volumeattachment.Strategy, Delete: volumeattachment.Strategy,
 			ReturnDeleted: true,
 			Subresources:  subresources(status(volumeattachment.StatusStrategy)),
+		},
+		&kind.Kind{
+			Resource: "volumeattributesclasses", Singular: "volumeattributesclass", Kind: "VolumeAttributesClass",
+			ShortNames: []string{"vac"},
+			Create:     volumeattributesclass.Strategy, Update: volumeattributesclass.Strategy, Delete: volumeattributesclass.Strategy,
+			ReturnDeleted: true,
 		},
 	)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/resourceconfig"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
 	admissionregistration "k8s.io/kubernetes/pkg/registry/admissionregistration/rest"
+	internal "k8s.io/kubernetes/pkg/registry/apiserverinternal/rest"
 	apps "k8s.io/kubernetes/pkg/registry/apps/rest"
 	authentication "k8s.io/kubernetes/pkg/registry/authentication/rest"
 	authorization "k8s.io/kubernetes/pkg/registry/authorization/rest"
@@ -55,8 +57,10 @@ import (
 	node "k8s.io/kubernetes/pkg/registry/node/rest"
 	policy "k8s.io/kubernetes/pkg/registry/policy/rest"
 	rbac "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	resource "k8s.io/kubernetes/pkg/registry/resource/rest"
 	scheduling "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
+	migration "k8s.io/kubernetes/pkg/registry/storagemigration/rest"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -89,9 +93,12 @@ type provider interface {
 
 // upstream returns kube-apiserver's storages by group, version and "resource" or
 // "resource/subresource".
-func upstream(t *testing.T) map[schema.GroupVersion]map[string]rest.Storage {
+func upstream(t *testing.T, settings map[string]string) map[schema.GroupVersion]map[string]rest.Storage {
 	t.Helper()
-	enabled := controlplane.DefaultAPIResourceConfigSource()
+	enabled, err := resourceconfig.MergeAPIResourceConfigs(controlplane.DefaultAPIResourceConfigSource(), settings, legacyscheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
 	never := authorizerfactory.NewAlwaysDenyAuthorizer()
 	loopback := &restclient.Config{Host: "127.0.0.1:0"}
 	client := kubernetes.NewForConfigOrDie(loopback)
@@ -115,6 +122,9 @@ func upstream(t *testing.T) map[schema.GroupVersion]map[string]rest.Storage {
 		apps.StorageProvider{},
 		admissionregistration.RESTStorageProvider{Authorizer: never, DiscoveryClient: discovery.NewDiscoveryClient(client.RESTClient())},
 		events.RESTStorageProvider{},
+		resource.RESTStorageProvider{NamespaceClient: client.CoreV1().Namespaces()},
+		internal.StorageProvider{},
+		migration.RESTStorageProvider{},
 	} {
 		info, err := p.NewRESTStorage(enabled, restOptions{})
 		if err != nil {
@@ -122,11 +132,17 @@ func upstream(t *testing.T) map[schema.GroupVersion]map[string]rest.Storage {
 		}
 		for version, storages := range info.VersionedResourcesStorageMap {
 			if len(storages) > 0 {
-				all[schema.GroupVersion{Group: info.PrioritizedVersions[0].Group, Version: version}] = storages
+				gv := schema.GroupVersion{Group: info.PrioritizedVersions[0].Group, Version: version}
+				if storages = living(gv, storages); len(storages) > 0 {
+					all[gv] = storages
+				}
 			}
 		}
 	}
 	for name, s := range coreStorages(t) {
+		if all[schema.GroupVersion{Version: "v1"}] == nil {
+			break
+		}
 		all[schema.GroupVersion{Version: "v1"}][name] = s
 	}
 	return all
@@ -173,6 +189,23 @@ func coreStorages(t *testing.T) map[string]rest.Storage {
 	}
 }
 
+// living leaves out what kube-apiserver takes out of its storages because this release no
+// longer serves it (apiserver/pkg/server/deleted_kinds.go).
+func living(gv schema.GroupVersion, storages map[string]rest.Storage) map[string]rest.Storage {
+	kept := map[string]rest.Storage{}
+	for path, s := range storages {
+		versioned, err := legacyscheme.Scheme.ConvertToVersion(s.New(), gv)
+		r, ok := versioned.(interface{ APILifecycleRemoved() (int, int) })
+		if err == nil && ok {
+			if major, minor := r.APILifecycleRemoved(); major == 1 && minor <= 33 {
+				continue
+			}
+		}
+		kept[path] = s
+	}
+	return kept
+}
+
 func TestServedVersions(t *testing.T) {
 	served := map[schema.GroupVersion]bool{}
 	for _, k := range builtin.Kinds(builtin.Options{}) {
@@ -203,8 +236,37 @@ type declared struct {
 }
 
 func TestResourcesAreUpstreams(t *testing.T) {
-	ours := map[schema.GroupVersion]map[string]declared{}
-	for _, k := range builtin.Kinds(builtin.Options{}) {
+	for name, settings := range map[string]map[string]string{
+		"default":             nil,
+		"everything":          {"api/all": "true"},
+		"beta":                {"api/beta": "true"},
+		"no beta":             {"api/all": "true", "api/beta": "false"},
+		"only alpha":          {"api/all": "false", "api/alpha": "true"},
+		"no apps":             {"apps/v1": "false"},
+		"old autoscaling":     {"autoscaling/v2": "false"},
+		"all but deployments": {"apps/v1/deployments": "false"},
+		"one claim version":   {"resource.k8s.io/v1beta1": "true"},
+		"claims alone":        {"resource.k8s.io/v1beta1/resourceclaims": "true"},
+		"special counts more": {"api/all": "false", "batch/v1": "true", "batch/v1/cronjobs": "false"},
+		"only core":           {"api/all": "false", "/v1": "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			enabled, err := builtin.ParseEnabled(settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareUpstream(t, settings, builtin.Kinds(builtin.Options{Enabled: enabled}))
+		})
+	}
+}
+
+func compareUpstream(t *testing.T, settings map[string]string, kinds []*kind.Kind) {
+	t.Helper()
+	ours, want := map[schema.GroupVersion]map[string]declared{}, map[schema.GroupVersion]map[string]declared{}
+	for _, k := range kinds {
+		if k.Group == apiextensionsv1.GroupName || k.Group == apiregistrationv1.GroupName {
+			continue // they have servers of their own in kube-apiserver
+		}
 		for _, v := range k.Versions {
 			gv := k.GVK(v.Name).GroupVersion()
 			if ours[gv] == nil {
@@ -213,10 +275,11 @@ func TestResourcesAreUpstreams(t *testing.T) {
 			ours[gv][k.Resource] = declare(k)
 		}
 	}
-	for gv, storages := range upstream(t) {
-		if diff := cmp.Diff(declareUpstream(t, gv, storages), ours[gv], cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-upstream +plinth):\n%s", gv, diff)
-		}
+	for gv, storages := range upstream(t, settings) {
+		want[gv] = declareUpstream(t, gv, storages)
+	}
+	if diff := cmp.Diff(want, ours, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-upstream +plinth):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,50 @@
+package builtin
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// minor is the release of Kubernetes 1.x whose resources these are.
+const minor = 33
+
+// version is what upstream's types say of their own life.
+func version(scheme *runtime.Scheme, gvk schema.GroupVersionKind) kind.Version {
+	v := kind.Version{Name: gvk.Version}
+	obj, err := scheme.New(gvk)
+	if err != nil {
+		return v
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	if deprecation.IsDeprecated(obj, 1, minor) {
+		v.Deprecated = deprecation.WarningMessage(obj)
+	}
+	if d, ok := obj.(interface{ APILifecycleDeprecated() (int, int) }); ok {
+		if major, minor := d.APILifecycleDeprecated(); major > 0 {
+			v.DeprecatedIn = fmt.Sprintf("%d.%d", major, minor)
+		}
+	}
+	v.RemovedIn = deprecation.RemovedRelease(obj)
+	if r, ok := obj.(interface {
+		APILifecycleReplacement() schema.GroupVersionKind
+	}); ok {
+		v.Replacement = r.APILifecycleReplacement()
+	}
+	return v
+}
+
+// lives tells whether a kind is in a version and this release of Kubernetes still serves it
+// (upstream: apiserver/pkg/server/deleted_kinds.go).
+func lives(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
+	if !scheme.Recognizes(gvk) {
+		return false
+	}
+	removed := version(scheme, gvk).RemovedIn
+	return removed == "" || utilversion.MustParseGeneric(removed).GreaterThan(utilversion.MajorMinor(1, minor))
+}
