@@ -1,0 +1,264 @@
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/go-jose/go-jose.v2"
+	"gopkg.in/go-jose/go-jose.v2/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/tokens"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// openOn is start for servers that a test closes itself, once or more often.
+func openOn(t *testing.T, c Config) *Server {
+	t.Helper()
+	c.Linger, c.Controllers = time.Millisecond, []string{}
+	s := New(c)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func writeKey(t *testing.T, key any) string {
+	t.Helper()
+	text, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestKeyReplaced has a server sign with one key after the other, as an operator does it.
+func TestKeyReplaced(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := writeKey(t, rsaKey), writeKey(t, ecKey)
+	dsn := "sqlite://" + filepath.Join(t.TempDir(), "plinth.db")
+	made := map[string]string{}
+	for i, step := range []struct {
+		o    tokens.Options
+		adds string
+		good []string
+	}{
+		{tokens.Options{SigningKeyFile: first}, "first", []string{"first"}},
+		{tokens.Options{SigningKeyFile: second, KeyFiles: []string{first, second}}, "second", []string{"first", "second"}},
+		{tokens.Options{SigningKeyFile: second, KeyFiles: []string{second}, Issuers: []string{issuerA, tokens.DefaultIssuer}}, "issuer", []string{"second", "issuer"}},
+		{tokens.Options{SigningKeyFile: second, Issuers: []string{issuerA}}, "", []string{"issuer"}},
+	} {
+		s := openOn(t, Config{DSN: dsn, Tokens: step.o})
+		if i == 0 {
+			addAccount(t, s, "ann")
+		}
+		if step.adds != "" {
+			made[step.adds] = requestToken(t, s, "ann", authenticationv1.TokenRequestSpec{})
+		}
+		for name, token := range made {
+			if who := whoami(t, s, token); (who != nil) != slices.Contains(step.good, name) {
+				t.Errorf("step %d: the token %s: %v", i, name, who)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The key that a server makes is a file of the data directory, made once and nobody else's.
+func TestKeyKept(t *testing.T) {
+	c := Config{DataDir: t.TempDir()}
+	s := openOn(t, c)
+	addAccount(t, s, "ann")
+	token := requestToken(t, s, "ann", authenticationv1.TokenRequestSpec{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(c.DataDir, "pki", "sa.key")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	again := openOn(t, c)
+	if whoami(t, again, token) == nil {
+		t.Error("refused after a restart")
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(c).Open(t.Context()); err == nil || !strings.Contains(err.Error(), "put the file back") {
+		t.Errorf("a key that cannot be read: %v", err)
+	}
+}
+
+// TestReplicasBelieveEachOther is about servers of one database, each with a key of its own.
+func TestReplicasBelieveEachOther(t *testing.T) {
+	for name, fresh := range map[string]func(testing.TB) string{"postgres": logtest.Postgres, "mariadb": logtest.MariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := uncached
+			c.DSN = fresh(t)
+			one, other := openOn(t, c), openOn(t, c)
+			addAccount(t, one, "ann")
+			token := requestToken(t, one, "ann", authenticationv1.TokenRequestSpec{})
+			if whoami(t, other, token) == nil {
+				t.Error("what one server signed the other refuses")
+			}
+			for _, s := range []*Server{one, other} {
+				if keys := readKeys(t, s, token); len(keys.Keys) != 2 {
+					t.Errorf("%d keys are told of", len(keys.Keys))
+				}
+			}
+			if err := one.Close(); err != nil {
+				t.Fatal(err)
+			}
+			late := openOn(t, c)
+			if whoami(t, other, token) == nil || whoami(t, late, token) == nil {
+				t.Error("a token is refused whose server is gone")
+			}
+			if newest := requestToken(t, late, "ann", authenticationv1.TokenRequestSpec{}); whoami(t, other, newest) == nil {
+				t.Error("a token is refused whose server came late")
+			}
+			c.Tokens.KeyFiles = []string{writeKey(t, mustECKey(t))}
+			alone := openOn(t, c)
+			own := requestToken(t, alone, "ann", authenticationv1.TokenRequestSpec{})
+			if whoami(t, alone, token) != nil || whoami(t, alone, own) == nil {
+				t.Error("a server that was told whom to believe believes others")
+			}
+			if whoami(t, other, own) == nil {
+				t.Error("the key of a server that was told whom to believe is not told of")
+			}
+		})
+	}
+}
+
+func mustECKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// No request reaches what servers tell each other, not even an admin's with a definition
+// of the same name.
+func TestPublishedKeysHidden(t *testing.T) {
+	c := Config{DSN: logtest.Postgres(t)}
+	s := openOn(t, c)
+	from, to := sqlstore.RangeOf("/registry/_plinth/")
+	count, err := s.store.Current("/registry/_plinth/serviceaccountkeys/").Count(t.Context(), from, to)
+	if err != nil || count != 1 {
+		t.Fatalf("%d keys are published: %v", count, err)
+	}
+	code, _, body := do(t, admin(t, s), "GET", s.URL()+"/apis/_plinth/v1/serviceaccountkeys", "")
+	if code != http.StatusNotFound {
+		t.Errorf("%d %s", code, body)
+	}
+	code, _, body = do(t, admin(t, s), "POST", s.URL()+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		`{"metadata":{"name":"serviceaccountkeys._plinth"},"spec":{"group":"_plinth","scope":"Cluster",
+		"names":{"plural":"serviceaccountkeys","kind":"ServiceAccountKey"},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	if code != http.StatusUnprocessableEntity || !strings.Contains(body, "spec.group") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func readKeys(t *testing.T, s *Server, token string) (keys jose.JSONWebKeySet) {
+	t.Helper()
+	if err := json.Unmarshal(readDocument(t, s, token, "/openid/v1/jwks", "application/jwk-set+json"), &keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func readDocument(t *testing.T, s *Server, token, path, mediaType string) []byte {
+	t.Helper()
+	config := clientrest.AnonymousClientConfig(s.RESTConfig())
+	config.BearerToken = token
+	client, err := clientrest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Get(s.URL() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != mediaType ||
+		!strings.HasPrefix(resp.Header.Get("Cache-Control"), "public, max-age=") {
+		t.Fatalf("%s: %d %v %s, %v", path, resp.StatusCode, resp.Header, body, err)
+	}
+	return body
+}
+
+// Somebody who knows nothing but the issuer verifies a token, with another library's code
+// than the server's own.
+func TestIssuerDocuments(t *testing.T) {
+	s := start(t, Config{Tokens: tokens.Options{Issuers: []string{issuerA, issuerB}}})
+	addAccount(t, s, "ann")
+	token := requestToken(t, s, "ann", authenticationv1.TokenRequestSpec{Audiences: []string{"vault", issuerA}})
+	var config struct {
+		Issuer  string   `json:"issuer"`
+		JWKSURI string   `json:"jwks_uri"`
+		Algs    []string `json:"id_token_signing_alg_values_supported"`
+	}
+	if err := json.Unmarshal(readDocument(t, s, token, "/.well-known/openid-configuration", "application/json"), &config); err != nil {
+		t.Fatal(err)
+	}
+	if config.Issuer != issuerA || config.JWKSURI != s.URL()+"/openid/v1/jwks" || !slices.Equal(config.Algs, []string{"ES256"}) {
+		t.Errorf("%+v", config)
+	}
+	keys := readKeys(t, s, token)
+	parsed, err := jwt.ParseSigned(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims jwt.Claims
+	if err := parsed.Claims(keys.Key(parsed.Headers[0].KeyID)[0].Key, &claims); err != nil {
+		t.Fatal(err)
+	}
+	err = claims.Validate(jwt.Expected{Issuer: issuerA, Subject: "system:serviceaccount:default:ann", Audience: jwt.Audience{"vault"}, Time: time.Now()})
+	if err != nil {
+		t.Error(err)
+	}
+	code, _, body := do(t, anonymous(t, s), "GET", s.URL()+"/openid/v1/jwks", "")
+	if code != http.StatusForbidden {
+		t.Errorf("without a token: %d %s", code, body)
+	}
+	// An issuer that is no URL cannot be asked.
+	plain := start(t, Config{Tokens: tokens.Options{Issuers: []string{"us"}}})
+	if code, _, body := do(t, admin(t, plain), "GET", plain.URL()+"/openid/v1/jwks", ""); code != http.StatusNotFound {
+		t.Errorf("of an issuer without a URL: %d %s", code, body)
+	}
+}
