@@ -141,6 +141,7 @@ require (
 	k8s.io/externaljwt v0.33.13 // indirect
 	k8s.io/kms v0.33.13 // indirect
 	k8s.io/kube-controller-manager v0.33.13 // indirect
+	k8s.io/kubectl v0.33.13 // indirect
 	k8s.io/kubelet v0.33.13 // indirect
 	k8s.io/mount-utils v0.33.13 // indirect
 	k8s.io/pod-security-admission v0.33.13 // indirect

@@ -233,7 +233,10 @@ func (s *Server) admission() admit.Chain {
 	o := admit.WebhookOptions{
 		Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
 	}
-	return admit.Chain{admit.NewLifecycle(s.store), admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o)}
+	return admit.Chain{
+		admit.NewLifecycle(s.store), admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o),
+		admit.NewQuota(s.store, s.InProcess(nil), s.ctx.Done()),
+	}
 }
 
 func (s *Server) controllerConfig() control.Config {
@@ -244,6 +247,7 @@ func (s *Server) controllerConfig() control.Config {
 		Extensions:  s.extensions,
 		DeleteAll:   s.rest.DeleteAll,
 		Services:    s.services,
+		RootCA:      s.pki.CA(),
 		Controllers: s.config.Controllers,
 		Shared:      s.shared,
 		Identity:    identity(),

@@ -1,5 +1,12 @@
 package control
 
+import (
+	"context"
+
+	"k8s.io/client-go/informers/core"
+	"k8s.io/client-go/kubernetes"
+)
+
 // Enabled lists the controllers that a list turns on.
 func Enabled(list []string) (names []string) {
 	enabled, _ := choose(list)
@@ -7,4 +14,14 @@ func Enabled(list []string) (names []string) {
 		names = append(names, c.alias)
 	}
 	return names
+}
+
+// CollectPods makes one pass of the pod garbage collector that waits for no node to come
+// back and lets threshold pods that have ended stay.
+func (m *Manager) CollectPods(ctx context.Context, threshold int) error {
+	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
+		v1 := core.New(s, "", nil).V1()
+		g := &podGC{client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), logf: m.config.Logf, threshold: threshold}
+		return g.collect(ctx)
+	})
 }

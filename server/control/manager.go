@@ -33,9 +33,13 @@ type Config struct {
 	// name that it has in DNS.
 	Services webhook.ServiceResolver
 
-	// Controllers are kube-controller-manager's --controllers: "*" stands for all, "NAME"
-	// turns one on, "-NAME" turns it off, the first that fits counts. "none" stands for
-	// nothing. nil: all.
+	// RootCA is the authority that has signed the server's certificate, in PEM. Controllers
+	// publish it to pods.
+	RootCA []byte
+
+	// Controllers are kube-controller-manager's --controllers: "*" stands for all that are
+	// on by default, "NAME" turns one on, "-NAME" turns it off, the first that fits counts.
+	// "none" stands for nothing. nil: all that are on by default.
 	Controllers []string
 
 	// Shared says that other servers may serve the same database. Then controllers run on
@@ -60,13 +64,19 @@ type Manager struct {
 type controller struct {
 	name, alias string
 	run         func(m *Manager, ctx context.Context) error
+	off         bool // unless it is named
 }
 
 // controllers under upstream's names, and the ones they had before Kubernetes 1.28.
 var controllers = []controller{
-	{names.NamespaceController, "namespace", (*Manager).runNamespaces},
-	{names.GarbageCollectorController, "garbagecollector", (*Manager).runGarbageCollector},
-	{names.ServiceAccountController, "serviceaccount", (*Manager).runServiceAccounts},
+	{name: names.NamespaceController, alias: "namespace", run: (*Manager).runNamespaces},
+	{name: names.GarbageCollectorController, alias: "garbagecollector", run: (*Manager).runGarbageCollector},
+	{name: names.ServiceAccountController, alias: "serviceaccount", run: (*Manager).runServiceAccounts},
+	{name: names.RootCACertificatePublisherController, alias: "root-ca-cert-publisher", run: (*Manager).runRootCA},
+	{name: names.ResourceQuotaController, alias: "resourcequota", run: (*Manager).runQuotas},
+	{name: names.ClusterRoleAggregationController, alias: "clusterrole-aggregation", run: (*Manager).runClusterRoles},
+	{name: names.TTLAfterFinishedController, alias: "ttl-after-finished", run: (*Manager).runFinished},
+	{name: names.PodGarbageCollectorController, alias: "podgc", run: (*Manager).runPodGC, off: true},
 }
 
 // New returns a manager of the controllers that config enables. It starts nothing. The
@@ -118,7 +128,7 @@ func (c controller) in(list []string) bool {
 			return false
 		}
 	}
-	return slices.Contains(list, "*")
+	return !c.off && slices.Contains(list, "*")
 }
 
 func known() string {

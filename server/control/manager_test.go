@@ -363,15 +363,18 @@ func TestElection(t *testing.T) {
 }
 
 func TestControllersSwitch(t *testing.T) {
-	all := []string{"namespace", "garbagecollector", "serviceaccount"}
+	rest := []string{"root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished"}
+	with := func(names ...string) []string { return append(names, rest...) }
+	all := with("namespace", "garbagecollector", "serviceaccount")
 	for _, c := range []struct{ list, want []string }{
 		{nil, all},
 		{[]string{}, nil},
 		{[]string{"*"}, all},
 		{[]string{"none"}, nil},
 		{[]string{"namespace"}, []string{"namespace"}},
-		{[]string{"*", "-namespace"}, []string{"garbagecollector", "serviceaccount"}},
-		{[]string{"-garbage-collector-controller", "*"}, []string{"namespace", "serviceaccount"}},
+		{[]string{"*", "-namespace"}, with("garbagecollector", "serviceaccount")},
+		{[]string{"-garbage-collector-controller", "*"}, with("namespace", "serviceaccount")},
+		{[]string{"*", "podgc"}, append(all, "podgc")}, // off unless it is named
 		{[]string{"serviceaccount-controller", "-serviceaccount"}, []string{"serviceaccount"}},
 	} {
 		if diff := cmp.Diff(c.want, control.Enabled(c.list)); diff != "" {

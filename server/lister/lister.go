@@ -5,7 +5,9 @@ package lister
 
 import (
 	"context"
+	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 	kjson "sigs.k8s.io/json"
 
@@ -14,32 +16,63 @@ import (
 
 // New returns a cache.Indexer of the objects whose keys begin with prefix, as *T, for the
 // constructors of client-go's listers. T is the Go type of the version that is stored. The
-// objects are shared: nobody may write to them. Besides GetByKey, which takes a name or
-// NAMESPACE/NAME, it has only List, so that of a lister only Get and the list of
-// everything may be used.
+// objects are shared: nobody may write to them. It has the methods that listers call:
+// GetByKey, which takes a name or NAMESPACE/NAME, List, and the index of namespaces.
 func New[T any](store *sqlstore.Store, prefix string) cache.Indexer {
-	return &indexer[T]{store: store, prefix: prefix}
+	return Of(store, prefix, func(e *sqlstore.Entry) (any, error) { return decode[T](e) })
 }
 
-type indexer[T any] struct {
+// Of is New for objects that decode makes of entries, anew each time.
+func Of(store *sqlstore.Store, prefix string, decode func(*sqlstore.Entry) (any, error)) cache.Indexer {
+	return &indexer{store: store, prefix: prefix, decode: decode}
+}
+
+type indexer struct {
 	cache.Indexer // nil: stands for the methods that listers do without
 	store         *sqlstore.Store
 	prefix        string
+	decode        func(*sqlstore.Entry) (any, error)
 }
 
 // GetByKey returns one object.
-func (i *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
+func (i *indexer) GetByKey(key string) (item any, exists bool, err error) {
 	e := i.store.Get(i.prefix + key)
 	if e == nil {
 		return nil, false, nil
 	}
-	object, err := decode[T](e)
+	object, err := i.decode(e)
 	return object, err == nil, err
 }
 
 // List returns all objects by their keys, but for those that cannot be read.
-func (i *indexer[T]) List() (all []any) {
-	Each(i.store, i.prefix, i.prefix, func(object *T) { all = append(all, object) })
+func (i *indexer) List() []any { return i.under(i.prefix) }
+
+// Index returns the objects that are in the same namespace as obj.
+func (i *indexer) Index(name string, obj any) ([]any, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	return i.ByIndex(name, m.GetNamespace())
+}
+
+// ByIndex returns the objects of a namespace, but for those that cannot be read.
+func (i *indexer) ByIndex(name, namespace string) ([]any, error) {
+	if name != cache.NamespaceIndex {
+		return nil, fmt.Errorf("there is no index %q", name)
+	}
+	return i.under(i.prefix + namespace + "/"), nil
+}
+
+func (i *indexer) under(prefix string) (all []any) {
+	from, to := sqlstore.RangeOf(prefix)
+	// In memory: there is no error.
+	_ = i.store.Current(i.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
+		if object, err := i.decode(e); err == nil {
+			all = append(all, object)
+		}
+		return true
+	})
 	return all
 }
 
