@@ -56,6 +56,10 @@ type Config struct {
 	// "resource.k8s.io/v1beta1/resourceclaims": "true"; see builtin.ParseEnabled. nil: all
 	// stable versions.
 	RuntimeConfig map[string]string
+	// ServeRemovedAPIs are versions to serve that Kubernetes has removed since 1.16:
+	// GROUP/VERSION, GROUP/VERSION/RESOURCE or "all"; see builtin.RemovedAPIs. Their objects
+	// are those of today's versions. None by default.
+	ServeRemovedAPIs []string
 
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
 	// that load balancers notice before connections are refused. None by default.
@@ -140,6 +144,9 @@ func (c *Config) check() error {
 	}
 	if _, err := builtin.ParseEnabled(c.RuntimeConfig); err != nil {
 		return configError("runtime config: %w", err)
+	}
+	if _, err := builtin.RemovedAPIs(c.ServeRemovedAPIs); err != nil {
+		return configError("%w", err)
 	}
 	for _, name := range c.SANs {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {

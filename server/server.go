@@ -211,9 +211,14 @@ func (s *Server) wire() error {
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs, s.tokens)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
+	removed, err := builtin.RemovedAPIs(s.config.ServeRemovedAPIs)
+	if err != nil {
+		return configError("%w", err)
+	}
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
 		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
+		Removed: removed,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),

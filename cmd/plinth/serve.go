@@ -70,6 +70,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run inside: * for all, `name` for one, -name for all but it; empty for none")
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
+	f.StringSliceVar(&c.ServeRemovedAPIs, "serve-removed-apis", nil, "`versions` to serve that Kubernetes has removed: extensions/v1beta1, batch/v1beta1/cronjobs, all; repeat it or separate them by commas")
 	f.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on after SIGTERM with /readyz failing, before connections are refused")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 30*time.Second, "how long a stop may take, the delay included; what still runs then is cut off")
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")

@@ -15,16 +15,16 @@ import (
 )
 
 // preferred lists every resource of set in its preferred version, as a discovery client's
-// ServerPreferredResources does.
+// ServerPreferredResources does, but objects that are in two groups only once.
 func preferred(set *kind.Set, want func(*kind.Kind) bool) []*metav1.APIResourceList {
 	byGroupVersion := make(map[schema.GroupVersion]*metav1.APIResourceList)
-	seen := make(map[schema.GroupResource]bool)
+	seen := make(map[kind.Stored]bool)
 	var lists []*metav1.APIResourceList
 	for _, k := range set.Kinds {
-		if !want(k) || seen[k.GroupResource()] {
-			continue // a custom resource has a Kind for each version, the preferred one first
+		if !want(k) || seen[k.Stored] {
+			continue // another version or group of the same objects, the preferred one was first
 		}
-		seen[k.GroupResource()] = true
+		seen[k.Stored] = true
 		gv := schema.GroupVersion{Group: k.Group, Version: k.Versions[0].Name}
 		list := byGroupVersion[gv]
 		if list == nil {

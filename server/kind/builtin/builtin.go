@@ -47,6 +47,8 @@ type Options struct {
 	Tokens *tokens.Tokens
 	// Enabled says which versions are served of which resource; nil: see DefaultEnabled.
 	Enabled *Enabled
+	// Removed are versions to serve that Kubernetes no longer does.
+	Removed []Removed
 }
 
 // Kinds returns every resource that is enabled, in no particular order.
@@ -91,7 +93,8 @@ func Kinds(o Options) []*kind.Kind {
 	if o.Store != nil {
 		kinds = append(kinds, attach(kinds, o)...)
 	}
-	return o.Enabled.of(kinds)
+	removed := faces(kinds, o.Removed) // before today's versions are switched off
+	return append(o.Enabled.of(kinds), removed...)
 }
 
 // group completes the Kinds of one API group with what most resources have in common.
@@ -137,6 +140,11 @@ func (g group) complete(k *kind.Kind) {
 	if k.Table == nil {
 		k.Table = columns()
 	}
+	g.translate(k)
+}
+
+// translate gives k what depends on the group and versions that it is served in.
+func (g group) translate(k *kind.Kind) {
 	k.Codec = newCodec(g.scheme, g.name, k.Kind, k.StoredGVK())
 	k.FieldLabel = func(version, label, value string) (string, string, error) {
 		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"runtime/debug"
@@ -100,7 +101,7 @@ func resetFields(rules any) map[fieldpath.APIVersion]fieldpath.Filter {
 type topology func() managedfields.TypeConverter
 
 func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
-	if described[kind] != "" {
+	if len(described[kind]) > 0 {
 		return describedTopology
 	}
 	return sync.OnceValue(func() managedfields.TypeConverter { return newApplied(scheme) })
@@ -180,18 +181,28 @@ func schemaName(t reflect.Type) string {
 }
 
 // described are the kinds without apply configurations and the Go types of their bodies.
-var described = map[schema.GroupKind]string{
-	{Group: "", Kind: "Binding"}:                                      "k8s.io/api/core/v1.Binding",
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition",
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.APIService",
-	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       "k8s.io/api/authentication/v1.SelfSubjectReview",
-	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            "k8s.io/api/authentication/v1.TokenRequest",
-	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             "k8s.io/api/authentication/v1.TokenReview",
-	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: "k8s.io/api/authorization/v1.LocalSubjectAccessReview",
-	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  "k8s.io/api/authorization/v1.SelfSubjectAccessReview",
-	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   "k8s.io/api/authorization/v1.SelfSubjectRulesReview",
-	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      "k8s.io/api/authorization/v1.SubjectAccessReview",
-	{Group: "autoscaling", Kind: "Scale"}:                             "k8s.io/api/autoscaling/v1.Scale",
+var described = map[schema.GroupKind][]string{
+	{Group: "", Kind: "Binding"}:                                      versions("k8s.io/api/core/%s.Binding", "v1"),
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: versions("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/%s.CustomResourceDefinition", "v1", "v1beta1"),
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             versions("k8s.io/kube-aggregator/pkg/apis/apiregistration/%s.APIService", "v1", "v1beta1"),
+	{Group: "apps", Kind: "Scale"}:                                    versions("k8s.io/api/apps/%s.Scale", "v1beta1", "v1beta2"),
+	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       versions("k8s.io/api/authentication/%s.SelfSubjectReview", "v1"),
+	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            versions("k8s.io/api/authentication/%s.TokenRequest", "v1"),
+	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             versions("k8s.io/api/authentication/%s.TokenReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: versions("k8s.io/api/authorization/%s.LocalSubjectAccessReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  versions("k8s.io/api/authorization/%s.SelfSubjectAccessReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   versions("k8s.io/api/authorization/%s.SelfSubjectRulesReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      versions("k8s.io/api/authorization/%s.SubjectAccessReview", "v1", "v1beta1"),
+	{Group: "autoscaling", Kind: "Scale"}:                             versions("k8s.io/api/autoscaling/%s.Scale", "v1"),
+	{Group: "extensions", Kind: "Scale"}:                              versions("k8s.io/api/extensions/%s.Scale", "v1beta1"),
+}
+
+// versions puts each version into the name of a Go type.
+func versions(name string, versions ...string) (names []string) {
+	for _, v := range versions {
+		names = append(names, fmt.Sprintf(name, v))
+	}
+	return names
 }
 
 // describedTopology takes its schemas from upstream's OpenAPI definitions.
@@ -200,7 +211,7 @@ var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
 	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
 		GetDefinitionName: namer.GetDefinitionName,
 		GetDefinitions:    generated.GetOpenAPIDefinitions,
-	}, slices.Collect(maps.Values(described))...)
+	}, slices.Concat(slices.Collect(maps.Values(described))...)...)
 	if err != nil {
 		panic(err) // a name above that does not exist: every test of these kinds would fail
 	}

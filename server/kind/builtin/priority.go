@@ -28,6 +28,7 @@ func Priorities() map[string]int {
 		"batch":                        17400,
 		"certificates.k8s.io":          17300,
 		"networking.k8s.io":            17200,
+		"extensions":                   17150,
 		"policy":                       17100,
 		"rbac.authorization.k8s.io":    17000,
 		"storage.k8s.io":               16800,

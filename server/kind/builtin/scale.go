@@ -32,7 +32,11 @@ type scaled struct {
 // scale is the subresource through which autoscalers and kubectl scale change only the
 // number of replicas. of finds the parts of the resource's objects.
 func scale(resource schema.GroupResource, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
-	gvk := autoscalingv1.SchemeGroupVersion.WithKind("Scale")
+	return scaleAs(autoscalingv1.SchemeGroupVersion.WithKind("Scale"), resource, update, of)
+}
+
+// scaleAs is scale with bodies of kind gvk.
+func scaleAs(gvk schema.GroupVersionKind, resource schema.GroupResource, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
 	return &kind.Subresource{
 		Name:   "scale",
 		Verbs:  []string{"get", "patch", "update"},
@@ -96,6 +100,13 @@ func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func
 	s.set(scale.Spec.Replicas)
 	s.meta.ResourceVersion = scale.ResourceVersion
 	return nil
+}
+
+// scaledBy finds the parts of what can be scaled in versions that are served on request.
+var scaledBy = map[schema.GroupResource]func(runtime.Object) (scaled, error){
+	apps.Resource("deployments"):  scaledDeployment,
+	apps.Resource("replicasets"):  scaledReplicaSet,
+	apps.Resource("statefulsets"): scaledStatefulSet,
 }
 
 func scaledDeployment(obj runtime.Object) (scaled, error) {

@@ -10,10 +10,13 @@ import (
 )
 
 // scaleFields translates who manages an object's replicas to the fields of its Scale and
-// back: every scaled kind has them at spec.replicas.
+// back: every scaled kind has them at spec.replicas, in all versions that it has ever had.
 func scaleFields(group, version string, obj metav1.Object) *managedfields.ScaleHandler {
 	gv := schema.GroupVersion{Group: group, Version: version}
-	paths := managedfields.ResourcePathMappings{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}
+	paths := managedfields.ResourcePathMappings{}
+	for _, v := range []string{gv.String(), "apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"} {
+		paths[v] = fieldpath.MakePathOrDie("spec", "replicas")
+	}
 	return managedfields.NewScaleHandler(obj.GetManagedFields(), gv, paths)
 }
 
