@@ -46,6 +46,10 @@ type Config struct {
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
 	History time.Duration
 
+	// EventTTL is how long an Event stays after its last change, 1 hour, as kube-apiserver's
+	// --event-ttl says. Negative: for ever.
+	EventTTL time.Duration
+
 	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
 	// one on and "-NAME" one off, as in kube-controller-manager's flag; see
 	// control.Config. nil: all. Empty: none.
@@ -106,6 +110,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
+	}
+	if c.EventTTL == 0 {
+		c.EventTTL = time.Hour
 	}
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 30 * time.Second

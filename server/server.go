@@ -156,6 +156,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.apiServices.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.extensions.Poll(s.jobsCtx) })
+	if s.config.EventTTL > 0 {
+		s.jobs.Go(func() { control.ExpireEvents(s.jobsCtx, s.store, s.config.EventTTL, s.config.Logf) })
+	}
 	s.jobs.Go(func() {
 		control.KeepTrust(s.jobsCtx, s.controllerConfig(), s.trust, s.maintainEvery)
 	})

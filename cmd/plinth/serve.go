@@ -67,6 +67,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of certificates and kubeconfig")
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more `names` and addresses to make the serving certificate for; repeat it or separate them by commas")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions stay readable for watches that resume and lists in pages; negative: for ever")
+	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events stay after their last change; 0: for ever")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run inside: * for all, `name` for one, -name for all but it; empty for none")
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
@@ -95,6 +96,9 @@ func addTokenFlags(cmd *cobra.Command, o *tokens.Options) {
 func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error {
 	if strings.TrimSpace(c.DataDir) == "" {
 		return usagef("data directory is empty; write a path, such as --data-dir plinth-data")
+	}
+	if c.EventTTL == 0 {
+		c.EventTTL = -1
 	}
 	silence := quietLibraries(stderr)
 	c.Logf = log.New(stderr, "", log.LstdFlags).Printf

@@ -1,0 +1,211 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const (
+	eventPrefix = "/registry/core/events/" // of both groups' events
+
+	// expireAtOnce deletes share transactions without standing long before others' writes.
+	expireAtOnce = 64
+	// expireEvery is the shortest pause between two looks, so that events which come one
+	// by one go together.
+	expireEvery = time.Second
+)
+
+// ExpireEvents deletes each Event when its last change is older than ttl, until ctx ends,
+// as kube-apiserver's --event-ttl has etcd do: finalizers hold none, and watchers see them
+// deleted. What is younger is never touched, because a delete names the change that is
+// too old.
+//
+// Every replica may run it on a shared database: who comes first deletes, the others find
+// the event gone. The work is in proportion to the events that are written and that
+// expire; no other object is looked at, and no SQL runs but that of the deletes.
+func ExpireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, logf func(format string, args ...any)) {
+	for ctx.Err() == nil {
+		x := &expiry{store: store, ttl: ttl, added: make(chan struct{}, 1)}
+		if err := x.run(ctx); err != nil {
+			logf("expire events: %v; beginning anew", err)
+			_ = sleepUnless(ctx, nil)
+		}
+	}
+}
+
+// expiry knows the changes of events in the order of their age.
+type expiry struct {
+	store *sqlstore.Store
+	ttl   time.Duration
+	added chan struct{} // has a token when changes is not empty any more
+
+	mu      sync.Mutex
+	changes []aged // oldest first, superseded ones too; guarded by mu
+}
+
+// aged is one write of an event.
+type aged struct {
+	key      string
+	revision int64
+	at       int64 // Unix milliseconds
+}
+
+func byRevision(a, b aged) int { return cmp.Compare(a.revision, b.revision) }
+
+// run returns when ctx ends, or when changes were lost.
+func (x *expiry) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	var lost error
+	following.Go(func() {
+		defer cancel()
+		lost = x.follow(ctx)
+	})
+	for ctx.Err() == nil {
+		x.wait(ctx, x.expire(ctx, time.Now()))
+	}
+	cancel()
+	following.Wait()
+	return lost
+}
+
+// follow learns of the events that are there, by their age, and of all that come.
+func (x *expiry) follow(ctx context.Context) error {
+	var there []aged
+	synced := false
+	return follow(ctx, x.store, eventPrefix, func() {
+		slices.SortFunc(there, byRevision)
+		synced = true
+		x.add(there...)
+		there = nil
+	}, func(ev *sqlstore.Event) {
+		c := aged{ev.Entry.Key, ev.Entry.Revision, ev.Entry.At}
+		switch {
+		case ev.Type == sqlstore.Delete:
+		case synced:
+			x.add(c)
+		default:
+			there = append(there, c)
+		}
+	})
+}
+
+func (x *expiry) add(changes ...aged) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.changes = append(x.changes, changes...)
+	if len(x.changes) > 0 {
+		select {
+		case x.added <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait lets pass what time there is until the next event may expire; 0: until there is one.
+func (x *expiry) wait(ctx context.Context, pause time.Duration) {
+	if pause == 0 {
+		select {
+		case <-x.added:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// expire deletes what is too old at a moment, and returns when to look again; 0 if there
+// are no events.
+func (x *expiry) expire(ctx context.Context, now time.Time) time.Duration {
+	before := now.Add(-x.ttl).UnixMilli()
+	for ctx.Err() == nil {
+		old := x.take(before)
+		if len(old) == 0 {
+			break
+		}
+		if kept := x.delete(ctx, old); len(kept) > 0 {
+			x.giveBack(kept)
+			return retryRead
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.changes) == 0 {
+		return 0
+	}
+	return max(time.UnixMilli(x.changes[0].at).Add(x.ttl).Sub(now), expireEvery)
+}
+
+// take takes out the next changes that are older than before, as many as are deleted at
+// once. Of an event that was changed again, or is gone, nothing is to be done.
+func (x *expiry) take(before int64) (old []aged) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := 0
+	for n < len(x.changes) && x.changes[n].at < before && len(old) < expireAtOnce {
+		c := x.changes[n]
+		if e := x.store.Get(c.key); e != nil && e.Revision == c.revision {
+			old = append(old, c)
+		}
+		n++
+	}
+	if x.changes = x.changes[n:]; len(x.changes) == 0 {
+		x.changes = nil
+	}
+	return old
+}
+
+// delete returns what has to be tried again: the database was away. Of a commit whose
+// outcome is not known the next try finds out.
+func (x *expiry) delete(ctx context.Context, old []aged) (kept []aged) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	for _, c := range old {
+		group.Go(func() error {
+			if err := x.deleteOne(ctx, c); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				kept = append(kept, c)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return kept
+}
+
+func (x *expiry) deleteOne(ctx context.Context, c aged) error {
+	e := x.store.Get(c.key)
+	if e == nil || e.Revision != c.revision {
+		return nil
+	}
+	_, err := x.store.Commit(ctx, sqlstore.Tombstone(e))
+	var conflict *sqlstore.ConflictError
+	if errors.As(err, &conflict) {
+		return nil
+	}
+	return err
+}
+
+func (x *expiry) giveBack(kept []aged) {
+	slices.SortFunc(kept, byRevision)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.changes = append(kept, x.changes...)
+}
