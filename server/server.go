@@ -249,17 +249,18 @@ func (s *Server) admission() admit.Chain {
 
 func (s *Server) controllerConfig() control.Config {
 	return control.Config{
-		Client:      s.InProcess(nil),
-		Store:       s.store,
-		Kinds:       s.kinds,
-		Extensions:  s.extensions,
-		DeleteAll:   s.rest.DeleteAll,
-		Services:    s.services,
-		RootCA:      s.pki.CA(),
-		Controllers: s.config.Controllers,
-		Shared:      s.shared,
-		Identity:    identity(),
-		Logf:        s.config.Logf,
+		Client:        s.InProcess(nil),
+		Store:         s.store,
+		Kinds:         s.kinds,
+		Extensions:    s.extensions,
+		DeleteAll:     s.rest.DeleteAll,
+		Services:      s.services,
+		RootCA:        s.pki.CA(),
+		AccountTokens: s.tokens.Legacy(),
+		Controllers:   s.config.Controllers,
+		Shared:        s.shared,
+		Identity:      identity(),
+		Logf:          s.config.Logf,
 	}
 }
 

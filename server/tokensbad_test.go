@@ -141,3 +141,19 @@ func send(t *testing.T, client *http.Client, req *http.Request) (int, string) {
 	}
 	return resp.StatusCode, string(body)
 }
+
+// headersOf are those of the answer to a get with a token.
+func headersOf(t *testing.T, s *Server, token, path string) http.Header {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := anonymous(t, s).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.Header
+}

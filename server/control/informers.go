@@ -161,6 +161,11 @@ func (i *informer) AddEventHandlerWithResyncPeriod(to cache.ResourceEventHandler
 	return i.AddEventHandler(to)
 }
 
+// AddEventHandlerWithOptions is AddEventHandler, for the same reason.
+func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(to)
+}
+
 // decode makes the object of an entry, which is the caller's.
 func (i *informer) decode(e *sqlstore.Entry) (any, error) {
 	object := i.example.DeepCopyObject()

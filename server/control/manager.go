@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	tokens "k8s.io/kubernetes/pkg/serviceaccount"
 
 	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
@@ -36,6 +37,9 @@ type Config struct {
 	// RootCA is the authority that has signed the server's certificate, in PEM. Controllers
 	// publish it to pods.
 	RootCA []byte
+
+	// AccountTokens signs the tokens in secrets of service accounts; nil: they get none.
+	AccountTokens tokens.TokenGenerator
 
 	// Controllers are kube-controller-manager's --controllers: "*" stands for all that are
 	// on by default, "NAME" turns one on, "-NAME" turns it off, the first that fits counts.
@@ -72,6 +76,7 @@ var controllers = []controller{
 	{name: names.NamespaceController, alias: "namespace", run: (*Manager).runNamespaces},
 	{name: names.GarbageCollectorController, alias: "garbagecollector", run: (*Manager).runGarbageCollector},
 	{name: names.ServiceAccountController, alias: "serviceaccount", run: (*Manager).runServiceAccounts},
+	{name: names.ServiceAccountTokenController, alias: "serviceaccount-token", run: (*Manager).runAccountTokens},
 	{name: names.RootCACertificatePublisherController, alias: "root-ca-cert-publisher", run: (*Manager).runRootCA},
 	{name: names.ResourceQuotaController, alias: "resourcequota", run: (*Manager).runQuotas},
 	{name: names.ClusterRoleAggregationController, alias: "clusterrole-aggregation", run: (*Manager).runClusterRoles},

@@ -2,7 +2,11 @@ package control_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/pkg/serviceaccount"
 
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/kind"
@@ -363,7 +368,7 @@ func TestElection(t *testing.T) {
 }
 
 func TestControllersSwitch(t *testing.T) {
-	rest := []string{"root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished"}
+	rest := []string{"serviceaccount-token", "root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished"}
 	with := func(names ...string) []string { return append(names, rest...) }
 	all := with("namespace", "garbagecollector", "serviceaccount")
 	for _, c := range []struct{ list, want []string }{
@@ -374,6 +379,7 @@ func TestControllersSwitch(t *testing.T) {
 		{[]string{"namespace"}, []string{"namespace"}},
 		{[]string{"*", "-namespace"}, with("garbagecollector", "serviceaccount")},
 		{[]string{"-garbage-collector-controller", "*"}, with("namespace", "serviceaccount")},
+		{[]string{"*", "-serviceaccount-token-controller"}, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "serviceaccount-token" })},
 		{[]string{"*", "podgc"}, append(all, "podgc")}, // off unless it is named
 		{[]string{"serviceaccount-controller", "-serviceaccount"}, []string{"serviceaccount"}},
 	} {
@@ -392,9 +398,17 @@ func TestRunLeavesNothing(t *testing.T) {
 		transport.CloseIdleConnections()
 		return runtime.NumGoroutine()
 	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// The first run starts what a process has only once.
 	work := func() {
-		stop := run(t, c, control.Config{})
+		stop := run(t, c, control.Config{AccountTokens: signer})
 		a := c.add(t, "default", "a")
 		c.add(t, "default", "b", ownedBy(a, false))
 		c.remove(t, "default", "a", metav1.DeletePropagationBackground)

@@ -6,6 +6,7 @@ package lister
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
@@ -62,6 +63,24 @@ func (i *indexer) ByIndex(name, namespace string) ([]any, error) {
 		return nil, fmt.Errorf("there is no index %q", name)
 	}
 	return i.under(i.prefix + namespace + "/"), nil
+}
+
+// IndexKeys returns the keys of the objects of a namespace, as GetByKey takes them.
+func (i *indexer) IndexKeys(name, namespace string) (keys []string, err error) {
+	if name != cache.NamespaceIndex {
+		return nil, fmt.Errorf("there is no index %q", name)
+	}
+	from, to := sqlstore.RangeOf(i.prefix + namespace + "/")
+	err = i.store.Current(i.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
+		keys = append(keys, strings.TrimPrefix(e.Key, i.prefix))
+		return true
+	})
+	return keys, err
+}
+
+// GetIndexers returns the index of namespaces.
+func (i *indexer) GetIndexers() cache.Indexers {
+	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 }
 
 func (i *indexer) under(prefix string) (all []any) {
