@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -65,6 +66,24 @@ type Config struct {
 	// are those of today's versions. None by default.
 	ServeRemovedAPIs []string
 
+	// KubeletCertificate and KubeletKey are the files of what the server shows to kubelets,
+	// for logs, exec and port-forward. Empty: a certificate of its own authority, for user
+	// plinth-kubelet-client in group system:masters, which kubelets accept that have
+	// DataDir/pki/ca.crt for their --client-ca-file.
+	KubeletCertificate, KubeletKey string
+
+	// KubeletCA is the file of the authority that has signed the kubelets' own certificates.
+	// Empty: these are not verified, as in kube-apiserver.
+	KubeletCA string
+
+	// KubeletAddressTypes are the types of a node's addresses at which its kubelet is looked
+	// for, in this order. nil: NodeAddressTypes.
+	KubeletAddressTypes []string
+
+	// Dial connects to nodes, pods and endpoints of Services; nil: a net.Dialer. It is for
+	// programs that reach them through a tunnel.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
 	// that load balancers notice before connections are refused. None by default.
 	ShutdownDelay time.Duration
@@ -114,6 +133,12 @@ func (c Config) withDefaults() Config {
 	if c.EventTTL == 0 {
 		c.EventTTL = time.Hour
 	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	if c.KubeletAddressTypes == nil {
+		c.KubeletAddressTypes = NodeAddressTypes
+	}
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 30 * time.Second
 	}
@@ -154,6 +179,9 @@ func (c *Config) check() error {
 	}
 	if _, err := builtin.RemovedAPIs(c.ServeRemovedAPIs); err != nil {
 		return configError("%w", err)
+	}
+	if err := c.checkKubelets(); err != nil {
+		return err
 	}
 	for _, name := range c.SANs {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {

@@ -53,6 +53,7 @@ type Server struct {
 	extensions  *aggregate.Services
 	custom      *control.Definitions
 	apiServices *control.APIServices
+	transports  []*http.Transport // to nodes and what runs on them
 
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
@@ -210,6 +211,10 @@ func (s *Server) wire() error {
 	if err != nil {
 		return configError("runtime config: %w", err)
 	}
+	reach, err := s.reach()
+	if err != nil {
+		return err
+	}
 	s.services = resolve.New(s.store, s.url)
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs, s.tokens)
@@ -222,6 +227,7 @@ func (s *Server) wire() error {
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
 		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
 		Removed: removed,
+		Reach:   reach,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),

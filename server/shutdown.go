@@ -90,6 +90,9 @@ func (s *Server) stopServing(ctx context.Context) error {
 		}
 	}
 	s.extensions.Close()
+	for _, t := range s.transports {
+		t.CloseIdleConnections()
+	}
 	return err
 }
 

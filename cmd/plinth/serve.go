@@ -72,6 +72,10 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
 	f.StringSliceVar(&c.ServeRemovedAPIs, "serve-removed-apis", nil, "`versions` to serve that Kubernetes has removed: extensions/v1beta1, batch/v1beta1/cronjobs, all; repeat it or separate them by commas")
+	f.StringVar(&c.KubeletCertificate, "kubelet-client-certificate", "", "`file` of what to show to kubelets; without it a certificate of this server's own authority")
+	f.StringVar(&c.KubeletKey, "kubelet-client-key", "", "`file` of its key")
+	f.StringVar(&c.KubeletCA, "kubelet-certificate-authority", "", "`file` of the authority that has signed the kubelets' certificates; without it they are not verified")
+	f.StringSliceVar(&c.KubeletAddressTypes, "kubelet-preferred-address-types", server.NodeAddressTypes, "`types` of a node's addresses to look for its kubelet at, in this order")
 	f.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on after SIGTERM with /readyz failing, before connections are refused")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 30*time.Second, "how long a stop may take, the delay included; what still runs then is cut off")
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")

@@ -1,9 +1,7 @@
 package aggregate
 
 import (
-	"bufio"
 	"context"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +13,8 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/transport"
+
+	"github.com/plinth-io/plinth/server/upgrade"
 )
 
 const auditHeader = "Audit-Id"
@@ -50,21 +50,21 @@ func (x *Service) forward(w http.ResponseWriter, r *http.Request, info *apireque
 	}
 	forget(r.Header)
 
-	upgrade := httpstream.IsUpgradeRequest(r)
-	if upgrade || info.Verb == "watch" {
+	upgrades := httpstream.IsUpgradeRequest(r)
+	if upgrades || info.Verb == "watch" {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
 		defer context.AfterFunc(x.services.draining, end)()
 		r = r.WithContext(ctx)
 	}
-	if upgrade {
+	if upgrades {
 		// These take the connection from under the transport, headers that it would add
 		// with it.
 		transport.SetAuthProxyHeaders(r, who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra())
-		w = &upgraded{ResponseWriter: w, ctx: r.Context()}
+		w = upgrade.Until(r.Context(), w)
 	}
 	as := transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), x.target.transport)
-	handler := proxy.NewUpgradeAwareHandler(location, as, true, upgrade, refusal{})
+	handler := proxy.NewUpgradeAwareHandler(location, as, true, upgrades, refusal{})
 	handler.RejectForwardingRedirects = true
 	handler.ServeHTTP(w, r)
 }
@@ -98,21 +98,3 @@ type refusal struct{}
 func (refusal) Error(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }
-
-// upgraded closes the connection that it gives away when ctx ends.
-type upgraded struct {
-	http.ResponseWriter
-	ctx context.Context
-}
-
-// Hijack implements http.Hijacker.
-func (u *upgraded) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
-	if err == nil {
-		context.AfterFunc(u.ctx, func() { conn.Close() })
-	}
-	return conn, rw, err
-}
-
-// Unwrap gives http.ResponseController the rest.
-func (u *upgraded) Unwrap() http.ResponseWriter { return u.ResponseWriter }

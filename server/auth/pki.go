@@ -47,6 +47,7 @@ var ServiceNames = []string{
 //	admin.crt, admin.key          user kubernetes-admin in group system:masters
 //	front-proxy-ca.crt, .key      the authority that extension servers trust
 //	front-proxy-client.crt, .key  what the server shows to them
+//	apiserver-kubelet-client.crt, .key  what the server shows to kubelets
 //
 // Keys are ECDSA P-256.
 type PKI struct {
@@ -59,6 +60,7 @@ type PKI struct {
 	serving *pair
 	admin   *pair
 	front   frontProxy
+	kubelet *pair // nil until it is asked for
 }
 
 // OpenPKI loads the certificates in dir and makes those that are missing, near their
@@ -100,6 +102,11 @@ func (p *PKI) Renew() (changed bool, err error) {
 	}
 	if p.front.client != nil {
 		if err := p.renewFrontProxy(); err != nil {
+			return false, err
+		}
+	}
+	if p.kubelet != nil {
+		if err := p.renewKubelet(); err != nil {
 			return false, err
 		}
 	}

@@ -176,6 +176,8 @@ type Subresource struct {
 	Connect rest.Connecter
 	// Stream answers GET with a stream of bytes: log.
 	Stream rest.GetterWithOptions
+	// Parameters reads the query of Connect and Stream into their options.
+	Parameters runtime.ParameterCodec
 }
 
 // GroupResource of the paths, for error texts.

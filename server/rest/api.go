@@ -1,8 +1,8 @@
 package rest
 
 import (
+	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/admission"
@@ -44,8 +44,8 @@ type API struct {
 
 	unchanged *unchanged
 
-	drainOnce sync.Once
-	draining  chan struct{} // closed by Drain; ends watches
+	draining context.Context // ended by Drain; ends watches and connections
+	drain    context.CancelFunc
 }
 
 // New returns an API. It starts nothing.
@@ -62,12 +62,15 @@ func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 	if o.FutureWait == 0 {
 		o.FutureWait = 3 * time.Second
 	}
-	return &API{store: store, kinds: kinds, o: o, unchanged: newUnchanged(), draining: make(chan struct{})}
+	a := &API{store: store, kinds: kinds, o: o, unchanged: newUnchanged()}
+	a.draining, a.drain = context.WithCancel(context.Background())
+	return a
 }
 
-// Drain ends all watches cleanly, so that their clients resume elsewhere or later.
-// Watches that start afterwards end at once. Other requests go on.
-func (a *API) Drain() { a.drainOnce.Do(func() { close(a.draining) }) }
+// Drain ends all watches cleanly, so that their clients resume elsewhere or later, logs that
+// are followed, and connections that were handed on (exec, port-forward). Those that start
+// afterwards end at once. Other requests go on.
+func (a *API) Drain() { a.drain() }
 
 // Serve answers one resource request: info is the parsed path, who the authenticated
 // and authorized caller.
@@ -95,7 +98,7 @@ func (q *request) serve() error {
 	if err != nil {
 		return err
 	}
-	if q.refused != nil && q.info.Verb != "list" && q.info.Verb != "watch" {
+	if q.refused != nil && !q.connects() && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
 	}
 	return handle(q)

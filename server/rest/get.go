@@ -14,6 +14,9 @@ import (
 
 // get answers one object, or a subresource's view of it.
 func (q *request) get() error {
+	if q.sub != nil && q.sub.Stream != nil {
+		return q.getBytes()
+	}
 	var options metav1.GetOptions
 	if values := q.values(); len(values) > 0 {
 		if err := refuseExport(values["export"]); err != nil {

@@ -33,6 +33,7 @@ var handlers = map[string]func(*request) error{
 	"patch":            (*request).patch,
 	"delete":           (*request).delete,
 	"deletecollection": (*request).deleteCollection,
+	"connect":          (*request).connect,
 }
 
 // handler finds what to do. A path that the resource does not have is 404, another method
@@ -87,6 +88,8 @@ func (q *request) form() (form methods, inNamespace bool) {
 		return collectionMethods, inNamespace
 	case after == 2:
 		return itemMethods, inNamespace
+	case after >= 3 && !watching && q.connects():
+		return q.connectMethods(after > 3), inNamespace
 	case after == 3 && !watching:
 		return partMethods, inNamespace
 	}
@@ -96,7 +99,7 @@ func (q *request) form() (form methods, inNamespace bool) {
 // can tells whether the resource, or the subresource asked for, has the verb.
 func (q *request) can(verb string) bool {
 	if q.sub != nil {
-		return q.sub.Can(verb)
+		return q.sub.Can(verb) || verb == "connect"
 	}
 	return q.kind.Can(verb)
 }
@@ -113,7 +116,7 @@ func (q *request) canAny(form methods) bool {
 // checkNames refuses what cannot be part of a key. For an update the name in the body is
 // checked, which must be the same.
 func (q *request) checkNames(form methods, verb string, inNamespace bool) error {
-	item := form["PUT"] != "" // an object, or a part of it
+	item := form["PUT"] != "" || q.sub != nil // an object, or a part of it
 	switch {
 	case (q.namespace == "." || q.namespace == "..") && verb != "create" && verb != "update":
 		key := strings.TrimPrefix(q.kind.UpstreamPrefix, "/registry") + q.namespace

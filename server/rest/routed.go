@@ -54,7 +54,7 @@ func Routed(r *http.Request, types ...string) error {
 
 // routed is what the router refuses, nil if it lets the request through to the verb.
 func (q *request) routed() error {
-	if q.kind.NoProtobuf {
+	if q.kind.NoProtobuf || q.connects() {
 		return nil
 	}
 	if q.info.Verb == "patch" {
@@ -66,6 +66,9 @@ func (q *request) routed() error {
 		return nil
 	}
 	types := q.offer().mediaTypes()
+	if q.sub != nil && q.sub.Stream != nil {
+		types = append([]string{"text/plain"}, types...) // for the router, not for negotiation
+	}
 	if routeAccepts(q.r.Header.Get("Accept"), types) {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 			return
 		case <-ctx.Done():
 			return
-		case <-s.q.api.draining:
+		case <-s.q.api.draining.Done():
 			return
 		case <-s.q.kind.Gone:
 			return

@@ -54,7 +54,7 @@ func (s *watching) serveWebSocket(watcher *sqlstore.Watcher) {
 func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
 	ws.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	select {
-	case <-s.q.api.draining:
+	case <-s.q.api.draining.Done():
 		ws.SetWriteDeadline(time.Now().Add(endGrace))
 	case <-ctx.Done():
 	}

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -41,6 +42,27 @@ func add(k *kind.Kind, sub *kind.Subresource) {
 		k.Subresources = map[string]*kind.Subresource{}
 	}
 	k.Subresources[sub.Name] = sub
+}
+
+// verbOf are discovery's verbs for methods; it has none for HEAD and OPTIONS.
+var verbOf = map[string]string{"DELETE": "delete", "GET": "get", "PATCH": "patch", "POST": "create", "PUT": "update"}
+
+// addConnect gives a Kind a subresource that leads elsewhere; options is the kind of its
+// parameters.
+func addConnect(k *kind.Kind, name, options string, to rest.Connecter) {
+	gvk := k.GVK(k.Versions[0].Name).GroupVersion().WithKind(options)
+	var verbs []string
+	for _, method := range to.ConnectMethods() {
+		if verb, ok := verbOf[method]; ok {
+			verbs = append(verbs, verb)
+		}
+	}
+	slices.Sort(verbs)
+	add(k, &kind.Subresource{
+		Name: name, Verbs: verbs, GVK: gvk, NoTable: true,
+		Connect: to, Parameters: legacyscheme.ParameterCodec,
+		Codec: newCodec(legacyscheme.Scheme, gvk.Group, gvk.Kind, gvk),
+	})
 }
 
 // addPost gives a Kind a subresource whose bodies are created and not stored.

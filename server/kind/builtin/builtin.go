@@ -2,8 +2,7 @@
 // one literal per resource, all behaviour taken from upstream's types, conversions,
 // strategies and columns. It is the only package that imports upstream's registries.
 //
-// Left out are resources and subresources that need a kubelet: componentstatuses,
-// pods/{attach, exec, log, portforward, proxy} and {nodes, services}/proxy.
+// Left out are componentstatuses.
 package builtin
 
 import (
@@ -49,6 +48,8 @@ type Options struct {
 	Enabled *Enabled
 	// Removed are versions to serve that Kubernetes no longer does.
 	Removed []Removed
+	// Reach is for connections to pods, nodes and Services.
+	Reach Reach
 }
 
 // Kinds returns every resource that is enabled, in no particular order.
