@@ -14,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -83,6 +84,15 @@ type Config struct {
 	// Dial connects to nodes, pods and endpoints of Services; nil: a net.Dialer. It is for
 	// programs that reach them through a tunnel.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// ServiceClusterIPRange is where the addresses of Services are from, in CIDR notation:
+	// one range, or one of IPv4 and one of IPv6, of which the first is what Services have
+	// by default. Empty: 10.96.0.0/12. Other ranges are added by ServiceCIDR objects.
+	ServiceClusterIPRange []string
+
+	// ServiceNodePortRange is where the node ports of Services are from, FIRST-LAST. Empty:
+	// 30000-32767.
+	ServiceNodePortRange string
 
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
 	// that load balancers notice before connections are refused. None by default.
@@ -182,6 +192,9 @@ func (c *Config) check() error {
 	}
 	if err := c.checkKubelets(); err != nil {
 		return err
+	}
+	if _, err := allocate.ParseRanges(c.ServiceClusterIPRange, c.ServiceNodePortRange); err != nil {
+		return configError("%w", err)
 	}
 	for _, name := range c.SANs {
 		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {

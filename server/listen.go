@@ -45,7 +45,7 @@ func reachable(asked string, real net.Addr) string {
 // or the machine's first address if that is all of them.
 func (s *Server) address() control.Address {
 	real := s.listener.Addr().(*net.TCPAddr)
-	at := control.Address{IP: real.IP, Port: real.Port, Shared: s.shared}
+	at := control.Address{IP: real.IP, Port: real.Port, Shared: s.shared, Ranges: s.ranges.Addresses}
 	if !real.IP.IsUnspecified() {
 		return at
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/plinth-io/plinth/server/discovery"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/server/openapi"
 	"github.com/plinth-io/plinth/server/resolve"
@@ -41,6 +42,7 @@ type Server struct {
 	config Config
 
 	// Set by Open in this order.
+	ranges      allocate.Ranges // of Services
 	listener    net.Listener
 	url         string
 	pki         *auth.PKI
@@ -102,6 +104,10 @@ func New(config Config) *Server {
 // nothing is left running.
 func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.config.check(); err != nil {
+		return err
+	}
+	s.ranges, err = allocate.ParseRanges(s.config.ServiceClusterIPRange, s.config.ServiceNodePortRange)
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -226,8 +232,7 @@ func (s *Server) wire() error {
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
 		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
-		Removed: removed,
-		Reach:   reach,
+		Removed: removed, Reach: reach, Services: &s.ranges,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),
@@ -263,6 +268,7 @@ func (s *Server) controllerConfig() control.Config {
 		Services:      s.services,
 		RootCA:        s.pki.CA(),
 		AccountTokens: s.tokens.Legacy(),
+		Ports:         allocate.NewPorts(s.store, s.ranges.NodePorts),
 		Controllers:   s.config.Controllers,
 		Shared:        s.shared,
 		Identity:      identity(),
@@ -308,7 +314,11 @@ func (s *Server) openPKI() (err error) {
 		dir = filepath.Join(s.config.DataDir, "pki")
 	}
 	host, _, _ := net.SplitHostPort(s.config.Listen)
-	s.pki, err = auth.OpenPKI(dir, auth.ServingNames(host, s.config.SANs))
+	names := auth.ServingNames(host, s.config.SANs)
+	for _, ip := range s.ranges.First() {
+		names = append(names, ip.String())
+	}
+	s.pki, err = auth.OpenPKI(dir, names)
 	return err
 }
 

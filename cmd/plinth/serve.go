@@ -14,6 +14,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -76,6 +77,8 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.KubeletKey, "kubelet-client-key", "", "`file` of its key")
 	f.StringVar(&c.KubeletCA, "kubelet-certificate-authority", "", "`file` of the authority that has signed the kubelets' certificates; without it they are not verified")
 	f.StringSliceVar(&c.KubeletAddressTypes, "kubelet-preferred-address-types", server.NodeAddressTypes, "`types` of a node's addresses to look for its kubelet at, in this order")
+	f.StringSliceVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", []string{allocate.DefaultAddresses}, "`range` that Services get their addresses from; one of IPv4 and one of IPv6, separated by a comma, for both")
+	f.StringVar(&c.ServiceNodePortRange, "service-node-port-range", allocate.DefaultNodePorts, "`first-last` of the ports that Services get on nodes")
 	f.DurationVar(&c.ShutdownDelay, "shutdown-delay-duration", 0, "how long to go on after SIGTERM with /readyz failing, before connections are refused")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 30*time.Second, "how long a stop may take, the delay included; what still runs then is cut off")
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request other than a watch may take")

@@ -36,7 +36,6 @@ var ServiceNames = []string{
 	"kubernetes.default",
 	"kubernetes.default.svc",
 	"kubernetes.default.svc.cluster.local",
-	"10.96.0.1", // the first address of kubeadm's default service range
 }
 
 // PKI is a certificate authority with a serving certificate and an admin's client
@@ -187,7 +186,8 @@ func (p *PKI) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // ServingNames returns what the serving certificate is valid for when the server
-// listens on host: the machine itself, the names of the Service, and extra.
+// listens on host: the machine itself, the names of the Service, and extra, among which
+// should be the addresses of the Service.
 func ServingNames(host string, extra []string) []string {
 	names := append([]string{"localhost", "127.0.0.1", "::1"}, ServiceNames...)
 	if name, err := os.Hostname(); err == nil {

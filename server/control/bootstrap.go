@@ -20,9 +20,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	typeddiscovery "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
+	typednetworking "k8s.io/client-go/kubernetes/typed/networking/v1"
 	typedscheduling "k8s.io/client-go/kubernetes/typed/scheduling/v1"
 	"k8s.io/client-go/rest"
 	priorities "k8s.io/kubernetes/pkg/apis/scheduling/v1"
+
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 )
 
 // Address is where clients inside a cluster find the API.
@@ -34,16 +38,26 @@ type Address struct {
 	Port int
 	// Shared says that other servers may be endpoints of the same Service.
 	Shared bool
+	// Ranges are where the addresses of Services are from, that of the default family
+	// first: the kubernetes Service has the first address of the first. nil: the default.
+	Ranges []*net.IPNet
 }
 
 // Bootstrap makes the objects that every cluster begins with and that are not there yet:
-// the system namespaces, the system priority classes, and the kubernetes Service with
-// its endpoint. Several servers may do so at once. Objects that are there are left as
+// the system namespaces, the system priority classes, the default ServiceCIDR, and the
+// kubernetes Service with its endpoint. Several servers may do so at once. Objects that are there are left as
 // they are, but for the endpoint, which moves with the server.
 func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	c, err := newClients(config)
 	if err != nil {
 		return err
+	}
+	if at.Ranges == nil {
+		defaults, err := allocate.ParseRanges(nil, "")
+		if err != nil {
+			return err
+		}
+		at.Ranges = defaults.Addresses
 	}
 	// All at once, so that the creates share one or two commits.
 	group, ctx := errgroup.WithContext(ctx)
@@ -54,11 +68,15 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 		group.Go(func() error { return ifServed(c.ensureNamespace(ctx, name)) })
 	}
 	group.Go(func() error {
-		if err := c.ensureNamespace(ctx, metav1.NamespaceDefault); err != nil {
-			return ifServed(err)
+		first, both := errgroup.WithContext(ctx)
+		first.Go(func() error { return ifServed(c.ensureNamespace(both, metav1.NamespaceDefault)) })
+		first.Go(func() error { return ifServed(c.ensureServiceCIDR(both, at.Ranges)) })
+		if err := first.Wait(); err != nil {
+			return err
 		}
 		inside, ctx := errgroup.WithContext(ctx)
-		inside.Go(func() error { return ifServed(c.ensureService(ctx, at.Port)) })
+		inside.Go(func() error { return ifServed(c.ensureServiceCIDRReady(ctx, at.Ranges)) })
+		inside.Go(func() error { return ifServed(c.ensureService(ctx, at)) })
 		inside.Go(func() error { return ifServed(c.ensureEndpoint(ctx, at)) })
 		return inside.Wait()
 	})
@@ -97,6 +115,8 @@ func Maintain(ctx context.Context, config *rest.Config, at Address, every time.D
 type clients struct {
 	core       typedcore.CoreV1Interface
 	discovery  typeddiscovery.DiscoveryV1Interface
+	events     typedevents.EventsV1Interface
+	networking typednetworking.NetworkingV1Interface
 	scheduling typedscheduling.SchedulingV1Interface
 }
 
@@ -111,6 +131,12 @@ func newClients(config *rest.Config) (*clients, error) {
 		return nil, fmt.Errorf("bootstrap client: %w", err)
 	}
 	if c.discovery, err = typeddiscovery.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	if c.events, err = typedevents.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	if c.networking, err = typednetworking.NewForConfigAndClient(config, http); err != nil {
 		return nil, fmt.Errorf("bootstrap client: %w", err)
 	}
 	if c.scheduling, err = typedscheduling.NewForConfigAndClient(config, http); err != nil {

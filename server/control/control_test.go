@@ -39,10 +39,10 @@ func openCluster(t testing.TB) *cluster {
 	if c.store, err = sqlstore.Open(t.Context(), log, sqlstore.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	c.kinds.Replace(nil, builtin.Kinds(builtin.Options{Registry: c.kinds}))
 	api := rest.New(c.store, c.kinds, rest.Options{Admission: admit.Chain{admit.NewLifecycle(c.store)}})
 	server := httptest.NewServer(handler(api))
 	c.config = &clientrest.Config{Host: server.URL, QPS: -1, WarningHandler: clientrest.NoWarnings{}, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	c.kinds.Replace(nil, builtin.Kinds(builtin.Options{Registry: c.kinds, Store: c.store, Client: c.config}))
 	c.client = kubernetes.NewForConfigOrDie(c.config)
 	t.Cleanup(func() {
 		api.Drain()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/aggregate"
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 
 	// AccountTokens signs the tokens in secrets of service accounts; nil: they get none.
 	AccountTokens tokens.TokenGenerator
+	// Ports are the node ports of Services, which are kept in order; nil: they are not.
+	Ports *allocate.Ports
 
 	// Controllers are kube-controller-manager's --controllers: "*" stands for all that are
 	// on by default, "NAME" turns one on, "-NAME" turns it off, the first that fits counts.

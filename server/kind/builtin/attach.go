@@ -20,7 +20,7 @@ func attach(kinds []*kind.Kind, o Options) []*kind.Kind {
 	for _, k := range kinds {
 		a.kinds[k.GroupResource().String()] = k
 	}
-	for _, step := range []func() error{a.pods, a.tokens} {
+	for _, step := range []func() error{a.pods, a.tokens, a.services} {
 		if err := step(); err != nil {
 			panic(fmt.Sprintf("attach upstream's registries: %v", err)) // a Kind is missing: every test would fail
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/tokens"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -50,6 +51,9 @@ type Options struct {
 	Removed []Removed
 	// Reach is for connections to pods, nodes and Services.
 	Reach Reach
+	// Services are the ranges that addresses and ports of Services are taken from; nil: the
+	// defaults.
+	Services *allocate.Ranges
 }
 
 // Kinds returns every resource that is enabled, in no particular order.

@@ -29,7 +29,8 @@ type codec struct {
 	group    string
 	hub      schema.GroupVersionKind
 	stored   schema.GroupVersionKind
-	header   []byte // what a stored object begins with
+	header   []byte                                  // what a stored object begins with
+	shown    func(obj runtime.Object) runtime.Object // what is stored of an object; nil: all
 }
 
 func newCodec(scheme *runtime.Scheme, group, kindName string, stored schema.GroupVersionKind) *codec {
@@ -151,6 +152,9 @@ func (c *codec) Objects(context.Context) kind.Objects {
 // in a copy, so obj may be read by others meanwhile. Field order is that of the types:
 // kind and apiVersion, then metadata, in every kind.
 func (c *codec) Store(obj runtime.Object) ([]byte, error) {
+	if c.shown != nil {
+		obj = c.shown(obj)
+	}
 	versioned, err := c.Versioned(obj, c.stored.GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("encode %s for the log: %w", c.hub.Kind, err)

@@ -148,8 +148,6 @@ func coreKinds() []*kind.Kind {
 			Namespaced: true,
 			Create:     service.Strategy, Update: service.Strategy, Delete: service.Strategy,
 			Attrs:         service.GetAttrs,
-			BeforeCreate:  completeNewService,
-			BeforeUpdate:  completeService,
 			ReturnDeleted: true,
 			Subresources:  subresources(status(service.StatusStrategy)),
 		},

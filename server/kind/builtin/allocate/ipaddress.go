@@ -1,0 +1,108 @@
+package allocate
+
+import (
+	"context"
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/registry/rest"
+	networkinginformers "k8s.io/client-go/informers/networking/v1"
+	networkingclient "k8s.io/client-go/kubernetes/typed/networking/v1"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/apis/networking"
+)
+
+// manager is who manages the fields of IPAddresses: the server, as when it is its own client.
+const manager = "plinth"
+
+// client and informer are what upstream's allocator knows IPAddresses by. They have the few
+// methods of their interfaces that it calls.
+type (
+	client struct {
+		networkingclient.NetworkingV1Interface
+		networkingclient.IPAddressInterface
+		*attempt
+	}
+	informer struct {
+		networkinginformers.IPAddressInformer
+		cache.SharedIndexInformer
+		networkinglisters.IPAddressLister
+		*attempt
+	}
+)
+
+func (c client) IPAddresses() networkingclient.IPAddressInterface { return c }
+
+// Create takes an address. An error of the store is remembered, because the allocator goes
+// on to the next address with any error.
+func (c client) Create(_ context.Context, obj *networkingv1.IPAddress, _ metav1.CreateOptions) (*networkingv1.IPAddress, error) {
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	_, err := c.create(obj)
+	if err != nil && !errors.IsAlreadyExists(err) {
+		c.failed = err
+	}
+	return nil, err
+}
+
+func (a *attempt) create(obj *networkingv1.IPAddress) (any, error) {
+	hub, err := a.ip.Codec.Hub(obj)
+	if err != nil {
+		return nil, err
+	}
+	if fields := a.ip.Versions[0].Fields; fields != nil {
+		hub = fields.Track(a.ip.Codec.New(), hub, manager)
+	}
+	return a.Services.addresses.Create(a.ctx, hub, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+}
+
+// release gives an address back, if it is the Service's.
+func (a *attempt) release(name string) error {
+	ctx, cancel := a.releasing()
+	defer cancel()
+	obj, err := a.Services.addresses.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return gone(err)
+	}
+	address := obj.(*networking.IPAddress)
+	if ref := address.Spec.ParentRef; ref == nil || networkingv1.ParentReference(*ref) != a.owner() {
+		return nil
+	}
+	only := metav1.NewPreconditionDeleteOptions(string(address.UID))
+	if _, _, err = a.Services.addresses.Delete(ctx, name, rest.ValidateAllObjectFunc, only); errors.IsConflict(err) {
+		return nil // it is another by now
+	}
+	return gone(err)
+}
+
+func gone(err error) error {
+	if err == nil || errors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("give back an address: %w", err)
+}
+
+func (a *attempt) has(name string) bool { return a.store.Get(a.ip.Key("", name)) != nil }
+
+func (i informer) Lister() networkinglisters.IPAddressLister { return i }
+
+func (i informer) Informer() cache.SharedIndexInformer { return i }
+
+// HasSynced is true: the store is never behind.
+func (i informer) HasSynced() bool { return true }
+
+// Get finds every address taken when nothing can be written.
+func (i informer) Get(name string) (*networkingv1.IPAddress, error) {
+	if i.failed == nil && !i.has(name) {
+		return nil, errors.NewNotFound(i.ip.GroupResource(), name)
+	}
+	return &networkingv1.IPAddress{}, nil
+}
+
+// List is for metrics that are not made.
+func (i informer) List(labels.Selector) ([]*networkingv1.IPAddress, error) { return nil, nil }

@@ -1,0 +1,108 @@
+package allocate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// portPrefix is the place of the node ports in the log. It cannot be that of any resource:
+// no API group has such a name.
+const portPrefix = "/registry/_plinth/nodeports/"
+
+// Ports are the node ports that are taken.
+type Ports struct {
+	Range utilnet.PortRange
+	store *sqlstore.Store
+}
+
+// NewPorts returns the ports in store. Ports outside of within are not handed out.
+func NewPorts(store *sqlstore.Store, within utilnet.PortRange) *Ports {
+	return &Ports{within, store}
+}
+
+// port is a port that is taken, as it is in the log.
+type port struct {
+	Kind       string       `json:"kind"`
+	APIVersion string       `json:"apiVersion"`
+	Metadata   portMetadata `json:"metadata"`
+	Spec       struct {
+		ParentRef networkingv1.ParentReference `json:"parentRef"`
+	} `json:"spec"`
+}
+
+type portMetadata struct {
+	Name string `json:"name"`
+}
+
+func portKey(number int) string { return portPrefix + strconv.Itoa(number) }
+
+// Taken tells whether a port is taken.
+func (p *Ports) Taken(number int) bool { return p.store.Get(portKey(number)) != nil }
+
+// Take takes a port. The error is portallocator.ErrAllocated if somebody has it.
+func (p *Ports) Take(ctx context.Context, number int, owner networkingv1.ParentReference) error {
+	row := port{Kind: "NodePort", APIVersion: "_plinth/v1", Metadata: portMetadata{strconv.Itoa(number)}}
+	row.Spec.ParentRef = owner
+	value, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	_, err = p.store.Commit(ctx, sqlstore.Change{Key: portKey(number), Value: value})
+	var taken *sqlstore.ConflictError
+	if errors.As(err, &taken) {
+		return portallocator.ErrAllocated
+	} else if err != nil {
+		return fmt.Errorf("take port %d: %w", number, err)
+	}
+	return nil
+}
+
+// Release gives a port back if it is owner's.
+func (p *Ports) Release(ctx context.Context, number int, owner networkingv1.ParentReference) error {
+	if _, err := p.store.Sync(ctx); err != nil { // another server may have taken it
+		return fmt.Errorf("give back port %d: %w", number, err)
+	}
+	err := p.store.Settle(ctx, portKey(number), func(error) bool { return false }, func(e *sqlstore.Entry) error {
+		if e == nil {
+			return nil
+		}
+		if row, err := readPort(e); err != nil || row.Spec.ParentRef != owner {
+			return err
+		}
+		_, err := p.store.Commit(ctx, sqlstore.Tombstone(e))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("give back port %d: %w", number, err)
+	}
+	return nil
+}
+
+// Each calls f with every port that is taken, by whom and since when.
+func (p *Ports) Each(ctx context.Context, f func(number int, owner networkingv1.ParentReference, since time.Time)) error {
+	from, to := sqlstore.RangeOf(portPrefix)
+	return p.store.Current(portPrefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
+		number, err := strconv.Atoi(strings.TrimPrefix(e.Key, portPrefix))
+		row, bad := readPort(e)
+		if err == nil && bad == nil {
+			f(number, row.Spec.ParentRef, time.UnixMilli(e.At))
+		}
+		return true
+	})
+}
+
+func readPort(e *sqlstore.Entry) (row port, err error) {
+	err = json.Unmarshal(e.JSON, &row)
+	return row, err
+}
