@@ -70,6 +70,7 @@ var statuses = map[string]struct{ status, path, value string }{
 func TestConventionsOfKinds(t *testing.T) {
 	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("first", "1")).want(201) // no other has resourceVersion 1
+		h.offerAddresses()
 		for _, k := range smallest(t) {
 			t.Run(strings.TrimPrefix(k.path, "/"), func(t *testing.T) {
 				h := *h

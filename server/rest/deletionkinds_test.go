@@ -109,6 +109,7 @@ func named(t testing.TB, body, name string, finalizers ...string) string {
 // finalizer. Namespaces and CustomResourceDefinitions are deleted in ways of their own.
 func TestDeletionAnswers(t *testing.T) {
 	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+		h.offerAddresses()
 		missing := map[string]bool{}
 		for _, k := range builtin.Kinds(builtin.Options{}) {
 			if k.Can("delete") && k.Kind != "Namespace" && k.Kind != "CustomResourceDefinition" {

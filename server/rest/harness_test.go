@@ -81,6 +81,12 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	return h
 }
 
+// offerAddresses makes the ServiceCIDR that a server makes when it starts.
+func (h *harness) offerAddresses() {
+	h.t.Helper()
+	h.do("POST", "/apis/networking.k8s.io/v1/servicecidrs", `{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.96.0.0/12"]}}`).want(201)
+}
+
 var paths = apirequest.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),
