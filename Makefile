@@ -7,7 +7,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-quick bench fuzz lint clean cc
+.PHONY: help run build test test-cluster test-quick bench fuzz lint clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -18,8 +18,14 @@ run: cc ## serve SQLite in ./plinth-data on https://127.0.0.1:6443
 build: cc ## build ./plinth
 	go build -trimpath -ldflags '-s -w' -o plinth ./cmd/plinth
 
-test: cc ## all tests under the race detector, with real Postgres and MariaDB
+test: cc ## all tests under the race detector, with real Postgres and MariaDB; and test-cluster on SQLite
 	go run ./dialects/logtest/withservers -- go test -race -timeout 30m ./...
+	@$(MAKE) --no-print-directory test-cluster CLUSTER=sqlite
+
+# Without the race detector, because most of the time would go into building components with it.
+CLUSTER ?= sqlite,postgres,mariadb
+test-cluster: cc ## kube-controller-manager, kube-scheduler, kwok and helm on plinth; CLUSTER=sqlite,postgres,mariadb
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -timeout 30m -run '^TestCluster$$' -v ./cmd/plinth
 
 test-quick: cc ## the same without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...
