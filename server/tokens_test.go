@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -262,5 +263,57 @@ func TestTokenCache(t *testing.T) {
 	}
 	if whoami(t, s, used) == nil || whoami(t, s, unused) != nil {
 		t.Error("not the used token, but the other one is believed")
+	}
+}
+
+// The token of a pod lives for a year, whatever it says, unless the operator does not want
+// that. It is looked at by many at once.
+func TestTokenExtended(t *testing.T) {
+	off := false
+	for name, tt := range map[string]struct {
+		extend *bool
+		lives  time.Duration
+	}{
+		"by default": {nil, 365 * 24 * time.Hour},
+		"off":        {&off, serviceaccount.WarnOnlyBoundTokenExpirationSeconds * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, Config{Tokens: tokens.Options{CacheFor: -1, ExtendExpiration: tt.extend}})
+			addAccount(t, s, "ann")
+			addBound(t, s)
+			spec, seconds := boundTo("Pod"), int64(serviceaccount.WarnOnlyBoundTokenExpirationSeconds)
+			spec.ExpirationSeconds = &seconds
+			made, err := typed(t, s).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "ann",
+				&authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if says := time.Until(made.Status.ExpirationTimestamp.Time); says > 2*time.Hour {
+				t.Errorf("it says that it lives for %v", says)
+			}
+			parsed, err := jwt.ParseSigned(made.Status.Token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var claims jwt.Claims
+			if err := parsed.UnsafeClaimsWithoutVerification(&claims); err != nil {
+				t.Fatal(err)
+			}
+			if lives := claims.Expiry.Time().Sub(claims.IssuedAt.Time()); lives != tt.lives {
+				t.Errorf("it lives for %v", lives)
+			}
+			var all sync.WaitGroup
+			for range 8 {
+				client := bearing(t, s, made.Status.Token)
+				all.Go(func() {
+					for range 10 {
+						if _, err := client.Discovery().ServerVersion(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	"k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/pkg/authentication/user"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
@@ -27,14 +24,15 @@ func (t *Tokens) newAuthenticator() (authenticator.Token, error) {
 		}
 		chain = append(chain, authenticator.WrapAudienceAgnosticToken(t.o.Audiences, static))
 	}
-	objects := getter{t.store}
-	legacy, err := serviceaccount.NewLegacyValidator(true, objects, &secretsWriter{config: t.client})
+	g := &gate{store: t.store}
+	legacy, err := serviceaccount.NewLegacyValidator(true, getter{g}, &marks{gate: g, config: t.client})
 	if err != nil {
 		return nil, err
 	}
+	issued := throughGate(g, serviceaccount.NewValidator(getter{g}))
 	chain = append(chain,
-		serviceaccount.JWTTokenAuthenticator([]string{serviceaccount.LegacyIssuer}, t.keys, t.o.Audiences, legacy),
-		serviceaccount.JWTTokenAuthenticator(t.o.Issuers, t.keys, t.o.Audiences, serviceaccount.NewValidator(objects)))
+		gatedToken{g, serviceaccount.JWTTokenAuthenticator([]string{serviceaccount.LegacyIssuer}, gatedKeys{g, t.keys}, t.o.Audiences, legacy)},
+		serviceaccount.JWTTokenAuthenticator(t.o.Issuers, t.keys, t.o.Audiences, issued))
 	var all authenticator.Token = everybody{union.New(chain...)}
 	if t.o.CacheFor > 0 {
 		// Only good tokens are kept, so that memory is bounded by how many were handed out.
@@ -59,18 +57,4 @@ func (e everybody) AuthenticateToken(ctx context.Context, token string) (*authen
 		Extra:  r.User.GetExtra(),
 	}
 	return &authenticator.Response{Audiences: r.Audiences, User: who}, true, nil
-}
-
-// secretsWriter makes its client when the first token of a secret is used, which is
-// hardly ever.
-type secretsWriter struct {
-	config *rest.Config
-
-	once   sync.Once
-	client typedcore.CoreV1Interface
-}
-
-func (w *secretsWriter) Secrets(namespace string) typedcore.SecretInterface {
-	w.once.Do(func() { w.client = typedcore.NewForConfigOrDie(w.config) })
-	return w.client.Secrets(namespace)
 }

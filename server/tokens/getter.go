@@ -1,24 +1,16 @@
 package tokens
 
 import (
-	"context"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 	"sigs.k8s.io/json"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// lookTimeout bounds the wait for the database when an object is not in memory.
-const lookTimeout = 5 * time.Second
-
-// getter reads the objects that a token depends on from the store's memory. It asks the
-// database only for one that is not there: another server may have just made it.
-type getter struct{ store *sqlstore.Store }
+// getter reads the objects that a token depends on from the store's memory. It is called
+// inside the gate.
+type getter struct{ gate *gate }
 
 var _ serviceaccount.ServiceAccountTokenGetter = getter{}
 
@@ -47,17 +39,9 @@ func (g getter) GetNode(name string) (*corev1.Node, error) {
 }
 
 func (g getter) read(resource, name string, into any) error {
-	key := "/registry/core/" + resource + "/" + name
-	e := g.store.Get(key)
+	e := g.gate.store.Get("/registry/core/" + resource + "/" + name)
 	if e == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-		defer cancel()
-		if _, err := g.store.Sync(ctx); err != nil {
-			return err
-		}
-		e = g.store.Get(key)
-	}
-	if e == nil {
+		g.gate.look = g.gate.sync
 		return errors.NewNotFound(corev1.Resource(resource), name)
 	}
 	return json.UnmarshalCaseSensitivePreserveInts(e.JSON, into)

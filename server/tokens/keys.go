@@ -73,6 +73,15 @@ func (k *keys) GetCacheAgeMaxSeconds() int {
 
 // GetPublicKeys returns the key of that id, or for an empty one all keys.
 func (k *keys) GetPublicKeys(ctx context.Context, id string) []serviceaccount.PublicKey {
+	found := k.find(ctx, id)
+	if len(found) == 0 && k.ask(ctx) {
+		found = k.find(ctx, id)
+	}
+	return found
+}
+
+// find is GetPublicKeys in memory.
+func (k *keys) find(ctx context.Context, id string) []serviceaccount.PublicKey {
 	known := k.PublicKeysGetter.GetPublicKeys(ctx, id)
 	switch {
 	case k.store == nil || id != "" && len(known) > 0:
@@ -80,14 +89,10 @@ func (k *keys) GetPublicKeys(ctx context.Context, id string) []serviceaccount.Pu
 	case id == "":
 		return allPublished(k.store, known)
 	}
-	key := findPublished(k.store, id)
-	if key == nil && k.ask(ctx) {
-		key = findPublished(k.store, id)
+	if key := findPublished(k.store, id); key != nil {
+		return []serviceaccount.PublicKey{*key}
 	}
-	if key == nil {
-		return nil
-	}
-	return []serviceaccount.PublicKey{*key}
+	return nil
 }
 
 // askEvery is the pause between two questions to the database for keys that nobody may
@@ -97,6 +102,9 @@ const askEvery = time.Second
 // ask makes sure that the store has what a server has published that just started, and
 // tells whether it did.
 func (k *keys) ask(ctx context.Context) bool {
+	if k.store == nil {
+		return false
+	}
 	k.mu.Lock()
 	wait := time.Since(k.asked) < askEvery
 	if !wait {
