@@ -35,6 +35,15 @@ func (s *Server) probes() []*health.Probe {
 	}
 }
 
+// databaseHealth is the storage check in words for everybody.
+func (s *Server) databaseHealth() error {
+	err := s.store.Healthy()
+	if err != nil && s.shared {
+		return errors.New(storageReason(err))
+	}
+	return err
+}
+
 // storageReason says why the database cannot be used without saying where it is or as
 // whom it is used; the log has that.
 func storageReason(err error) string {

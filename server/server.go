@@ -232,11 +232,13 @@ func (s *Server) wire() error {
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
 		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
-		Removed: removed, Reach: reach, Services: &s.ranges,
+		Removed: removed, Reach: reach, Services: &s.ranges, Database: s.databaseHealth,
 	}))
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: s.admission(),
 		Untracked: s.config.Untracked,
+
+		Deprecated: s.metrics.Deprecated,
 	})
 	s.discovery = discovery.New(s.kinds, s.extensions, s.otherPaths()...)
 	s.openapi = openapi.New(s.kinds)

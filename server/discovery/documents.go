@@ -194,7 +194,7 @@ func resource(k *kind.Kind) metav1.APIResource {
 		Name: k.Resource, SingularName: k.Singular, Namespaced: k.Namespaced, Kind: k.Kind,
 		Verbs: verbs(k), ShortNames: k.ShortNames, Categories: k.Categories,
 	}
-	if k.Virtual == nil {
+	if k.Virtual == nil && k.Observed == nil {
 		r.StorageVersionHash = discovery.StorageVersionHash(k.Stored.Group, k.Stored.Version, k.Kind)
 	}
 	return r

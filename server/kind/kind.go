@@ -118,6 +118,15 @@ type Kind struct {
 	// Virtual makes this a resource without storage: create calls it and answers what it
 	// returns (reviews, bindings). Then Verbs is just create.
 	Virtual rest.Creater
+	// Observed makes this a resource without storage, too: get and list answer what it
+	// returns (the state of components). Then Verbs are just these.
+	Observed Observer
+}
+
+// Observer gives objects that are found out when they are asked for.
+type Observer interface {
+	rest.Getter
+	rest.Lister
 }
 
 // Version is one served version of a Kind.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Metrics of one server.
@@ -22,6 +23,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	running  *prometheus.GaugeVec
 	rejected *prometheus.CounterVec
+	outdated *prometheus.GaugeVec
 
 	// TLSErrors counts connections that failed in the TLS handshake.
 	TLSErrors prometheus.Counter
@@ -76,6 +78,10 @@ func New() *Metrics {
 			Name: "apiserver_dropped_requests_total",
 			Help: "Requests turned away because too many were running.",
 		}, []string{"request_kind"}),
+		outdated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_requested_deprecated_apis",
+			Help: "1 for each deprecated version of a resource that was requested, with the release that serves it no more.",
+		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 		TLSErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_tls_handshake_errors_total",
 			Help: "Connections that failed in the TLS handshake.",
@@ -86,7 +92,7 @@ func New() *Metrics {
 		}),
 	}
 	m.series.Store(&map[Labels]*Series{})
-	m.registry.MustRegister(m.total, m.duration, m.running, m.rejected, m.TLSErrors, m.Panics,
+	m.registry.MustRegister(m.total, m.duration, m.running, m.rejected, m.outdated, m.TLSErrors, m.Panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -97,6 +103,12 @@ func (m *Metrics) Register(c ...prometheus.Collector) { m.registry.MustRegister(
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Deprecated notes that a deprecated version was requested. The labels must not be a
+// client's invention.
+func (m *Metrics) Deprecated(resource schema.GroupVersionResource, subresource, removedIn string) {
+	m.outdated.WithLabelValues(resource.Group, resource.Version, resource.Resource, subresource, removedIn).Set(1)
 }
 
 // Series returns the counters of l. The caller keeps the number of different labels

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -31,6 +32,9 @@ type Options struct {
 	// FutureWait is how long a read waits for a resourceVersion that has not come up
 	// yet; 3 seconds, as in kube-apiserver.
 	FutureWait time.Duration
+	// Deprecated is told of each request for a deprecated version that reaches its verb,
+	// with the release that serves it no more, if there is one. nil: nobody is.
+	Deprecated func(resource schema.GroupVersionResource, subresource, removedIn string)
 	// Untracked leaves metadata.managedFields alone and takes no server-side apply: a
 	// switch for benchmarks, to see what the tracking costs.
 	Untracked bool
@@ -93,7 +97,7 @@ func (q *request) serve() error {
 	}
 	// Upstream's handler of custom resources warns of a version before it looks at the verb.
 	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom() && err != ErrNoPath) {
-		q.warn.AddWarning("", v.Deprecated)
+		q.deprecated(v)
 	}
 	if err != nil {
 		return err
@@ -102,4 +106,17 @@ func (q *request) serve() error {
 		return q.refused
 	}
 	return handle(q)
+}
+
+// deprecated warns the client, and lets the operator know.
+func (q *request) deprecated(v *kind.Version) {
+	q.warn.AddWarning("", v.Deprecated)
+	if q.api.o.Deprecated == nil {
+		return
+	}
+	subresource := ""
+	if q.sub != nil {
+		subresource = q.sub.Name
+	}
+	q.api.o.Deprecated(q.gvr(), subresource, v.RemovedIn)
 }

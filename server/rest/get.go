@@ -26,6 +26,9 @@ func (q *request) get() error {
 			return err
 		}
 	}
+	if q.kind.Observed != nil {
+		return q.getObserved(&options)
+	}
 	if err := q.api.fresh(q.r.Context(), options.ResourceVersion); err != nil {
 		return err
 	}

@@ -16,14 +16,19 @@ import (
 
 // page is the part of a list that one response holds.
 type page struct {
-	revision  int64
-	entries   []*sqlstore.Entry
-	next      string // continue token; empty on the last page
-	remaining *int64
+	revision int64
+	// unversioned says that there is no revision, for objects that are not in the log.
+	unversioned bool
+	entries     []*sqlstore.Entry
+	next        string // continue token; empty on the last page
+	remaining   *int64
 }
 
 // list answers a collection, whole or by pages, from memory where it can.
 func (q *request) list() error {
+	if q.kind.Observed != nil {
+		return q.listObserved()
+	}
 	options, sel, err := q.listOptions()
 	if err != nil {
 		return err

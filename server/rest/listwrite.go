@@ -81,6 +81,9 @@ func (m untypedMeta) MarshalJSON() ([]byte, error) {
 }
 
 func (p *page) meta() *metav1.ListMeta {
+	if p.unversioned {
+		return &metav1.ListMeta{}
+	}
 	return &metav1.ListMeta{
 		ResourceVersion:    strconv.FormatInt(p.revision, 10),
 		Continue:           p.next,

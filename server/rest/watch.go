@@ -33,6 +33,9 @@ type watching struct {
 
 // watch streams changes, from the state at the start or from a resourceVersion on.
 func (q *request) watch() error {
+	if !q.kind.Can("watch") {
+		return q.unwatchable()
+	}
 	options, sel, err := q.listOptions()
 	if err != nil {
 		return err

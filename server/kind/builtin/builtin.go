@@ -1,8 +1,6 @@
 // Package builtin describes the resources of Kubernetes itself: one table per API group,
 // one literal per resource, all behaviour taken from upstream's types, conversions,
 // strategies and columns. It is the only package that imports upstream's registries.
-//
-// Left out are componentstatuses.
 package builtin
 
 import (
@@ -45,6 +43,9 @@ type Options struct {
 	Client *clientrest.Config
 	// Tokens signs the tokens of service accounts; nil leaves that out.
 	Tokens *tokens.Tokens
+	// Database tells whether the database can be used, in words for everybody; nil: it is
+	// not known.
+	Database func() error
 	// Enabled says which versions are served of which resource; nil: see DefaultEnabled.
 	Enabled *Enabled
 	// Removed are versions to serve that Kubernetes no longer does.
@@ -69,7 +70,7 @@ func Kinds(o Options) []*kind.Kind {
 	}
 	var kinds []*kind.Kind
 	for _, group := range [][]*kind.Kind{
-		coreKinds(),
+		coreKinds(o),
 		admissionKinds(o),
 		appsKinds(),
 		authenticationKinds(o),

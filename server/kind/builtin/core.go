@@ -22,8 +22,9 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-func coreKinds() []*kind.Kind {
+func coreKinds(o Options) []*kind.Kind {
 	return group{scheme: legacyscheme.Scheme, name: "", versions: []string{"v1"}}.kinds(
+		o.componentStatuses(),
 		&kind.Kind{
 			Resource: "configmaps", Singular: "configmap", Kind: "ConfigMap",
 			ShortNames: []string{"cm"},

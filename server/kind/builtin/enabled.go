@@ -119,6 +119,9 @@ func checkSetting(key, value string) error {
 
 // known tells whether there is a resource, enabled or not.
 func known(gvr schema.GroupVersionResource) bool {
+	if gvr == (schema.GroupVersionResource{Version: "v1", Resource: "bindings"}) {
+		return true // it is there only with a store
+	}
 	everything := DefaultEnabled()
 	for gv := range everything.config.GroupVersionConfigs {
 		everything.config.GroupVersionConfigs[gv] = true

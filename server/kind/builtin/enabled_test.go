@@ -20,6 +20,8 @@ func TestParseEnabled(t *testing.T) {
 		{"/v1", "true", ""},
 		{"api/v1", "false", ""},
 		{"api/v1/secrets", "false", ""},
+		{"api/v1/bindings", "false", ""},
+		{"api/v1/componentstatuses", "false", ""},
 		{"apps/v1", "false", ""},
 		{"apps/v1/deployments", "false", ""},
 		{"apiextensions.k8s.io/v1", "false", ""},

@@ -39,6 +39,7 @@ import (
 	batch "k8s.io/kubernetes/pkg/registry/batch/rest"
 	certificates "k8s.io/kubernetes/pkg/registry/certificates/rest"
 	coordination "k8s.io/kubernetes/pkg/registry/coordination/rest"
+	"k8s.io/kubernetes/pkg/registry/core/componentstatus"
 	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
 	limitrangestore "k8s.io/kubernetes/pkg/registry/core/limitrange/storage"
 	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
@@ -183,7 +184,8 @@ func coreStorages(t *testing.T) map[string]rest.Storage {
 		"nodes": nodes.Node, "nodes/status": nodes.Status,
 		"services": services, "services/status": serviceStatus,
 		"replicationcontrollers": controllers.Controller, "replicationcontrollers/status": controllers.Status, "replicationcontrollers/scale": controllers.Scale,
-		"podtemplates": templates, "endpoints": endpoints, "limitranges": limits,
+		"componentstatuses": componentstatus.NewStorage(nil),
+		"podtemplates":      templates, "endpoints": endpoints, "limitranges": limits,
 		"persistentvolumes": volumes, "persistentvolumes/status": volumeStatus,
 		"persistentvolumeclaims": claims, "persistentvolumeclaims/status": claimStatus,
 	}

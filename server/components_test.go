@@ -1,0 +1,91 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	clientrest "k8s.io/client-go/rest"
+)
+
+// TestComponentStatuses asks only about the database: what listens at the ports of the
+// others depends on the machine.
+func TestComponentStatuses(t *testing.T) {
+	s := start(t, Config{})
+	client := admin(t, s)
+	const path = "/api/v1/componentstatuses"
+	healthy := `{"metadata":{"name":"database","creationTimestamp":null},"conditions":[{"type":"Healthy","status":"True","message":"ok"}]}`
+	for _, c := range []struct {
+		method, path string
+		code         int
+		body         string
+	}{
+		{"GET", path + "/database", 200, `{"kind":"ComponentStatus","apiVersion":"v1",` + healthy[1:]},
+		{"GET", path + "?fieldSelector=metadata.name%3Ddatabase", 200, `{"kind":"ComponentStatusList","apiVersion":"v1","metadata":{},"items":[` + healthy + `]}`},
+		{"GET", path + "?fieldSelector=metadata.name%3Dnobody", 200, `{"kind":"ComponentStatusList","apiVersion":"v1","metadata":{},"items":[]}`},
+		{"GET", path + "?labelSelector=a%3Db", 200, `{"kind":"ComponentStatusList","apiVersion":"v1","metadata":{},"items":[]}`},
+		{"GET", path + "?fieldSelector=spec.x%3Da", 400, `"message":"\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""`},
+		{"GET", path + "/nobody", 404, `"message":"componentstatus \"nobody\" not found"`},
+		{"GET", path + "?watch=1", 405, `"message":"watch is not supported on resources of kind \"componentstatuses\""`},
+		{"GET", "/api/v1/watch/componentstatuses", 404, `"message":"the server could not find the requested resource"`},
+		{"GET", "/api/v1/namespaces/default/componentstatuses", 404, `"message":"the server could not find the requested resource"`},
+		{"POST", path, 405, `"message":"the server does not allow this method on the requested resource"`},
+		{"DELETE", path + "/database", 405, `"message":"the server does not allow this method on the requested resource"`},
+	} {
+		code, header, body := do(t, client, c.method, s.URL()+c.path, "")
+		if code != c.code || !strings.Contains(body, c.body) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, code, body, c.code, c.body)
+		}
+		_, warned := header["Warning"]
+		if routed := code != 404 && code != 405 || strings.Contains(body, "watch is not") || strings.Contains(body, "nobody"); warned != routed {
+			t.Errorf("%s %s: %d with the warning %q", c.method, c.path, code, header["Warning"])
+		}
+	}
+}
+
+func TestComponentStatusesInProtobuf(t *testing.T) {
+	s := start(t, Config{})
+	config := clientrest.CopyConfig(s.RESTConfig())
+	config.ContentType, config.WarningHandler = "application/vnd.kubernetes.protobuf", clientrest.NoWarnings{}
+	statuses := kubernetes.NewForConfigOrDie(config).CoreV1().ComponentStatuses()
+	list, err := statuses.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	if got := strings.Join(names, " "); got != "controller-manager database scheduler" || list.ResourceVersion != "" {
+		t.Errorf("%s at %q", got, list.ResourceVersion)
+	}
+	one, err := statuses.Get(t.Context(), "database", metav1.GetOptions{})
+	if err != nil || len(one.Conditions) != 1 || one.Conditions[0].Message != "ok" {
+		t.Errorf("%v %v", one, err)
+	}
+}
+
+func TestDeprecatedRequestsAreCounted(t *testing.T) {
+	s := start(t, Config{})
+	client := admin(t, s)
+	const line = `apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`
+	counted := func() bool {
+		_, _, body := do(t, client, "GET", s.URL()+"/metrics", "")
+		return strings.Contains(body, line+"\n")
+	}
+	for _, c := range []struct {
+		method, path string
+		counted      bool
+	}{
+		{"GET", "/api/v1/namespaces", false},
+		{"POST", "/api/v1/componentstatuses", false}, // it has no such verb
+		{"GET", "/api/v1/componentstatuses/nobody", true},
+		{"GET", "/api/v1/componentstatuses", true},
+	} {
+		do(t, client, c.method, s.URL()+c.path, "")
+		if counted() != c.counted {
+			t.Errorf("after %s %s: counted is %v", c.method, c.path, !c.counted)
+		}
+	}
+}
