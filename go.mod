@@ -35,6 +35,7 @@ require (
 	k8s.io/klog/v2 v2.130.1
 	k8s.io/kube-aggregator v0.33.13
 	k8s.io/kube-openapi v0.0.0-20250318190949-c8a335a9a2ff
+	k8s.io/kubelet v0.33.13
 	k8s.io/kubernetes v1.33.13
 	k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3
@@ -142,7 +143,6 @@ require (
 	k8s.io/kms v0.33.13 // indirect
 	k8s.io/kube-controller-manager v0.33.13 // indirect
 	k8s.io/kubectl v0.33.13 // indirect
-	k8s.io/kubelet v0.33.13 // indirect
 	k8s.io/mount-utils v0.33.13 // indirect
 	k8s.io/pod-security-admission v0.33.13 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.2 // indirect
