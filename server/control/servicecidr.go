@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
-	applynetworking "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
 // The default ServiceCIDR says what the server's flags say. As in kube-apiserver it is made
@@ -62,13 +60,15 @@ func (c *clients) ensureServiceCIDRReady(ctx context.Context, ranges []*net.IPNe
 	case ready != nil:
 		return nil
 	}
-	status := applynetworking.ServiceCIDRStatus().WithConditions(applymeta.Condition().
-		WithType(networkingv1.ServiceCIDRConditionReady).
-		WithStatus(metav1.ConditionTrue).
-		WithMessage("Kubernetes default Service CIDR is ready").
-		WithLastTransitionTime(metav1.Now()))
-	_, err = c.networking.ServiceCIDRs().ApplyStatus(ctx, applynetworking.ServiceCIDR(cidrName).WithStatus(status),
-		metav1.ApplyOptions{FieldManager: cidrManager, Force: true})
+	meta.SetStatusCondition(&now.Status.Conditions, metav1.Condition{
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue,
+		Message: "Kubernetes default Service CIDR is ready",
+	})
+	// Not an apply, which a server that tracks no fields refuses.
+	_, err = c.networking.ServiceCIDRs().UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: cidrManager})
+	if errors.IsConflict(err) { // another server, or the next round
+		return nil
+	}
 	return orGone("ServiceCIDR "+cidrName, err)
 }
 
