@@ -48,13 +48,16 @@ type scale struct {
 	definitions int // of custom resources
 	// customObjects is how many custom resources are in a list.
 	customObjects int
+	nodes         int           // that are simulated
+	heartbeats    time.Duration // of the nodes, while nothing else happens
+	pods          int           // that come and go
 }
 
 // Many short rounds rather than few long ones: what disturbs a machine comes in bursts of
 // seconds, and the median of the ratios is only as good as neighbours are alike.
 var (
-	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, idleWatches: 1000, watchers: 100, watch: 10 * time.Second, definitions: 500, customObjects: 2000}
-	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, idleWatches: 100, watchers: 20, watch: 500 * time.Millisecond, definitions: 5, customObjects: 100}
+	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, idleWatches: 1000, watchers: 100, watch: 10 * time.Second, definitions: 500, customObjects: 2000, nodes: 100, heartbeats: 15 * time.Second, pods: 1000}
+	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, idleWatches: 100, watchers: 20, watch: 500 * time.Millisecond, definitions: 5, customObjects: 100, nodes: 10, heartbeats: 500 * time.Millisecond, pods: 50}
 )
 
 // run is one Run.
@@ -139,6 +142,9 @@ func (r *run) measureDatabase(ctx context.Context, d *Database, dsn string) erro
 	}
 	if err := r.measureCustom(ctx, d, dsn); err != nil {
 		return fmt.Errorf("custom resources: %w", err)
+	}
+	if err := r.measureNodes(ctx, d, dsn); err != nil {
+		return fmt.Errorf("nodes: %w", err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ Without --dsn, SQLite is measured on the disk that the output directory is on, a
 servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name if they are set. Servers are
 asked for scratch databases, which are dropped at the end; nothing else is touched.
 
-It takes some three minutes for each database and wants a machine that does nothing else.`
+It takes some four minutes for each database and wants a machine that does nothing else.`
 
 func newBench() *cobra.Command {
 	var o bench.Options

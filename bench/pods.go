@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// podsPerSecond is what a kube-scheduler binds with its --kube-api-qps of 50.
+	podsPerSecond = 50
+	// podLives bounds how many pods are in the making at once.
+	podLives = 64
+)
+
+// times are those of requests of two sorts.
+type times struct {
+	mu            sync.Mutex
+	writes, reads []time.Duration
+}
+
+func (t *times) took(method string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if method == http.MethodGet {
+		t.reads = append(t.reads, d)
+	} else {
+		t.writes = append(t.writes, d)
+	}
+}
+
+// measurePods has pods created, bound, made ready and deleted: at a pace, to see how long
+// requests take, and then as fast as they go.
+func (n *nodes) measurePods(ctx context.Context) error {
+	var paced, free times
+	begun := time.Now()
+	err := n.live(ctx, "paced", func(i int) time.Time { return begun.Add(time.Duration(i) * time.Second / podsPerSecond) }, &paced)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s pods' lives, %d begun a second: ", number(float64(n.scale.pods)), podsPerSecond)
+	writes, reads := latencyOf(paced.writes), latencyOf(paced.reads)
+	n.d.add(Figure{What: what + "writes", Value: writes.P99, Unit: "ms p99", Target: atMost(50), Latency: writes})
+	n.d.add(Figure{What: what + "gets", Value: reads.P99, Unit: "ms p99", Target: atMost(10), Latency: reads})
+	before, err := n.plinth.cpu()
+	if err != nil {
+		return err
+	}
+	begun = time.Now()
+	if err := n.live(ctx, "free", func(int) time.Time { return begun }, &free); err != nil {
+		return err
+	}
+	took := time.Since(begun).Seconds()
+	after, err := n.plinth.cpu()
+	n.d.add(Figure{
+		What: "pods' lives, 64 at a time", Value: float64(n.scale.pods) / took, Unit: "pods/s",
+		Target: atLeast(podsPerSecond), Latency: latencyOf(free.writes), Note: "each seven writes and two gets",
+	})
+	n.d.add(Figure{What: "a pod's life, server CPU", Value: millis(after-before) / float64(n.scale.pods), Unit: "ms"})
+	return err
+}
+
+// live has every pod live, which begins when begin says so.
+func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Time, t *times) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(podLives)
+	for i := range n.scale.pods {
+		if err := sleepUntil(ctx, begin(i)); err != nil {
+			break // the group has the reason
+		}
+		group.Go(func() error { return n.life(ctx, i, fmt.Sprintf("%s-%05d", name, i), t) })
+	}
+	return group.Wait()
+}
+
+// life is what a ReplicaSet's controller, the scheduler and the kubelet ask for one pod.
+func (n *nodes) life(ctx context.Context, i int, name string, t *times) error {
+	const pods = "/api/v1/namespaces/bench/pods"
+	path, node := pods+"/"+name, nodeName(i%n.scale.nodes)
+	now := time.Now().UTC().Format(time.RFC3339)
+	binding := fmt.Appendf(nil, `{"kind":"Binding","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench"},"target":{"kind":"Node","name":%q}}`, name, node)
+	const patch = "application/strategic-merge-patch+json"
+	for _, r := range []struct {
+		method, path, contentType string
+		body                      []byte
+	}{
+		{http.MethodPost, pods, "", podObject(name)},
+		{http.MethodPost, path + "/binding", "", binding},
+		{http.MethodGet, path, "", nil},
+		{http.MethodPatch, path + "/status", patch, podStatus("Pending", "False", now)},
+		{http.MethodPatch, path + "/status", patch, podStatus("Running", "True", now)},
+		{http.MethodDelete, path, "", []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)},
+		{http.MethodGet, path, "", nil},
+		{http.MethodPatch, path + "/status", patch, podStatus("Succeeded", "False", now)},
+		{http.MethodDelete, path, "", []byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)},
+	} {
+		var answer bytes.Buffer
+		begun := time.Now()
+		if _, err := n.client(i).as("", r.contentType).do(ctx, r.method, r.path, r.body, &answer); err != nil {
+			return err
+		}
+		t.took(r.method, time.Since(begun))
+	}
+	return nil
+}
+
+func podObject(name string) []byte {
+	return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench","labels":{"app":"bench"}},`+
+		`"spec":{"containers":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]}}`, name)
+}
+
+func podStatus(phase, ready, now string) []byte {
+	return fmt.Appendf(nil, `{"status":{"phase":%q,"podIP":"10.2.0.1","podIPs":[{"ip":"10.2.0.1"}],"startTime":%q,`+
+		`"conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":%[3]q},{"type":"ContainersReady","status":%[3]q},{"type":"PodScheduled","status":"True"}],`+
+		`"containerStatuses":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","imageID":"","ready":false,"restartCount":0,"state":{"running":{"startedAt":%[2]q}}}]}}`, phase, now, ready)
+}
