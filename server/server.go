@@ -9,10 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -241,7 +243,7 @@ func (s *Server) wire() error {
 		Deprecated: s.metrics.Deprecated,
 	})
 	s.discovery = discovery.New(s.kinds, s.extensions, s.otherPaths()...)
-	s.openapi = openapi.New(s.kinds)
+	s.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(s.issuer()))...)
 	s.metrics.Register(metrics.Store{Stats: s.store.Stats})
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
 	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)

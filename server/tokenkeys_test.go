@@ -262,3 +262,23 @@ func TestIssuerDocuments(t *testing.T) {
 		t.Errorf("of an issuer without a URL: %d %s", code, body)
 	}
 }
+
+// What is served about tokens is described, by upstream's names of the operations.
+func TestTokensDescribed(t *testing.T) {
+	s := start(t, Config{})
+	for path, id := range map[string]string{
+		"/openapi/v3/.well-known/openid-configuration": `"getServiceAccountIssuerOpenIDConfiguration"`,
+		"/openapi/v3/openid/v1/jwks":                   `"getServiceAccountIssuerOpenIDKeyset"`,
+		"/openapi/v3/api/v1":                           `"createCoreV1NamespacedServiceAccountToken"`,
+		"/openapi/v3":                                  `"openid/v1/jwks"`,
+		"/":                                            `"/.well-known/openid-configuration"`,
+	} {
+		if code, _, body := do(t, admin(t, s), "GET", s.URL()+path, ""); code != http.StatusOK || !strings.Contains(body, id) {
+			t.Errorf("%s: %d, without %s", path, code, id)
+		}
+	}
+	plain := start(t, Config{Tokens: tokens.Options{Issuers: []string{"us"}}})
+	if _, _, body := do(t, admin(t, plain), "GET", plain.URL()+"/openapi/v3", ""); strings.Contains(body, "openid") {
+		t.Errorf("what is not served is described: %s", body)
+	}
+}

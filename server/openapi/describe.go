@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"k8s.io/kube-openapi/pkg/handler3"
@@ -44,13 +45,16 @@ type definition struct {
 	versions []string
 }
 
-// describe makes the description of set. What has not changed is taken from old, which may
+// describe makes the description of set, and of the routes at the paths others. What has not changed is taken from old, which may
 // be nil.
-func describe(set *kind.Set, old *description) *description {
+func describe(set *kind.Set, others []string, old *description) *description {
 	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}}
 	s.index = sync.OnceValues(s.makeIndex)
 	for _, path := range []string{"api", "apis", "version"} {
 		s.group(path, "", "")
+	}
+	for _, path := range others {
+		s.group(strings.TrimPrefix(path, "/"), "", "")
 	}
 	definitions := map[string]*definition{}
 	for _, k := range set.Kinds {

@@ -26,15 +26,19 @@ import (
 
 // OpenAPI answers for /openapi/v2, /openapi/v3 and what is below.
 type OpenAPI struct {
-	kinds *kind.Registry
-	cache cache
+	kinds  *kind.Registry
+	others []string // paths of routes that are not the API's
+	cache  cache
 
 	mu      sync.Mutex
 	current *description // of the newest generation that was asked for; guarded by mu
 }
 
-// New describes what kinds holds.
-func New(kinds *kind.Registry) *OpenAPI { return &OpenAPI{kinds: kinds, cache: newCache()} }
+// New describes what kinds holds. others are the paths besides the API's that are served and
+// that upstream describes.
+func New(kinds *kind.Registry, others ...string) *OpenAPI {
+	return &OpenAPI{kinds: kinds, others: others, cache: newCache()}
+}
 
 // format is one encoding of a document. accept are the subtypes of application/ that ask
 // for it, contentType is what its answer has.
@@ -114,7 +118,7 @@ func (o *OpenAPI) describe() *description {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.current == nil || o.current.generation < set.Generation {
-		o.current = describe(set, o.current)
+		o.current = describe(set, o.others, o.current)
 		o.cache.prune(o.current)
 	}
 	return o.current

@@ -145,10 +145,18 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 	}
 	for _, verb := range verbs {
 		r := route{path: path, gvk: gvk, answer: model, answers: []int{200, 201}}
+		if verb == "create" && subresource == "" {
+			continue // that is the collection's
+		}
 		switch verb {
 		case "get":
 			r.method, r.action, r.id, r.description = "GET", "get", o.id("read", "", suffix), "read "+what
 			r.answers = []int{200}
+		case "create":
+			r.method, r.action, r.id = "POST", "post", o.id("create", "", suffix)
+			r.description = "create " + subresource + " of" + endpoints.GetArticleForNoun(o.k.Kind, " ") + o.k.Kind
+			r.parameters, r.consumes, r.body = join(createParameters, bodyParameter), anyMediaType, model
+			r.answers = []int{200, 201, 202}
 		case "update":
 			r.method, r.action, r.id, r.description = "PUT", "put", o.id("replace", "", suffix), "replace "+what
 			r.parameters, r.consumes, r.body = join(updateParameters, bodyParameter), anyMediaType, model

@@ -3,9 +3,11 @@ package openapi
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// overview is the route of discovery, or of the version, that a document has.
+// overview is the route of discovery, of the version or of the issuer of tokens, that a
+// document has.
 func (g *groupVersion) overview() *route {
 	r := &route{method: "GET", path: "/" + g.path + "/", consumes: mediaTypes, produces: mediaTypes, answers: []int{200}}
 	o := operations{g: g}
@@ -13,6 +15,14 @@ func (g *groupVersion) overview() *route {
 	case g.path == "version":
 		r.id, r.tag, r.description = "getCodeVersion", "version", "get the version information for this server"
 		r.consumes, r.produces, r.answer = mediaTypes[:1], mediaTypes[:1], &version.Info{}
+	case "/"+g.path == serviceaccount.OpenIDConfigPath:
+		r.id, r.tag = "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"
+		r.description = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
+		r.consumes, r.produces, r.answer = nil, mediaTypes[:1], ""
+	case "/"+g.path == serviceaccount.JWKSPath:
+		r.id, r.tag = "getServiceAccountIssuerOpenIDKeyset", "openid"
+		r.description = "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)"
+		r.consumes, r.produces, r.answer = nil, []string{"application/jwk-set+json"}, ""
 	case g.path == "api":
 		r.id, r.tag, r.description = "getCoreAPIVersions", "core", "get available API versions"
 		r.answer = &metav1.APIVersions{}
