@@ -15,16 +15,15 @@ type load struct {
 
 func (l *load) rate() float64 { return float64(l.ops) / l.took.Seconds() }
 
-// closedLoop lets each worker do one operation after the other, for d. The first error
-// ends it.
+// closedLoop lets each worker do one operation after the other, for d and at least one. The
+// first error ends it.
 func closedLoop(ctx context.Context, workers int, d time.Duration, op func(ctx context.Context, worker int) error) (load, error) {
 	return runWorkers(ctx, workers, func(ctx context.Context, worker int, begun time.Time, l *load) error {
-		for time.Since(begun) < d {
-			if err := l.time(ctx, worker, op); err != nil {
+		for {
+			if err := l.time(ctx, worker, op); err != nil || time.Since(begun) >= d {
 				return err
 			}
 		}
-		return nil
 	})
 }
 
