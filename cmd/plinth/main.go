@@ -60,7 +60,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServe(), newCopy(), newBench(), newBenchChild(), newVersion())
+	root.AddCommand(newServe(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newVersion())
 	return root
 }
 

@@ -18,6 +18,9 @@ func face(k *kind.Kind, r Removed) *kind.Kind {
 	f := *k
 	f.Group = r.GVK.Group
 	f.Versions = []kind.Version{v}
+	if f.Group != k.Group { // where kubectl would find the objects a second time
+		f.ShortNames, f.Categories = nil, nil
+	}
 	f.Subresources = make(map[string]*kind.Subresource, len(k.Subresources))
 	for name, s := range k.Subresources {
 		f.Subresources[name] = subface(k, s, r)

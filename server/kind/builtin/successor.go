@@ -1,0 +1,73 @@
+package builtin
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Successor is the version of a kind to write instead of one that is gone.
+type Successor struct {
+	GVK    schema.GroupVersionKind
+	Scheme *runtime.Scheme // converts between both, by way of the internal version
+	Since  int             // minor release without the old one, 0 if its type does not say
+}
+
+// SuccessorOf returns what replaces gvk, nil if it is served today or none of Kubernetes'
+// own. The error says that nothing replaces it.
+func SuccessorOf(gvk schema.GroupVersionKind) (*Successor, error) {
+	for _, r := range removedByKind() {
+		if r.GVK == gvk {
+			return &Successor{r.Now, schemeOf(gvk), r.Since}, nil
+		}
+	}
+	scheme := schemeOf(gvk)
+	unstable := preRelease.MatchString(gvk.Version)
+	switch {
+	case scheme == nil && unstable && ownGroup(gvk.Group):
+		return nil, fmt.Errorf("the types of %s %s are gone from Kubernetes; what to use is in %s", gvk.GroupVersion(), gvk.Kind, MigrationGuide)
+	case scheme == nil || !unstable:
+		return nil, nil
+	}
+	since, _ := strconv.Atoi(strings.TrimPrefix(version(scheme, gvk).RemovedIn, "1."))
+	if since > minor {
+		return nil, nil
+	}
+	for _, gv := range scheme.PrioritizedVersionsForGroup(gvk.Group) {
+		now := gv.WithKind(gvk.Kind)
+		if now != gvk && scheme.Recognizes(now) && (!preRelease.MatchString(gv.Version) || since > 0 && lives(scheme, now)) {
+			return &Successor{now, scheme, since}, nil
+		}
+	}
+	if since == 0 {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("nothing replaces %s %s; what to use is in %s", gvk.GroupVersion(), gvk.Kind, MigrationGuide)
+}
+
+var preRelease = regexp.MustCompile(`^v\d+(alpha|beta)\d+$`)
+
+var removedByKind = sync.OnceValue(allRemoved)
+
+func schemeOf(gvk schema.GroupVersionKind) *runtime.Scheme {
+	for _, scheme := range Schemes() {
+		if scheme.Recognizes(gvk) {
+			return scheme
+		}
+	}
+	return nil
+}
+
+func ownGroup(group string) bool {
+	for _, scheme := range Schemes() {
+		if scheme.IsGroupRegistered(group) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+)
+
+// adjust says in today's words what conversion leaves as it was.
+func adjust(obj runtime.Object) {
+	if crd, ok := obj.(*apiextensions.CustomResourceDefinition); ok {
+		keepUnknown(crd)
+	}
+}
+
+// keepUnknown makes a definition that keeps fields which are not in its schema, as all did
+// by default in v1beta1, say so in the schema. One without schema kept everything.
+func keepUnknown(crd *apiextensions.CustomResourceDefinition) {
+	keeps := true
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+			v.Schema = &apiextensions.CustomResourceValidation{OpenAPIV3Schema: &apiextensions.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: &keeps,
+			}}
+		}
+		if root := v.Schema.OpenAPIV3Schema; crd.Spec.PreserveUnknownFields {
+			root.XPreserveUnknownFields = &keeps
+			if root.Type == "" {
+				root.Type = "object"
+			}
+		}
+	}
+	crd.Spec.PreserveUnknownFields = false
+}
+
+// stricter are the kinds whose current version refuses what the old one took, as the
+// migration guide says of them.
+var stricter = []schema.GroupKind{
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
+}
+
+var kinds = sync.OnceValue(func() []*kind.Kind { return builtin.Kinds(builtin.Options{}) })
+
+// check finds what today's server would refuse.
+func check(obj runtime.Object) error {
+	gk := obj.GetObjectKind().GroupVersionKind().GroupKind()
+	if !slices.Contains(stricter, gk) {
+		return nil
+	}
+	i := slices.IndexFunc(kinds(), func(k *kind.Kind) bool { return k.Group == gk.Group && k.Kind == gk.Kind })
+	k := kinds()[i]
+	hub, err := k.Codec.Hub(obj.DeepCopyObject())
+	if err != nil {
+		return err
+	}
+	k.Create.PrepareForCreate(context.Background(), hub)
+	var all []error
+	for _, e := range k.Create.Validate(context.Background(), hub) {
+		all = append(all, e)
+	}
+	return errors.Join(all...)
+}
