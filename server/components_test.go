@@ -89,3 +89,18 @@ func TestDeprecatedRequestsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// mastersRequest asks for a certificate with the subject O=system:masters, CN=evil.
+const mastersRequest = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIa01JR0tBZ0VBTUNneEZ6QVZCZ05WQkFvTURuTjVjM1JsYlRwdFlYTjBaWEp6TVEwd0N3WURWUVFEREFSbApkbWxzTUZrd0V3WUhLb1pJemowQ0FRWUlLb1pJemowREFRY0RRZ0FFKzVNcmt0cG9zWG0wRkFLVXA5OHNwRCtOCjBoMGpmOExacitPOC9obFVFOUIvSUlqbzMzL0ZTMVZYUU5UK05OZW8vU0V1VVRYRW43QmhyR1FnNlU4MUU2QUEKTUFvR0NDcUdTTTQ5QkFNQ0Ewa0FNRVlDSVFEb3VmNTNGTWo0QjQreDVlWUliTytFbXdVMzZRTTdZLzg0cU1BWgp0aFV2L1FJaEFMQitzVEJYeGdBang5ZkphY2Z2WHJqQVYrS3FyL0J2TjhKUzlmVC9HUFR3Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo="
+
+// TestSignerRules checks that the plugins about certificates are asked, in the order of
+// which the tests of admit know nothing.
+func TestSignerRules(t *testing.T) {
+	s := start(t, Config{})
+	body := `{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1","metadata":{"name":"a"},"spec":{"request":"` +
+		mastersRequest + `","usages":["client auth"],"signerName":"kubernetes.io/kube-apiserver-client"}}`
+	code, _, answer := do(t, admin(t, s), "POST", s.URL()+"/apis/certificates.k8s.io/v1/certificatesigningrequests", body)
+	if code != 403 || !strings.Contains(answer, "signer with system:masters group is not allowed") {
+		t.Errorf("%d %s", code, answer)
+	}
+}

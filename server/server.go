@@ -236,8 +236,12 @@ func (s *Server) wire() error {
 		Authenticator: s.authn, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
 		Removed: removed, Reach: reach, Services: &s.ranges, Database: s.databaseHealth,
 	}))
+	admission, err := s.admission()
+	if err != nil {
+		return err
+	}
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
-		Admission: s.admission(),
+		Admission: admission,
 		Untracked: s.config.Untracked,
 
 		Deprecated: s.metrics.Deprecated,
@@ -252,14 +256,18 @@ func (s *Server) wire() error {
 }
 
 // admission is the plugins that are asked about each write, in upstream's order.
-func (s *Server) admission() admit.Chain {
+func (s *Server) admission() (admit.Chain, error) {
+	certificates, err := admit.NewCertificates(s.authz)
+	if err != nil {
+		return nil, fmt.Errorf("admission of certificates: %w", err)
+	}
 	o := admit.WebhookOptions{
 		Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
 	}
 	return admit.Chain{
-		admit.NewLifecycle(s.store), admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o),
+		admit.NewLifecycle(s.store), certificates, admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o),
 		admit.NewQuota(s.store, s.InProcess(nil), s.ctx.Done()),
-	}
+	}, nil
 }
 
 func (s *Server) controllerConfig() control.Config {
