@@ -69,7 +69,7 @@ type run struct {
 }
 
 // Run measures everything on every database and writes the report. It needs a quiet
-// machine and, without Quick, about three minutes for each. If a database fails half-way the
+// machine and, without Quick, about four minutes for each. If a database fails half-way the
 // others are measured all the same, and the report with what there is comes with the error.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if len(o.DSNs) == 0 {
