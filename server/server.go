@@ -82,7 +82,8 @@ type Server struct {
 	jobsCtx  context.Context
 	stopJobs context.CancelFunc
 
-	maintainEvery time.Duration // tests shorten it
+	maintainEvery      time.Duration // tests shorten these
+	checkReplicasEvery time.Duration
 
 	shutdownOnce sync.Once
 	shutdownErr  error
@@ -93,6 +94,7 @@ func New(config Config) *Server {
 	s := &Server{config: config.withDefaults(), metrics: metrics.New(), running: running{idle: make(chan struct{})}}
 	s.calls.running = map[*call]struct{}{}
 	s.maintainEvery = control.MaintainEvery
+	s.checkReplicasEvery = control.CheckReplicasEvery
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.jobsCtx, s.stopJobs = context.WithCancel(s.ctx)
 	s.limits.reads = limit{kind: "readOnly", most: int64(s.config.MaxReads)}
@@ -162,6 +164,12 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	s.jobs.Go(func() {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
+	s.jobs.Go(func() { control.RepairServices(s.jobsCtx, s.controllerConfig(), control.RepairEvery) })
+	if s.shared {
+		s.jobs.Go(func() {
+			control.KeepReplica(s.jobsCtx, s.InProcess(nil), s.address(), identity(), s.checkReplicasEvery, s.config.Logf)
+		})
+	}
 	s.jobs.Go(func() { s.custom.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.apiServices.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.extensions.Poll(s.jobsCtx) })

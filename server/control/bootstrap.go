@@ -18,6 +18,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	typeddiscovery "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -113,11 +114,12 @@ func Maintain(ctx context.Context, config *rest.Config, at Address, every time.D
 // clients are the few typed clients that bootstrap needs; a whole clientset takes longer
 // to make than all of bootstrap's requests.
 type clients struct {
-	core       typedcore.CoreV1Interface
-	discovery  typeddiscovery.DiscoveryV1Interface
-	events     typedevents.EventsV1Interface
-	networking typednetworking.NetworkingV1Interface
-	scheduling typedscheduling.SchedulingV1Interface
+	core         typedcore.CoreV1Interface
+	coordination typedcoordination.CoordinationV1Interface
+	discovery    typeddiscovery.DiscoveryV1Interface
+	events       typedevents.EventsV1Interface
+	networking   typednetworking.NetworkingV1Interface
+	scheduling   typedscheduling.SchedulingV1Interface
 }
 
 func newClients(config *rest.Config) (*clients, error) {
@@ -128,6 +130,9 @@ func newClients(config *rest.Config) (*clients, error) {
 	}
 	c := &clients{}
 	if c.core, err = typedcore.NewForConfigAndClient(config, http); err != nil {
+		return nil, fmt.Errorf("bootstrap client: %w", err)
+	}
+	if c.coordination, err = typedcoordination.NewForConfigAndClient(config, http); err != nil {
 		return nil, fmt.Errorf("bootstrap client: %w", err)
 	}
 	if c.discovery, err = typeddiscovery.NewForConfigAndClient(config, http); err != nil {

@@ -29,6 +29,13 @@ func RemoveEndpoint(ctx context.Context, config *rest.Config, at Address) error 
 	if err != nil {
 		return err
 	}
+	other, err := newReplica(c, at).leave(ctx)
+	if err != nil {
+		return fmt.Errorf("leave the other servers: %w", err)
+	}
+	if other {
+		return nil
+	}
 	return c.changeEndpoints(ctx, at.Port, func(ips []string) []string {
 		return slices.DeleteFunc(ips, func(ip string) bool { return ip == at.IP.String() })
 	})

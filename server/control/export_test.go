@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/client-go/informers/core"
 	"k8s.io/client-go/kubernetes"
@@ -24,4 +25,14 @@ func (m *Manager) CollectPods(ctx context.Context, threshold int) error {
 		g := &podGC{client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), logf: m.config.Logf, threshold: threshold}
 		return g.collect(ctx)
 	})
+}
+
+// RepairOnce makes one pass over Services, for which what was taken longer than grace ago is
+// stored by now.
+func RepairOnce(ctx context.Context, config Config, grace time.Duration) error {
+	c, err := newClients(config.Client)
+	if err != nil {
+		return err
+	}
+	return (&repair{clients: c, config: config, grace: grace}).pass(ctx)
 }

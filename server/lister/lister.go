@@ -20,7 +20,7 @@ import (
 // objects are shared: nobody may write to them. It has the methods that listers call:
 // GetByKey, which takes a name or NAMESPACE/NAME, List, and the index of namespaces.
 func New[T any](store *sqlstore.Store, prefix string) cache.Indexer {
-	return Of(store, prefix, func(e *sqlstore.Entry) (any, error) { return decode[T](e) })
+	return Of(store, prefix, func(e *sqlstore.Entry) (any, error) { return Decode[T](e) })
 }
 
 // Of is New for objects that decode makes of entries, anew each time.
@@ -102,7 +102,7 @@ func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *
 	from, to := sqlstore.RangeOf(prefix)
 	// In memory: there is no error.
 	_ = store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
-		if object, err := decode[T](e); err == nil {
+		if object, err := Decode[T](e); err == nil {
 			f(object)
 		}
 		return true
@@ -112,7 +112,8 @@ func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *
 // decodedKey is where an entry keeps the object that was made of it.
 type decodedKey[T any] struct{}
 
-func decode[T any](e *sqlstore.Entry) (*T, error) {
+// Decode returns the object of an entry, which is shared: nobody may write to it.
+func Decode[T any](e *sqlstore.Entry) (*T, error) {
 	v := e.Memo(decodedKey[T]{}, func() any {
 		object := new(T)
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object); err != nil {

@@ -50,6 +50,16 @@ func portKey(number int) string { return portPrefix + strconv.Itoa(number) }
 // Taken tells whether a port is taken.
 func (p *Ports) Taken(number int) bool { return p.store.Get(portKey(number)) != nil }
 
+// Owner is who has a port, if it is taken.
+func (p *Ports) Owner(number int) (owner networkingv1.ParentReference, taken bool) {
+	e := p.store.Get(portKey(number))
+	if e == nil {
+		return owner, false
+	}
+	row, err := readPort(e)
+	return row.Spec.ParentRef, err == nil
+}
+
 // Take takes a port. The error is portallocator.ErrAllocated if somebody has it.
 func (p *Ports) Take(ctx context.Context, number int, owner networkingv1.ParentReference) error {
 	row := port{Kind: "NodePort", APIVersion: "_plinth/v1", Metadata: portMetadata{strconv.Itoa(number)}}

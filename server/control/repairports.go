@@ -1,0 +1,128 @@
+package control
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
+	netutils "k8s.io/utils/net"
+)
+
+// checkPorts sees that each node port of a Service is its own.
+func (r *repair) checkPorts(ctx context.Context, svc *corev1.Service) error {
+	for _, number := range nodePorts(svc) {
+		if !r.config.Ports.Range.Contains(number) {
+			if err := r.report(ctx, aboutService(svc), "PortOutOfRange",
+				fmt.Sprintf("Port %d is not within the port range %s; please recreate service", number, r.config.Ports.Range)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.checkPort(ctx, svc, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *repair) checkPort(ctx context.Context, svc *corev1.Service, number int) error {
+	owner, taken := r.config.Ports.Owner(number)
+	own := refOf(svc)
+	if taken && owner == own {
+		return nil
+	}
+	if taken {
+		if other := r.service(&owner); other != nil && slices.Contains(nodePorts(other), number) {
+			return r.report(ctx, aboutService(svc), "PortAlreadyAllocated",
+				fmt.Sprintf("Port %d was assigned to multiple services; please recreate service", number))
+		}
+		if err := r.config.Ports.Release(ctx, number, owner); err != nil {
+			return err
+		}
+	}
+	if now := r.service(&own); now == nil || !slices.Contains(nodePorts(now), number) {
+		return nil // it has gone since it was read
+	}
+	if err := r.config.Ports.Take(ctx, number, own); stderrors.Is(err, portallocator.ErrAllocated) {
+		return nil // the next pass looks whose it is
+	} else if err != nil {
+		return err
+	}
+	return r.report(ctx, aboutService(svc), "PortNotAllocated", fmt.Sprintf("Port %d is not allocated; repairing", number))
+}
+
+// freePorts gives ports back whose Services have no use for them.
+func (r *repair) freePorts(ctx context.Context) error {
+	leaked := map[int]networkingv1.ParentReference{}
+	err := r.config.Ports.Each(ctx, func(number int, owner networkingv1.ParentReference, since time.Time) {
+		if time.Since(since) < r.grace {
+			return
+		}
+		if svc := r.service(&owner); svc == nil || !slices.Contains(nodePorts(svc), number) {
+			leaked[number] = owner
+		}
+	})
+	for number, owner := range leaked {
+		if err := r.config.Ports.Release(ctx, number, owner); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// nodePorts are the ports that a Service has on nodes, each once.
+func nodePorts(svc *corev1.Service) (numbers []int) {
+	for _, p := range svc.Spec.Ports {
+		numbers = append(numbers, int(p.NodePort))
+	}
+	numbers = append(numbers, int(svc.Spec.HealthCheckNodePort))
+	slices.Sort(numbers)
+	return slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return n == 0 })
+}
+
+// allocatorName marks the IPAddresses of Services.
+const allocatorName = "ipallocator.k8s.io"
+
+func addressLabels(ip net.IP) map[string]string {
+	family := corev1.IPv4Protocol
+	if netutils.IsIPv6(ip) {
+		family = corev1.IPv6Protocol
+	}
+	return map[string]string{networkingv1.LabelIPAddressFamily: string(family), networkingv1.LabelManagedBy: allocatorName}
+}
+
+// labelled tells whether an IPAddress has the labels of one that was taken for a Service.
+func labelled(address *networkingv1.IPAddress) bool {
+	for key, value := range addressLabels(net.ParseIP(address.Name)) {
+		if address.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func isService(ref *networkingv1.ParentReference) bool {
+	return ref != nil && ref.Group == "" && ref.Resource == "services"
+}
+
+func refOf(svc *corev1.Service) networkingv1.ParentReference {
+	return networkingv1.ParentReference{Resource: "services", Namespace: svc.Namespace, Name: svc.Name}
+}
+
+func aboutService(svc *corev1.Service) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: svc.Namespace, Name: svc.Name, UID: svc.UID}
+}
+
+// hasAddress tells whether a Service has an address in the form that IPAddresses are named in.
+func hasAddress(svc *corev1.Service, name string) bool {
+	return svc.Spec.Type != corev1.ServiceTypeExternalName && slices.ContainsFunc(svc.Spec.ClusterIPs, func(text string) bool {
+		ip := netutils.ParseIPSloppy(text)
+		return ip != nil && ip.String() == name
+	})
+}

@@ -1,0 +1,81 @@
+package control_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/control"
+)
+
+// checkEvery is short enough for a test and long enough for a machine that is busy: a Lease
+// runs out after three.
+const checkEvery = 500 * time.Millisecond
+
+// A server that dies leaves the kubernetes Service when its Lease has run out; one that lives
+// stays; one that stops takes itself out.
+func TestReplicas(t *testing.T) {
+	c := openCluster(t)
+	var servers sync.WaitGroup
+	defer servers.Wait()
+	start := func(ip string) (at control.Address, die context.CancelFunc) {
+		at = control.Address{IP: net.ParseIP(ip), Port: 6443, Shared: true}
+		bootstrap(t, c, at)
+		ctx, die := context.WithCancel(t.Context())
+		servers.Go(func() { control.KeepReplica(ctx, c.config, at, "process-"+ip, checkEvery, t.Logf) })
+		return at, die
+	}
+	first, stopFirst := start("192.0.2.1")
+	defer stopFirst()
+	_, die := start("192.0.2.2")
+	_, stopLast := start("2001:db8::3") // not in the slice, which is of the other family
+	defer stopLast()
+	eventually(t, "all have Leases", func() bool { return len(leases(t, c)) == 3 })
+	if diff := cmp.Diff([]string{"192.0.2.1", "192.0.2.2"}, sliceIPs(t, c)); diff != "" {
+		t.Error(diff)
+	}
+
+	die()
+	eventually(t, "the dead server is out", func() bool {
+		return cmp.Equal([]string{"192.0.2.1"}, sliceIPs(t, c)) && len(leases(t, c)) == 2
+	})
+
+	stopFirst()
+	if err := control.RemoveEndpoint(t.Context(), c.config, first); err != nil {
+		t.Fatal(err)
+	}
+	if names := leases(t, c); len(names) != 1 {
+		t.Errorf("Leases after a goodbye: %v", names)
+	}
+}
+
+func leases(t testing.TB, c *cluster) (holders []string) {
+	t.Helper()
+	list, err := c.client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{
+		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range list.Items {
+		holders = append(holders, *l.Spec.HolderIdentity)
+	}
+	return holders
+}
+
+func sliceIPs(t testing.TB, c *cluster) (ips []string) {
+	t.Helper()
+	slice, err := c.client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range slice.Endpoints {
+		ips = append(ips, e.Addresses...)
+	}
+	return ips
+}
