@@ -55,11 +55,15 @@ func WithUser(ctx context.Context, who user.Info) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// User returns who sent r; an error means that the credentials are no good (401).
+// User returns who sent r; an error means that the credentials are no good (401). What r has
+// of them is taken out, so that none goes on to a server that requests are handed to.
 func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	response, _, err := a.AuthenticateRequest(r)
 	if err != nil {
 		return nil, err
+	}
+	if r.Header["Authorization"] != nil {
+		r.Header.Del("Authorization")
 	}
 	return response.User, nil
 }
