@@ -72,7 +72,7 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	h := &harness{t: t, store: store, kinds: kind.NewRegistry(builtin.Priorities())}
 	h.api = rest.New(store, h.kinds, o)
 	h.http = httptest.NewServer(h)
-	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: &clientrest.Config{Host: h.http.URL}}))
+	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: &clientrest.Config{Host: h.http.URL, QPS: -1}}))
 	t.Cleanup(func() {
 		h.api.Drain()
 		h.http.Close()

@@ -104,7 +104,8 @@ func (s *script) fill(line string) string {
 // groups of the resources that scripts name without a path.
 var groups = map[string]string{
 	"deployments": "apis/apps/v1", "jobs": "apis/batch/v1", "leases": "apis/coordination.k8s.io/v1",
-	"widgets": "apis/example.com/v1",
+	"poddisruptionbudgets": "apis/policy/v1",
+	"widgets":              "apis/example.com/v1",
 }
 
 func (s *script) path(p string) string {
