@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -429,5 +431,37 @@ func TestKubeletFiles(t *testing.T) {
 	}
 	if n := r.kubelet.Requests("kubernetes-admin"); n != 1 {
 		t.Errorf("%d requests with the certificate in files", n)
+	}
+}
+
+// TestDescribed looks at what OpenAPI says of what is no part of an object.
+func TestDescribed(t *testing.T) {
+	s := start(t, Config{})
+	resp, err := admin(t, s).Get(s.URL() + "/openapi/v3/api/v1")
+	must(t, err)
+	defer resp.Body.Close()
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	must(t, json.NewDecoder(resp.Body).Decode(&doc))
+	all := []string{"delete", "get", "head", "options", "patch", "post", "put"}
+	pod := "/api/v1/namespaces/{namespace}/pods/{name}/"
+	for path, want := range map[string][]string{
+		pod + "attach": {"get", "post"}, pod + "binding": {"post"}, pod + "eviction": {"post"}, pod + "exec": {"get", "post"},
+		pod + "log": {"get"}, pod + "portforward": {"get", "post"}, pod + "proxy": all, pod + "proxy/{path}": all,
+		"/api/v1/nodes/{name}/proxy/{path}": all, "/api/v1/namespaces/{namespace}/services/{name}/proxy": all,
+		"/api/v1/namespaces/{namespace}/bindings": {"post"},
+	} {
+		operations := doc.Paths[path]
+		delete(operations, "parameters")
+		if got := slices.Sorted(maps.Keys(operations)); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", path, got, want)
+		}
+	}
+	exec := doc.Paths[pod+"exec"]["get"]
+	for _, part := range []string{`"x-kubernetes-action":"connect"`, `"operationId":"connectCoreV1GetNamespacedPodExec"`, `"kind":"PodExecOptions"`} {
+		if !strings.Contains(string(exec), part) {
+			t.Errorf("no %s in %s", part, exec)
+		}
 	}
 }

@@ -67,11 +67,9 @@ func operationsOf(g *groupVersion, k *kind.Kind) ([]common.Route, error) {
 	o.collection(collection)
 	o.object(collection+"/{name}", "", o.model, k.GVK(g.version), k.Verbs)
 	for _, s := range k.Subresources {
-		model, gvk, err := o.subresourceModel(s)
-		if err != nil {
+		if err := o.subresource(collection+"/{name}/"+s.Name, s); err != nil {
 			return nil, err
 		}
-		o.object(collection+"/{name}/"+s.Name, s.Name, model, gvk, s.Verbs)
 	}
 	return o.routes, nil
 }
@@ -189,7 +187,9 @@ func (o *operations) add(r route) {
 	if r.consumes == nil {
 		r.consumes = anyMediaType
 	}
-	r.parameters = join(r.parameters, prettyParameter)
+	if r.action != "connect" {
+		r.parameters = join(r.parameters, prettyParameter)
+	}
 	if strings.Contains(r.path, "{namespace}") {
 		r.parameters = join(r.parameters, namespaceParameter)
 	}

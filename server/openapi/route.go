@@ -13,7 +13,7 @@ type route struct {
 	method, path string
 	id, tag      string
 	description  string
-	action       string // post, put, patch, delete, deletecollection, get, list
+	action       string // post, put, patch, delete, deletecollection, get, list, connect
 	gvk          schema.GroupVersionKind
 	parameters   []common.Parameter
 	consumes     []string
@@ -115,7 +115,7 @@ func queryType(t reflect.Type) string {
 		return "string"
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int64:
+	case reflect.Int32, reflect.Int64:
 		return "integer"
 	}
 	return ""

@@ -17,8 +17,6 @@ var podPartRows = []namedScript{
 		200 Pod spec.nodeName=n1 metadata.labels= spec.ephemeralContainers.0.name=e spec.ephemeralContainers.0.imagePullPolicy=Always metadata.generation=2
 		GET pods/a/ephemeralcontainers
 		200 Pod spec.ephemeralContainers.0.image=x
-		PATCH pods/a/ephemeralcontainers {"spec":{"ephemeralContainers":null}}
-		422 Invalid: Pod "a" is invalid: spec.ephemeralContainers: Forbidden: existing ephemeral containers "e" may not be removed
 		PATCH pods/a/ephemeralcontainers?dryRun=All {"spec":{"ephemeralContainers":[{"name":"e","image":"x"},{"name":"f","image":"y"}]}}
 		200 Pod spec.ephemeralContainers.1.name=f
 		GET pods/a
