@@ -196,12 +196,23 @@ func (s *script) fields(a answer, list string) {
 	}
 }
 
+// leastOf is what an object must have of its own, by the end of its collection's path.
+func leastOf(path string) string {
+	switch {
+	case strings.HasSuffix(path, "events"):
+		return `"eventTime":"2026-01-01T00:00:00.000000Z","reportingController":"example.com/c","reportingInstance":"i","action":"A","reason":"R","type":"Normal","regarding":{"namespace":"NS"},"involvedObject":{"namespace":"NS"},"reportingComponent":"example.com/c"`
+	case strings.HasSuffix(path, "horizontalpodautoscalers"):
+		return `"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"a","apiVersion":"apps/v1"}}`
+	}
+	return `"spec":{"containers":[{"name":"c","image":"i"}]}`
+}
+
 // watched gives the events of a resource since the beginning of the script. An object that
 // is made for it shows where they end.
 func (s *script) watched(path string) []string {
 	s.t.Helper()
 	end := "zz-" + s.ns
-	s.do("POST", s.path(path), `{"metadata":{"name":"`+end+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`).want(201)
+	s.do("POST", s.path(path), `{"metadata":{"name":"`+end+`"},`+s.fill(leastOf(path))+`}`).want(201)
 	resp, err := http.Get(fmt.Sprintf("%s%s?watch=1&timeoutSeconds=30&resourceVersion=%d", s.http.URL, s.path(path), s.start))
 	if err != nil {
 		s.t.Fatal(err)
