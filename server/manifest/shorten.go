@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -8,11 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rounds bounds how often fields are added, and trials how many are tried without. What is
-// not tried stays, which is only longer.
+// rounds bounds how often fields are added, trials how many are tried without, and trialBytes
+// how much JSON is read for that, though fewTrials are always made. What is not tried stays,
+// which is only longer.
 const (
-	rounds = 20
-	trials = 400
+	rounds     = 20
+	trials     = 400
+	trialBytes = 4 << 20
+	fewTrials  = 20
 )
 
 // shorten returns of full, all fields of an object, those that its author wrote and those
@@ -20,7 +24,11 @@ const (
 func (c conversion) shorten(full, author map[string]any) (map[string]any, error) {
 	short := common(full, author).(map[string]any)
 	short["apiVersion"], short["kind"] = full["apiVersion"], full["kind"]
-	s := shortening{c, full, trials}
+	b, err := json.Marshal(full)
+	if err != nil {
+		return nil, err
+	}
+	s := shortening{c, full, min(trials, max(fewTrials, trialBytes/len(b)))}
 	for range rounds {
 		made, err := c.made(short)
 		if err != nil {
