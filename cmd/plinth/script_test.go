@@ -30,6 +30,8 @@ import (
 //	capture NAME REGEXP              sets a variable from the first group in stdout
 //	configmap FILE NAME BYTES        writes a ConfigMap of about that size
 //	expect-exit CODE PROGRAM ARG...  as exec, but the exit code must be that one
+//	kubelet-start                    run a kubelet, on $KUBELET_PORT
+//	port-forward POD PORT PATH       one request through kubectl port-forward
 //
 // the conditions sqlite, postgres and mariadb, and $WORKLOADS, a large definition.
 func TestScripts(t *testing.T) {
@@ -82,6 +84,9 @@ func runScripts(t *testing.T, dir string, d dialect, more func(*testscript.Env))
 			"capture":      capture,
 			"configmap":    writeConfigMap,
 			"expect-exit":  expectExit,
+
+			"kubelet-start": kubeletStart,
+			"port-forward":  portForward,
 		},
 	})
 }
