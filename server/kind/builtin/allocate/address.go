@@ -43,6 +43,9 @@ func (f *addresses) Allocate(ip net.IP) error {
 
 // AllocateNext takes any address that is free.
 func (f *addresses) AllocateNext() (net.IP, error) {
+	if f.failed = f.store.Healthy(); f.failed != nil { // looking for a free one would be for nothing
+		return nil, f.failed
+	}
 	for _, cidr := range f.ready() {
 		of := f.allocator(cidr)
 		if of == nil {

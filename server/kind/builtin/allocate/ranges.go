@@ -44,7 +44,7 @@ func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 		return r, fmt.Errorf("service addresses %q: write one range, or one of IPv4 and one of IPv6", strings.Join(addresses, ","))
 	}
 	ports, err := utilnet.ParsePortRange(nodePorts)
-	if err != nil || ports.Size == 0 {
+	if err != nil || ports.Size == 0 || ports.Base == 0 {
 		return r, fmt.Errorf("node ports %q: write FIRST-LAST, such as %s", nodePorts, DefaultNodePorts)
 	}
 	r.NodePorts = *ports

@@ -1,0 +1,104 @@
+package allocate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	clientrest "k8s.io/client-go/rest"
+	api "k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+func openServices(t testing.TB) (*sqlstore.Store, *kind.Kind) {
+	log, err := dialects.Open(context.Background(), "sqlite://:memory:", dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlstore.Open(context.Background(), log, sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	cidr := `{"kind":"ServiceCIDR","apiVersion":"networking.k8s.io/v1","metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.96.0.0/12"]}}`
+	_, err = store.Commit(context.Background(), sqlstore.Change{Key: "/registry/networking.k8s.io/servicecidrs/kubernetes", Value: []byte(cidr)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range builtin.Kinds(builtin.Options{Store: store, Client: &clientrest.Config{}}) {
+		if k.Group == "" && k.Resource == "services" {
+			return store, k
+		}
+	}
+	t.Fatal("no Services")
+	return nil, nil
+}
+
+func newService(name string) *api.Service {
+	return &api.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       api.ServiceSpec{Type: api.ServiceTypeNodePort, Ports: []api.ServicePort{{Port: 80, Protocol: api.ProtocolTCP}}},
+	}
+}
+
+// A store that cannot be written is what the client hears of, and not that all is taken: it
+// can try again.
+func TestStoreAway(t *testing.T) {
+	store, k := openServices(t)
+	ctx := apirequest.WithNamespace(t.Context(), "default")
+	finish, err := k.BeginCreate(ctx, newService("a"), &metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(ctx, true)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.BeginCreate(ctx, newService("b"), &metav1.CreateOptions{}); !errors.Is(err, sqlstore.ErrClosed) {
+		t.Errorf("got %v, want %v", err, sqlstore.ErrClosed)
+	}
+}
+
+// What is given back is the Service's own.
+func TestGiveBack(t *testing.T) {
+	store, k := openServices(t)
+	ctx := apirequest.WithNamespace(t.Context(), "default")
+	svc := newService("a")
+	finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(ctx, true)
+	address := "/registry/networking.k8s.io/ipaddresses/" + svc.Spec.ClusterIP
+	other := svc.DeepCopy()
+	other.Name = "b"
+	k.AfterDelete(other, &metav1.DeleteOptions{})
+	k.AfterDelete(svc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	if store.Get(address) == nil {
+		t.Error("another Service gave the address back")
+	}
+	k.AfterDelete(svc, &metav1.DeleteOptions{})
+	if store.Get(address) != nil {
+		t.Error("the address is still taken")
+	}
+}
+
+// BenchmarkAllocate is what a Service takes and gives back, apart from its own two writes.
+func BenchmarkAllocate(b *testing.B) {
+	_, k := openServices(b)
+	ctx := apirequest.WithNamespace(b.Context(), "default")
+	for b.Loop() {
+		svc := newService("a")
+		finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		finish(ctx, false)
+	}
+}
