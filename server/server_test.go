@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plinth-io/plinth/server/tokens"
 )
 
 func start(t *testing.T, c Config) *Server {
@@ -144,6 +146,12 @@ func TestConfigErrors(t *testing.T) {
 		{"runtime config", Config{RuntimeConfig: map[string]string{"apps/v2": "true"}}, `version "apps/v2" is not known`},
 		{"delay", Config{ShutdownDelay: time.Minute}, "shutdown timeout"},
 		{"negative", Config{RequestTimeout: -1}, "write a duration"},
+		{"issuer", Config{Tokens: tokens.Options{Issuers: []string{""}}}, "write a URL"},
+		{"issuer twice", Config{Tokens: tokens.Options{Issuers: []string{"a", "a"}}}, "twice"},
+		{"issuer that is nearly a URL", Config{Tokens: tokens.Options{Issuers: []string{"https://a:port"}}}, "write a URL"},
+		{"audience", Config{Tokens: tokens.Options{Audiences: []string{"a", ""}}}, "write what tokens are to be for"},
+		{"life of tokens", Config{Tokens: tokens.Options{MaxExpiration: time.Minute}}, "at least 1h"},
+		{"keys' URL", Config{Tokens: tokens.Options{JWKSURI: "http://a.example.com"}}, "write an https URL"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

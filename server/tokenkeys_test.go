@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -176,7 +177,7 @@ func TestPublishedKeysHidden(t *testing.T) {
 	c := Config{DSN: logtest.Postgres(t)}
 	s := openOn(t, c)
 	from, to := sqlstore.RangeOf("/registry/_plinth/")
-	count, err := s.store.Current("/registry/_plinth/serviceaccountkeys/").Count(t.Context(), from, to)
+	count, err := s.store.Current(publishedAt).Count(t.Context(), from, to)
 	if err != nil || count != 1 {
 		t.Fatalf("%d keys are published: %v", count, err)
 	}
@@ -282,3 +283,65 @@ func TestTokensDescribed(t *testing.T) {
 		t.Errorf("what is not served is described: %s", body)
 	}
 }
+
+// A file that cannot be read stops the start, with its name.
+func TestKeyFilesBad(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]tokens.Options{
+		"no key that signs":   {SigningKeyFile: "nowhere.pem"},
+		"nothing that signs":  {SigningKeyFile: empty},
+		"no keys":             {KeyFiles: []string{"nowhere.pem"}},
+		"nothing that checks": {KeyFiles: []string{empty}},
+		"no static tokens":    {TokenFile: "nowhere.csv"},
+	} {
+		err := New(Config{Tokens: o}).Open(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "open tokens: read") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Servers that come and go with a new key each time do not fill the list of keys.
+func TestPublishedKeysBounded(t *testing.T) {
+	s := start(t, Config{})
+	if err := s.tokens.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(name, inUse string) {
+		t.Helper()
+		value := `{"kind":"ServiceAccountKey","apiVersion":"plinth.io/v1","metadata":{"name":"` + name + `"},"publicKey":"","inUse":"` + inUse + `"}`
+		if _, err := s.store.Commit(t.Context(), sqlstore.Change{Key: publishedAt + name, Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("spoiled", "once upon a time")
+	for i := range 110 {
+		publish(fmt.Sprintf("key-%03d", i), time.Now().Add(-time.Duration(500-i)*24*time.Hour).UTC().Format(time.RFC3339))
+	}
+	if err := s.tokens.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	from, to := sqlstore.RangeOf(publishedAt)
+	err := s.store.Current(publishedAt).Scan(t.Context(), from, to, func(e *sqlstore.Entry) bool {
+		left = append(left, strings.TrimPrefix(e.Key, publishedAt))
+		return true
+	})
+	if err != nil || len(left) != 100 {
+		t.Fatalf("%d keys are left: %v", len(left), err)
+	}
+	for name, want := range map[string]bool{"spoiled": false, "key-000": false, "key-010": false, "key-011": true, "key-109": true} {
+		if slices.Contains(left, name) != want {
+			t.Errorf("%s is left: %v", name, !want)
+		}
+	}
+	addAccount(t, s, "ann")
+	if whoami(t, s, requestToken(t, s, "ann", authenticationv1.TokenRequestSpec{})) == nil {
+		t.Error("the server's own key is gone")
+	}
+}
+
+const publishedAt = "/registry/_plinth/serviceaccountkeys/"

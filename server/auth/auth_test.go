@@ -258,6 +258,11 @@ func TestRulesFor(t *testing.T) {
 	if len(resources) != 0 || len(paths) != 1 {
 		t.Errorf("rules of anonymous: %v %v", resources, paths)
 	}
+	robot := &user.DefaultInfo{Groups: append(serviceaccount.MakeGroupNames("n"), user.AllAuthenticated)}
+	resources, paths, _, _ = Authorizer{}.RulesFor(context.Background(), robot, "default")
+	if len(resources) != 2 || len(paths) != 2 {
+		t.Errorf("rules of a service account: %v %v", resources, paths)
+	}
 }
 
 var _ authorizer.RuleResolver = Authorizer{}
