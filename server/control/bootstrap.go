@@ -70,10 +70,10 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	}
 	group.Go(func() error {
 		first, both := errgroup.WithContext(ctx)
-		first.Go(func() error { return ifServed(c.ensureNamespace(both, metav1.NamespaceDefault)) })
+		first.Go(func() error { return c.ensureNamespace(both, metav1.NamespaceDefault) })
 		first.Go(func() error { return ifServed(c.ensureServiceCIDR(both, at.Ranges)) })
 		if err := first.Wait(); err != nil {
-			return err
+			return ifServed(err) // without namespaces there is nothing in one
 		}
 		inside, ctx := errgroup.WithContext(ctx)
 		inside.Go(func() error { return ifServed(c.ensureServiceCIDRReady(ctx, at.Ranges)) })

@@ -54,13 +54,39 @@ func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kub
 	s := &informerSet{ctx: ctx, store: m.config.Store, kinds: m.config.Kinds, lost: cancel, byPrefix: map[string]*informer{}}
 	defer s.close()
 	defer cancel(nil)
-	if err := run(ctx, client, s); err != nil {
+	err = s.give(func() error { return run(ctx, client, s) })
+	var missing *notServed
+	if errors.As(err, &missing) {
+		m.config.Logf("a controller does not run: %v", err)
+		<-ctx.Done()
+	} else if err != nil {
 		return err
 	}
 	return context.Cause(ctx)
 }
 
-// InformerFor returns the informer of a built-in type, that of its stored version.
+// notServed is what InformerFor panics with, since it has no error to return.
+type notServed struct{ of reflect.Type }
+
+func (e *notServed) Error() string {
+	return fmt.Sprintf("no resource that is served is stored as %s", e.of)
+}
+
+// give calls run, which may want an informer that there is none of: then that is the error.
+func (s *informerSet) give(run func() error) (err error) {
+	defer func() {
+		reason := recover()
+		if missing, ok := reason.(*notServed); ok {
+			err = missing
+		} else if reason != nil {
+			panic(reason)
+		}
+	}()
+	return run()
+}
+
+// InformerFor returns the informer of a built-in type, that of its stored version. One
+// whose resource is switched off has none.
 func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	want := reflect.TypeOf(obj)
 	for _, k := range s.kinds.Set().Kinds {
@@ -68,7 +94,7 @@ func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewIn
 			return s.informerOf(k)
 		}
 	}
-	panic(fmt.Sprintf("no resource is stored as %s", want))
+	panic(&notServed{want})
 }
 
 // ForResource returns the informer of a resource in any version that is served.
