@@ -70,9 +70,9 @@ func testCluster(t *testing.T, c *realCluster) {
 			})
 		}
 	})
-	for _, p := range []*component{c.manager} {
-		if text := tail(p.log, 1<<20); strings.Contains(text, "panic") {
-			t.Errorf("a component panicked:\n%s", tail(p.log, 60))
+	for _, p := range c.components {
+		if lines := p.complaints(); len(lines) > 0 {
+			t.Errorf("%s complained %d times, first: %s", p.name, len(lines), lines[0])
 		}
 	}
 }

@@ -40,11 +40,11 @@ func buildCluster(dir string) error {
 // realCluster is a plinth with a cluster's components around it. Its nodes are simulated by
 // kwok: those with the label kwok=a by one, those with kwok=b by another that can be lost.
 type realCluster struct {
-	bin, dir string
-	plinth   *process
-	kube     kubernetes.Interface
-	manager  *component
-	nodes    map[string]*component
+	bin, dir   string
+	plinth     *process
+	kube       kubernetes.Interface
+	components []*component
+	nodes      map[string]*component // by the value of the label
 }
 
 // newRealCluster starts everything. The node's times are shorter than by default, so that
@@ -56,7 +56,7 @@ func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
 	c.plinth = serveFor(t, filepath.Join(dir, "data"), dsn, "--controllers=none")
 	c.kube = kubernetes.NewForConfigOrDie(c.plinth.config(t))
 	pki := filepath.Join(c.plinth.dir, "pki")
-	c.manager = c.start(t, "kube-controller-manager", "--leader-elect=true", "--secure-port=0",
+	c.start(t, "kube-controller-manager", "--leader-elect=true", "--secure-port=0",
 		"--use-service-account-credentials=false",
 		"--service-account-private-key-file="+filepath.Join(pki, "sa.key"),
 		"--root-ca-file="+filepath.Join(pki, "ca.crt"),
@@ -73,6 +73,7 @@ func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
 
 // component is a running program.
 type component struct {
+	name string
 	cmd  *exec.Cmd
 	log  string
 	once sync.Once
@@ -84,10 +85,11 @@ func (c *realCluster) start(t *testing.T, program string, args ...string) *compo
 	log, err := os.CreateTemp(c.dir, program+"-*.log")
 	must(t, err)
 	defer log.Close()
-	p := &component{cmd: exec.Command(filepath.Join(c.bin, program), append(args, "--kubeconfig="+c.plinth.kubeconfig())...), log: log.Name()}
+	p := &component{name: program, cmd: exec.Command(filepath.Join(c.bin, program), append(args, "--kubeconfig="+c.plinth.kubeconfig())...), log: log.Name()}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = c.dir, log, log
 	p.cmd.Env = append(os.Environ(), "HOME="+c.dir)
 	must(t, p.cmd.Start())
+	c.components = append(c.components, p)
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
@@ -103,6 +105,21 @@ func (p *component) stop() {
 		_ = p.cmd.Process.Signal(syscall.SIGKILL)
 		_ = p.cmd.Wait()
 	})
+}
+
+// complaints are lines of a log that no API server should be the reason of: panics, and
+// objects or answers that could not be read.
+func (p *component) complaints() (lines []string) {
+	text, _ := os.ReadFile(p.log)
+	for line := range strings.Lines(string(text)) {
+		for _, word := range []string{"panic", "couldn't get resource list", "no kind ", "unable to decode", "Failed to watch", "strict decoding error"} {
+			if strings.Contains(line, word) {
+				lines = append(lines, line)
+				break
+			}
+		}
+	}
+	return lines
 }
 
 func tail(name string, n int) string {
