@@ -26,8 +26,11 @@ func (s *Server) labels(x *call) metrics.Labels {
 		return l
 	}
 	l.Group, l.Version, l.Resource, l.Scope = info.APIGroup, info.APIVersion, info.Resource, scopeLabel(info)
-	if k.Subresources[info.Subresource] != nil {
+	if sub := k.Subresources[info.Subresource]; sub != nil {
 		l.Subresource = info.Subresource
+		if sub.Connect != nil || sub.Stream != nil {
+			l.Verb = "CONNECT"
+		}
 	}
 	if strings.Contains(x.Request().URL.RawQuery, "dryRun=All") {
 		l.DryRun = "All"

@@ -285,6 +285,23 @@ func TestProxies(t *testing.T) {
 	}
 }
 
+// TestConnectMetrics looks at how connections are counted.
+func TestConnectMetrics(t *testing.T) {
+	r := startReached(t, Config{})
+	r.ask(t, "GET", "/api/v1/namespaces/default/pods/p/proxy/", "")
+	r.ask(t, "POST", "/api/v1/namespaces/default/pods/p/proxy/a", "")
+	_, body := r.ask(t, "GET", "/metrics", "")
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `subresource="proxy"`) {
+			if !strings.Contains(line, `verb="CONNECT"`) || !strings.HasSuffix(line, " 2\n") {
+				t.Error(line)
+			}
+			return
+		}
+	}
+	t.Error("they are not counted")
+}
+
 func (r *reached) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.URL()+path, strings.NewReader(body))
