@@ -4,41 +4,73 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Freeze stops all processes of the server where they stand. It goes on accepting
 // connections, since the kernel does that, and answers nobody, like a server whose disk
-// hangs.
-func (s *Server) Freeze() error { return s.signalAll(syscall.SIGSTOP) }
+// hangs. When Freeze returns they have stopped: a signal alone takes its time on a busy
+// machine.
+func (s *Server) Freeze() error {
+	pids, err := s.signalAll(syscall.SIGSTOP)
+	for _, pid := range pids {
+		for !stopped(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return err
+}
 
 // Thaw lets a frozen server go on as if nothing had been.
-func (s *Server) Thaw() error { return s.signalAll(syscall.SIGCONT) }
+func (s *Server) Thaw() error {
+	_, err := s.signalAll(syscall.SIGCONT)
+	return err
+}
+
+// stopped tells whether all threads of a process have been stopped, or have ended.
+func stopped(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue
+		}
+		// The state follows the name, which is in brackets and may have any in it.
+		if after := string(text[strings.LastIndexByte(string(text), ')')+1:]); !strings.HasPrefix(after, " T") && !strings.HasPrefix(after, " Z") {
+			return false
+		}
+	}
+	return true
+}
 
 // signalAll signals the server and then its children, of which it makes none meanwhile.
 // Postgres has one for each connection, in process groups of their own.
-func (s *Server) signalAll(sig syscall.Signal) error {
+func (s *Server) signalAll(sig syscall.Signal) (pids []int, err error) {
 	if s.cmd == nil {
-		return errors.New("server is not running")
+		return nil, errors.New("server is not running")
 	}
 	pid := s.cmd.Process.Pid
 	if err := syscall.Kill(pid, sig); err != nil {
-		return fmt.Errorf("signal %s: %w", s.kind.name, err)
+		return nil, fmt.Errorf("signal %s: %w", s.kind.name, err)
 	}
+	pids = append(pids, pid)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
 	if err != nil {
-		return fmt.Errorf("find the processes of %s: %w", s.kind.name, err)
+		return pids, fmt.Errorf("find the processes of %s: %w", s.kind.name, err)
 	}
 	for _, field := range strings.Fields(string(text)) {
 		child, err := strconv.Atoi(field)
 		if err != nil {
-			return err
+			return pids, err
 		}
 		if err := syscall.Kill(child, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("signal a process of %s: %w", s.kind.name, err)
+			return pids, fmt.Errorf("signal a process of %s: %w", s.kind.name, err)
 		}
+		pids = append(pids, child)
 	}
-	return nil
+	return pids, nil
 }
