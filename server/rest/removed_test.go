@@ -86,6 +86,14 @@ func TestRemovedScales(t *testing.T) {
 					t.Errorf("managers:\n%s", managers)
 				}
 			}
+			h.do("PUT", old, edit(t, h.do("GET", old, "").body, func(obj map[string]any) {
+				obj["status"] = map[string]any{"replicas": 9}
+			})).want(200)
+			for _, e := range managedFields(t, h.do("GET", now, "").want(200).body) {
+				if e.Subresource == "" && strings.Contains(string(e.FieldsV1.Raw), "f:status") {
+					t.Errorf("manages a status that it cannot write: %s", e.FieldsV1.Raw)
+				}
+			}
 			h.do("PATCH", now+"/scale", `{"spec":{"replicas":5}}`, "Content-Type", "application/merge-patch+json").want(200)
 			if again := h.do("GET", old+"/scale", "").want(200); again.get("spec", "replicas") != "5" {
 				t.Errorf("scaled again: %s", again.body)

@@ -57,7 +57,7 @@ func trackPart(scheme *runtime.Scheme, k *kind.Kind, version string, sub *kind.S
 // fields a write resets, so that nobody comes to own them by it.
 func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *kind.FieldManager {
 	hub := schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}
-	types, converter, resets := topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme), resetFields(rules)
+	types, converter, resets := topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme), resetFields(scheme, gvk, rules)
 	m, err := managedfields.NewDefaultFieldManager(types, converter, scheme, scheme, gvk, hub, subresource, resets)
 	if err != nil {
 		panic(err) // says that there is no type converter
@@ -85,14 +85,21 @@ func light(gvk schema.GroupVersionKind, subresource string) func(runtime.Object)
 	}
 }
 
-func resetFields(rules any) map[fieldpath.APIVersion]fieldpath.Filter {
+// resetFields tells which fields a write leaves alone. Upstream's rules don't tell it of all
+// versions that were removed; it is the spec or the status as a whole in each.
+func resetFields(scheme *runtime.Scheme, gvk schema.GroupVersionKind, rules any) (resets map[fieldpath.APIVersion]fieldpath.Filter) {
 	switch s := rules.(type) {
 	case rest.ResetFieldsStrategy:
-		return fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
+		resets = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
 	case rest.ResetFieldsFilterStrategy:
-		return s.GetResetFieldsFilter()
+		resets = s.GetResetFieldsFilter()
 	}
-	return nil
+	version := fieldpath.APIVersion(gvk.GroupVersion().String())
+	if resets[version] == nil && len(resets) > 0 && !lives(scheme, gvk) {
+		resets = maps.Clone(resets)
+		resets[version] = resets[slices.Min(slices.Collect(maps.Keys(resets)))]
+	}
+	return resets
 }
 
 // topology is the managedfields.TypeConverter of one kind: it knows which lists are sets
