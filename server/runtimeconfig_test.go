@@ -81,7 +81,7 @@ func checkThere(t *testing.T, s *Server, client *http.Client, path, text string,
 // TestRuntimeConfigStarts starts servers that lack what a server makes at its start.
 func TestRuntimeConfigStarts(t *testing.T) {
 	for _, off := range []string{"api/ga", "api/v1", "api/v1/namespaces", "api/v1/endpoints", "discovery.k8s.io/v1", "coordination.k8s.io/v1",
-		"scheduling.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1"} {
+		"api/v1/services", "api/v1/serviceaccounts", "networking.k8s.io/v1", "rbac.authorization.k8s.io/v1", "batch/v1", "scheduling.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1"} {
 		t.Run(off, func(t *testing.T) {
 			t.Parallel()
 			var logged []string

@@ -72,19 +72,33 @@ type controller struct {
 	name, alias string
 	run         func(m *Manager, ctx context.Context) error
 	off         bool // unless it is named
+	// needs are resources, with their groups, without which there is nothing for it to do.
+	// They may be switched off (--runtime-config), and are so as long as the server runs.
+	needs []string
+}
+
+// rests tells what of its needs is not served, empty if all is.
+func (c controller) rests(set *kind.Set) (missing string) {
+	for _, need := range c.needs {
+		served := func(k *kind.Kind) bool { return k.GroupResource().String() == need }
+		if !slices.ContainsFunc(set.Kinds, served) {
+			return need
+		}
+	}
+	return ""
 }
 
 // controllers under upstream's names, and the ones they had before Kubernetes 1.28.
 var controllers = []controller{
-	{name: names.NamespaceController, alias: "namespace", run: (*Manager).runNamespaces},
+	{name: names.NamespaceController, alias: "namespace", run: (*Manager).runNamespaces, needs: []string{"namespaces"}},
 	{name: names.GarbageCollectorController, alias: "garbagecollector", run: (*Manager).runGarbageCollector},
-	{name: names.ServiceAccountController, alias: "serviceaccount", run: (*Manager).runServiceAccounts},
-	{name: names.ServiceAccountTokenController, alias: "serviceaccount-token", run: (*Manager).runAccountTokens},
-	{name: names.RootCACertificatePublisherController, alias: "root-ca-cert-publisher", run: (*Manager).runRootCA},
-	{name: names.ResourceQuotaController, alias: "resourcequota", run: (*Manager).runQuotas},
-	{name: names.ClusterRoleAggregationController, alias: "clusterrole-aggregation", run: (*Manager).runClusterRoles},
-	{name: names.TTLAfterFinishedController, alias: "ttl-after-finished", run: (*Manager).runFinished},
-	{name: names.PodGarbageCollectorController, alias: "podgc", run: (*Manager).runPodGC, off: true},
+	{name: names.ServiceAccountController, alias: "serviceaccount", run: (*Manager).runServiceAccounts, needs: []string{"namespaces", "serviceaccounts"}},
+	{name: names.ServiceAccountTokenController, alias: "serviceaccount-token", run: (*Manager).runAccountTokens, needs: []string{"serviceaccounts", "secrets"}},
+	{name: names.RootCACertificatePublisherController, alias: "root-ca-cert-publisher", run: (*Manager).runRootCA, needs: []string{"namespaces", "configmaps"}},
+	{name: names.ResourceQuotaController, alias: "resourcequota", run: (*Manager).runQuotas, needs: []string{"resourcequotas"}},
+	{name: names.ClusterRoleAggregationController, alias: "clusterrole-aggregation", run: (*Manager).runClusterRoles, needs: []string{"clusterroles.rbac.authorization.k8s.io"}},
+	{name: names.TTLAfterFinishedController, alias: "ttl-after-finished", run: (*Manager).runFinished, needs: []string{"jobs.batch"}},
+	{name: names.PodGarbageCollectorController, alias: "podgc", run: (*Manager).runPodGC, needs: []string{"pods", "nodes"}, off: true},
 }
 
 // New returns a manager of the controllers that config enables. It starts nothing. The
@@ -175,6 +189,10 @@ func (m *Manager) runControllers(ctx context.Context) {
 const restartAfter = time.Second
 
 func (m *Manager) keepRunning(ctx context.Context, c controller) {
+	if missing := c.rests(m.config.Kinds.Set()); missing != "" {
+		m.config.Logf("%s has nothing to do: %s is switched off", c.name, missing)
+		return
+	}
 	for {
 		err := c.run(m, ctx)
 		if ctx.Err() != nil {

@@ -96,6 +96,9 @@ func checkKind(t *testing.T, doc *spec3.OpenAPI, k *kind.Kind, version string) {
 	t.Helper()
 	gvk := k.GVK(version)
 	verb := "patch"
+	if k.Observed != nil {
+		return // nothing is written
+	}
 	if k.Virtual != nil {
 		verb = "post"
 	}
