@@ -18,11 +18,11 @@ run: cc ## serve SQLite in ./plinth-data on https://127.0.0.1:6443
 build: cc ## build ./plinth
 	go build -trimpath -ldflags '-s -w' -o plinth ./cmd/plinth
 
-test: cc ## all tests under the race detector, with real Postgres and MariaDB; and test-cluster on SQLite
+test: cc ## all tests under the race detector, with real Postgres and MariaDB, but test-cluster
 	go run ./dialects/logtest/withservers -- go test -race -timeout 30m ./...
-	@$(MAKE) --no-print-directory test-cluster CLUSTER=sqlite
 
-# Without the race detector, because most of the time would go into building components with it.
+# Apart from test, and without the race detector: building the components takes two processors
+# more than five minutes the first time.
 CLUSTER ?= sqlite,postgres,mariadb
 test-cluster: cc ## kube-controller-manager, kube-scheduler, kwok and helm on plinth; CLUSTER=sqlite,postgres,mariadb
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -timeout 30m -run '^TestCluster$$' -v ./cmd/plinth

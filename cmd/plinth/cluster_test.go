@@ -23,7 +23,7 @@ import (
 
 // clusterVariable says which dialects TestCluster runs on, separated by commas. Without it
 // there is nothing to test here: to build a cluster's components takes minutes, so that
-// make test and make test-cluster ask for it and go test does not.
+// make test-cluster asks for it and nobody else does.
 const clusterVariable = "PLINTH_TEST_CLUSTER"
 
 // TestCluster runs a cluster's control plane on plinth: kube-controller-manager and
