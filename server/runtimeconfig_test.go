@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
 const claims = "/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims"
@@ -14,7 +16,16 @@ const claim = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1beta1","m
 
 // TestRuntimeConfigKeepsObjects switches a resource off and on again over one database.
 func TestRuntimeConfigKeepsObjects(t *testing.T) {
-	dsn := "sqlite://" + filepath.Join(t.TempDir(), "plinth.db")
+	for name, dsn := range map[string]func(testing.TB) string{
+		"sqlite":   func(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db") },
+		"postgres": logtest.Postgres,
+		"mariadb":  logtest.MariaDB,
+	} {
+		t.Run(name, func(t *testing.T) { keepObjects(t, dsn(t)) })
+	}
+}
+
+func keepObjects(t *testing.T, dsn string) {
 	for _, step := range []struct {
 		settings map[string]string
 		method   string
