@@ -1,15 +1,15 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"k8s.io/apiserver/pkg/util/responsewriter"
 	"k8s.io/kube-openapi/pkg/handler3"
+
+	"github.com/plinth-io/plinth/server/openapi"
 )
 
 // documents serves the index of OpenAPI v3 with the documents of extension servers, if
@@ -25,7 +25,7 @@ func (s *Server) documents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	http.ServeContent(x.Response(), x.Request(), x.Request().URL.Path, time.Now(), bytes.NewReader(body))
+	openapi.ServeIndex(x.Response(), x.Request(), body)
 	return nil
 }
 

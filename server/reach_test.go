@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 upstream's proxy looks at the deprecated Endpoints
+
 package server
 
 import (
@@ -87,7 +89,6 @@ func (r *reached) fill(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: ports},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	//lint:ignore SA1019 it is what upstream's proxy looks at
 	_, err = core.Endpoints("default").Create(ctx, &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: "s"},
 		Subsets: []corev1.EndpointSubset{{

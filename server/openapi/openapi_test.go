@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
@@ -52,6 +53,18 @@ func get(t testing.TB, server *httptest.Server, path string, header ...string) (
 		t.Fatal(err)
 	}
 	return resp, body
+}
+
+// TestIndexIsSentAnew has a client that got the index within the same second ask again:
+// what has come since must not be kept from it.
+func TestIndexIsSentAnew(t *testing.T) {
+	server, _ := serve(t)
+	for range 3 {
+		resp, body := get(t, server, "/openapi/v3", "If-Modified-Since", time.Now().UTC().Format(http.TimeFormat))
+		if resp.StatusCode != 200 || len(body) == 0 || resp.Header.Get("Last-Modified") == "" {
+			t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+		}
+	}
 }
 
 // urlOf takes a group version's URL out of the index.

@@ -14,15 +14,26 @@ type document struct {
 	format string
 }
 
-// serveIndex lists the documents of all group versions. Upstream leaves the media type to
-// be guessed, whatever the client accepts, and the index as new as the answer.
+// serveIndex lists the documents of all group versions.
 func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
 	index, err := s.index()
 	if err != nil {
 		return err
 	}
-	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
+	ServeIndex(w, r, index)
 	return nil
+}
+
+// ServeIndex writes an index of documents. Upstream leaves the media type to be guessed,
+// whatever the client accepts, and the index as new as the answer. That makes a client keep
+// the index that it got within the same second, which is much time here: a definition can
+// have come since. So nobody is told that nothing has changed.
+func ServeIndex(w http.ResponseWriter, r *http.Request, index []byte) {
+	if r.Header.Get("If-Modified-Since") != "" {
+		r = r.Clone(r.Context())
+		r.Header.Del("If-Modified-Since")
+	}
+	http.ServeContent(w, r, r.URL.Path, time.Now(), bytes.NewReader(index))
 }
 
 // serveGroup answers a request with the right hash in a way that lets clients keep the
