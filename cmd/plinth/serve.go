@@ -104,7 +104,9 @@ func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error
 	if strings.TrimSpace(c.DataDir) == "" {
 		return usagef("data directory is empty; write a path, such as --data-dir plinth-data")
 	}
-	if c.EventTTL == 0 {
+	if c.EventTTL < 0 {
+		return usagef("event TTL %v is negative; write a duration such as 1h, or 0 to keep events for ever", c.EventTTL)
+	} else if c.EventTTL == 0 {
 		c.EventTTL = -1
 	}
 	silence := quietLibraries(stderr)

@@ -64,6 +64,23 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
+// TestCredentialsStay has whoever gets a request next see nothing of how its sender is known.
+func TestCredentialsStay(t *testing.T) {
+	p := mustOpen(t, "", nil)
+	r := httptest.NewRequest("GET", "/api", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{p.admin.cert}}
+	for _, name := range []string{"Authorization", "X-Remote-User", "X-Remote-Uid", "X-Remote-Group", "X-Remote-Extra-Scopes", "x-remote-extra-Raw"} {
+		r.Header[name] = []string{"system:masters"}
+	}
+	r.Header.Set("X-Remote-Control", "stays")
+	if _, err := NewAuthenticator(p.ClientCAs, nobody).User(r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Header) != 1 {
+		t.Errorf("left: %v", r.Header)
+	}
+}
+
 func TestAuthenticateGroups(t *testing.T) {
 	p := mustOpen(t, "", nil)
 	r := httptest.NewRequest("GET", "/api", nil)

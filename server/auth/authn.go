@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	authx509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
@@ -65,8 +66,18 @@ func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	if r.Header["Authorization"] != nil {
 		r.Header.Del("Authorization")
 	}
+	headerrequest.ClearAuthenticationHeaders(r.Header, forwardedNames, forwardedUIDs, forwardedGroups, forwardedExtra)
 	return response.User, nil
 }
+
+// The headers in which a front proxy says who asks: nobody is believed them here, and whoever
+// a request is handed to must not take a client's own for ours.
+var (
+	forwardedNames  = headerrequest.StaticStringSlice{"X-Remote-User"}
+	forwardedUIDs   = headerrequest.StaticStringSlice{"X-Remote-Uid"}
+	forwardedGroups = headerrequest.StaticStringSlice{"X-Remote-Group"}
+	forwardedExtra  = headerrequest.StaticStringSlice{"X-Remote-Extra-"}
+)
 
 // AuthenticateRequest implements authenticator.Request. A good certificate counts for more
 // than a token, and a good token for more than a bad certificate.

@@ -33,7 +33,7 @@ func (p *PKI) SigningKey() (any, error) {
 	key, err := keyutil.PrivateKeyFromFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the key of service accounts: %w; put the file back, "+
-			"or remove it to begin anew, which makes every token of this server invalid", err)
+			"or remove it to begin anew: then tokens signed with it are invalid, unless its public half is believed from elsewhere", err)
 	}
 	return key, nil
 }

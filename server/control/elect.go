@@ -74,5 +74,23 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 	elector.Run(lease)
 	endTerm()
 	controllers.Wait()
+	m.release(ctx, client)
 	return nil
+}
+
+// release gives the lease back if the elector could not: it is overtaken by its own renewal
+// if that is under way.
+func (m *Manager) release(ctx context.Context, client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
+	defer cancel()
+	leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	lease, err := leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != m.config.Identity {
+		return
+	}
+	nobody := ""
+	lease.Spec.HolderIdentity = &nobody
+	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		m.config.Logf("give back the lease of controllers: %v", err)
+	}
 }

@@ -31,34 +31,48 @@ func (c *clients) ensureService(ctx context.Context, at Address) error {
 	if err != nil {
 		return err
 	}
-	_, err = services.Create(ctx, want, metav1.CreateOptions{})
-	if errors.IsInvalid(err) {
-		err = c.createAgain(ctx, at, want, err)
-	}
-	return orExists("service "+serviceName, err)
+	return orExists("service "+serviceName, c.createService(ctx, at, want))
 }
 
-// halfMade is how long a Service may be in the making by another server.
-const halfMade = 5 * time.Second
+const (
+	// halfMade is how long a Service may be in the making by another server.
+	halfMade = 5 * time.Second
+	lookHalf = 50 * time.Millisecond
+)
 
-// createAgain is for an address that is taken. A server that died while it made the Service
-// has left it; else somebody has it, which can be seen and is no reason not to serve.
-func (c *clients) createAgain(ctx context.Context, at Address, want *corev1.Service, refused error) error {
-	address, err := c.networking.IPAddresses().Get(ctx, want.Spec.ClusterIP, metav1.GetOptions{})
-	if err != nil || address.Spec.ParentRef == nil || *address.Spec.ParentRef != kubernetesRef {
-		return c.report(ctx, kubernetesObject, "KubernetesServiceNotCreated", refused.Error())
-	}
-	if age := time.Since(address.CreationTimestamp.Time); at.Shared && age < halfMade {
-		if err := pauseFor(ctx, halfMade-age); err != nil {
+// createService creates the Service, and waits where its address is taken in its own name:
+// another server is about to create it, or has died over it.
+func (c *clients) createService(ctx context.Context, at Address, want *corev1.Service) error {
+	services, addresses := c.core.Services(metav1.NamespaceDefault), c.networking.IPAddresses()
+	for begun := time.Now(); ; {
+		_, refused := services.Create(ctx, want, metav1.CreateOptions{})
+		if !errors.IsInvalid(refused) {
+			return refused
+		}
+		address, err := addresses.Get(ctx, want.Spec.ClusterIP, metav1.GetOptions{})
+		switch {
+		case errors.IsNotFound(err) && time.Since(begun) < halfMade: // given back meanwhile
+			if err := pauseFor(ctx, lookHalf); err != nil {
+				return err
+			}
+			continue
+		case err != nil || address.Spec.ParentRef == nil || *address.Spec.ParentRef != kubernetesRef:
+			// Somebody has it. That can be seen, and is no reason not to serve.
+			return c.report(ctx, kubernetesObject, "KubernetesServiceNotCreated", refused.Error())
+		}
+		if _, err := services.Get(ctx, serviceName, metav1.GetOptions{}); !errors.IsNotFound(err) {
+			return err
+		}
+		if !at.Shared || time.Since(begun) >= halfMade {
+			left := metav1.NewPreconditionDeleteOptions(string(address.UID))
+			if err := addresses.Delete(ctx, address.Name, *left); err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+				return err
+			}
+			begun = time.Now()
+		} else if err := pauseFor(ctx, lookHalf); err != nil {
 			return err
 		}
 	}
-	left := metav1.NewPreconditionDeleteOptions(string(address.UID))
-	if err := c.networking.IPAddresses().Delete(ctx, address.Name, *left); err != nil && !errors.IsNotFound(err) {
-		return err
-	}
-	_, err = c.core.Services(metav1.NamespaceDefault).Create(ctx, want, metav1.CreateOptions{})
-	return err
 }
 
 var (

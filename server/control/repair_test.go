@@ -154,17 +154,17 @@ func TestRepairLeaks(t *testing.T) {
 		}
 	}
 	r.pass(time.Minute)
-	if r.address("10.96.0.8") == "" || r.address("10.96.0.9") == "" || !r.config.Ports.Taken(30100) {
+	if r.address("10.96.0.8") == "" || r.address("10.96.0.9") == "" || !r.config.Ports.IsTaken(30100) {
 		t.Error("taken away too early")
 	}
 	r.pass(0)
-	if r.address("10.96.0.8") != "" || r.address("10.96.0.9") != "" || r.config.Ports.Taken(30100) || r.config.Ports.Taken(30101) {
+	if r.address("10.96.0.8") != "" || r.address("10.96.0.9") != "" || r.config.Ports.IsTaken(30100) || r.config.Ports.IsTaken(30101) {
 		t.Error("still taken")
 	}
 	if r.address("10.96.0.10") == "" {
 		t.Error("an address was deleted that is managed by somebody else")
 	}
-	if r.address("10.96.0.7") == "" || !r.config.Ports.Taken(30007) || !r.config.Ports.Taken(30008) {
+	if r.address("10.96.0.7") == "" || !r.config.Ports.IsTaken(30007) || !r.config.Ports.IsTaken(30008) {
 		t.Error("a Service lost what it has")
 	}
 	if got := r.reported(); got != "IPAddressNotAllocated IPAddressNotAllocated" {

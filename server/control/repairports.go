@@ -12,6 +12,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 	netutils "k8s.io/utils/net"
+
+	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 )
 
 // checkPorts sees that each node port of a Service is its own.
@@ -59,17 +61,17 @@ func (r *repair) checkPort(ctx context.Context, svc *corev1.Service, number int)
 
 // freePorts gives ports back whose Services have no use for them.
 func (r *repair) freePorts(ctx context.Context) error {
-	leaked := map[int]networkingv1.ParentReference{}
-	err := r.config.Ports.Each(ctx, func(number int, owner networkingv1.ParentReference, since time.Time) {
-		if time.Since(since) < r.grace {
+	var leaked []allocate.Taken
+	err := r.config.Ports.Each(ctx, func(t allocate.Taken) {
+		if time.Since(t.Since) < r.grace {
 			return
 		}
-		if svc := r.service(&owner); svc == nil || !slices.Contains(nodePorts(svc), number) {
-			leaked[number] = owner
+		if svc := r.service(&t.Owner); svc == nil || !slices.Contains(nodePorts(svc), t.Number) {
+			leaked = append(leaked, t)
 		}
 	})
-	for number, owner := range leaked {
-		if err := r.config.Ports.Release(ctx, number, owner); err != nil {
+	for _, t := range leaked {
+		if err := r.config.Ports.Free(ctx, t); err != nil {
 			return err
 		}
 	}

@@ -16,14 +16,17 @@ import (
 // lookTimeout bounds the wait for the database when something is not in memory.
 const lookTimeout = 5 * time.Second
 
-// gate lets one token at a time be validated: upstream's code counts in variables of its
-// package which are not for several at once (component-base/metrics.Counter.WithContext).
-// It is not held while somebody waits for the database: what takes that is done before a
-// second try, or afterwards.
+// validating lets one token at a time be validated in the whole process: upstream's code
+// counts in variables of its package which are not for several at once
+// (component-base/metrics.Counter.WithContext).
+var validating sync.Mutex
+
+// gate is a server's way to validate tokens. validating is not held while somebody waits for
+// the database: what takes that is done before a second try, or afterwards.
 type gate struct {
 	store *sqlstore.Store
 
-	mu    sync.Mutex
+	// Of one try, guarded by validating.
 	look  func(context.Context) bool // finds what the try missed; nil: it missed nothing
 	after []func()                   // is called when the gate is open again
 }
@@ -42,8 +45,8 @@ func (g *gate) pass(ctx context.Context, try func() error) error {
 }
 
 func (g *gate) once(try func() error) (look func(context.Context) bool, after []func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	validating.Lock()
+	defer validating.Unlock()
 	g.look, g.after = nil, nil
 	err = try()
 	return g.look, g.after, err

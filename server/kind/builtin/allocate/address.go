@@ -34,11 +34,7 @@ func (f *addresses) Allocate(ip net.IP) error {
 	if of == nil {
 		return ipallocator.ErrMismatchedNetwork
 	}
-	if err := of.AllocateService(f.service, ip); err != nil {
-		return err
-	}
-	f.taken = append(f.taken, ip.String())
-	return nil
+	return of.AllocateService(f.service, ip)
 }
 
 // AllocateNext takes any address that is free.
@@ -56,7 +52,6 @@ func (f *addresses) AllocateNext() (net.IP, error) {
 			return nil, f.failed
 		}
 		if err == nil {
-			f.taken = append(f.taken, ip.String())
 			return ip, nil
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	networkingclient "k8s.io/client-go/kubernetes/typed/networking/v1"
@@ -43,14 +45,16 @@ func (c client) Create(_ context.Context, obj *networkingv1.IPAddress, _ metav1.
 	if c.failed != nil {
 		return nil, c.failed
 	}
-	_, err := c.create(obj)
-	if err != nil && !errors.IsAlreadyExists(err) {
+	made, err := c.create(obj)
+	if err == nil {
+		c.taken[obj.Name] = made.(*networking.IPAddress).UID
+	} else if !errors.IsAlreadyExists(err) {
 		c.failed = err
 	}
 	return nil, err
 }
 
-func (a *attempt) create(obj *networkingv1.IPAddress) (any, error) {
+func (a *attempt) create(obj *networkingv1.IPAddress) (runtime.Object, error) {
 	hub, err := a.ip.Codec.Hub(obj)
 	if err != nil {
 		return nil, err
@@ -61,23 +65,41 @@ func (a *attempt) create(obj *networkingv1.IPAddress) (any, error) {
 	return a.Services.addresses.Create(a.ctx, hub, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 }
 
-// release gives an address back, if it is the Service's.
+// release gives an address back, once: by the second time it may be another Service's of the
+// same name. What the attempt has not taken itself it gives back if it is the Service's.
 func (a *attempt) release(name string) error {
-	ctx, cancel := a.releasing()
-	defer cancel()
-	obj, err := a.Services.addresses.Get(ctx, name, &metav1.GetOptions{})
-	if err != nil {
-		return gone(err)
-	}
-	address := obj.(*networking.IPAddress)
-	if ref := address.Spec.ParentRef; ref == nil || networkingv1.ParentReference(*ref) != a.owner() {
+	uid, taken := a.taken[name]
+	if taken && uid == "" {
 		return nil
 	}
-	only := metav1.NewPreconditionDeleteOptions(string(address.UID))
-	if _, _, err = a.Services.addresses.Delete(ctx, name, rest.ValidateAllObjectFunc, only); errors.IsConflict(err) {
+	ctx, cancel := a.releasing()
+	defer cancel()
+	if !taken {
+		var err error
+		if uid, err = a.owned(ctx, name); err != nil || uid == "" {
+			return gone(err)
+		}
+	}
+	a.taken[name] = ""
+	only := metav1.NewPreconditionDeleteOptions(string(uid))
+	_, _, err := a.Services.addresses.Delete(ctx, name, rest.ValidateAllObjectFunc, only)
+	if errors.IsConflict(err) {
 		return nil // it is another by now
 	}
 	return gone(err)
+}
+
+// owned is the UID of an IPAddress that is the Service's, empty if it is not.
+func (a *attempt) owned(ctx context.Context, name string) (types.UID, error) {
+	obj, err := a.Services.addresses.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	address := obj.(*networking.IPAddress)
+	if ref := address.Spec.ParentRef; ref == nil || networkingv1.ParentReference(*ref) != a.owner() {
+		return "", nil
+	}
+	return address.UID, nil
 }
 
 func gone(err error) error {

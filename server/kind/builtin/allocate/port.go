@@ -47,8 +47,8 @@ type portMetadata struct {
 
 func portKey(number int) string { return portPrefix + strconv.Itoa(number) }
 
-// Taken tells whether a port is taken.
-func (p *Ports) Taken(number int) bool { return p.store.Get(portKey(number)) != nil }
+// IsTaken tells whether a port is taken.
+func (p *Ports) IsTaken(number int) bool { return p.store.Get(portKey(number)) != nil }
 
 // Owner is who has a port, if it is taken.
 func (p *Ports) Owner(number int) (owner networkingv1.ParentReference, taken bool) {
@@ -99,17 +99,41 @@ func (p *Ports) Release(ctx context.Context, number int, owner networkingv1.Pare
 	return nil
 }
 
-// Each calls f with every port that is taken, by whom and since when.
-func (p *Ports) Each(ctx context.Context, f func(number int, owner networkingv1.ParentReference, since time.Time)) error {
+// Taken is a port that was taken at one moment.
+type Taken struct {
+	Number int
+	Owner  networkingv1.ParentReference
+	Since  time.Time
+
+	revision int64
+}
+
+// Each calls f with every port that is taken.
+func (p *Ports) Each(ctx context.Context, f func(Taken)) error {
 	from, to := sqlstore.RangeOf(portPrefix)
 	return p.store.Current(portPrefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		number, err := strconv.Atoi(strings.TrimPrefix(e.Key, portPrefix))
 		row, bad := readPort(e)
 		if err == nil && bad == nil {
-			f(number, row.Spec.ParentRef, time.UnixMilli(e.At))
+			f(Taken{number, row.Spec.ParentRef, time.UnixMilli(e.At), e.Revision})
 		}
 		return true
 	})
+}
+
+// Free gives a port back unless it has been given back since, even if its owner has taken it
+// again.
+func (p *Ports) Free(ctx context.Context, t Taken) error {
+	e := p.store.Get(portKey(t.Number))
+	if e == nil || e.Revision != t.revision {
+		return nil
+	}
+	_, err := p.store.Commit(ctx, sqlstore.Tombstone(e))
+	var changed *sqlstore.ConflictError
+	if err != nil && !errors.As(err, &changed) {
+		return fmt.Errorf("give back port %d: %w", t.Number, err)
+	}
+	return nil
 }
 
 func readPort(e *sqlstore.Entry) (row port, err error) {

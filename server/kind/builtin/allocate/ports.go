@@ -75,7 +75,9 @@ func (p *ports) Release(number int) error {
 }
 
 // Has tells whether a port of the range is taken.
-func (p *ports) Has(number int) bool { return p.ports.Range.Contains(number) && p.ports.Taken(number) }
+func (p *ports) Has(number int) bool {
+	return p.ports.Range.Contains(number) && p.ports.IsTaken(number)
+}
 
 // What follows is not asked by upstream's storage of Services.
 

@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
@@ -55,8 +56,8 @@ type attempt struct {
 
 	ctx     context.Context
 	service *api.Service
-	taken   []string // addresses
-	failed  error    // what the store said, which upstream's code takes for an address in use
+	taken   map[string]types.UID // IPAddresses by name; empty for one that was given back
+	failed  error                // what the store said, which upstream's code takes for an address in use
 }
 
 // begin gives an attempt to the write of one Service.
@@ -71,7 +72,7 @@ func (s *Services) begin(ctx context.Context, service *api.Service) (*attempt, e
 			return nil, err
 		}
 	}
-	a.ctx, a.service, a.taken, a.failed = ctx, service, nil, nil
+	a.ctx, a.service, a.taken, a.failed = ctx, service, map[string]types.UID{}, nil
 	return a, nil
 }
 
@@ -120,10 +121,10 @@ func (a *attempt) result(finish registry.FinishFunc, err error) (registry.Finish
 	}, nil
 }
 
-// giveBack releases the addresses of an attempt that came to nothing half-way; the ports
-// upstream's code has released.
+// giveBack releases the addresses of an attempt that came to nothing half-way, as far as
+// upstream's code has not; the ports it has.
 func (a *attempt) giveBack() {
-	for _, name := range a.taken {
+	for name := range a.taken {
 		_ = a.release(name) // what is left is found by the repair
 	}
 }

@@ -3,6 +3,8 @@ package allocate_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +88,48 @@ func TestGiveBack(t *testing.T) {
 	k.AfterDelete(svc, &metav1.DeleteOptions{})
 	if store.Get(address) != nil {
 		t.Error("the address is still taken")
+	}
+}
+
+// TestGiveBackOnce has a Service refused, which gives its address back, while another of the
+// same name takes that address: it must keep it.
+func TestGiveBackOnce(t *testing.T) {
+	store, k := openServices(t)
+	ctx := apirequest.WithNamespace(t.Context(), "default")
+	const ip, port = "10.96.9.77", 30777
+	holder := newService("holder")
+	holder.Spec.Ports[0].NodePort = port
+	if _, err := k.BeginCreate(ctx, holder, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	refused := newService("a")
+	refused.Spec.ClusterIP, refused.Spec.Ports[0].NodePort = ip, port
+	var refusing sync.WaitGroup
+	defer refusing.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	refusing.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := k.BeginCreate(ctx, refused.DeepCopy(), &metav1.CreateOptions{}); err == nil {
+				t.Error("a port was taken twice")
+			}
+		}
+	})
+	kept := 0
+	for kept < 2000 {
+		svc := newService("a")
+		svc.Spec.ClusterIP = ip
+		finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+		if err != nil {
+			continue
+		}
+		finish(ctx, true)
+		kept++
+		runtime.Gosched()
+		if store.Get("/registry/networking.k8s.io/ipaddresses/"+ip) == nil {
+			t.Fatalf("the address of the Service is free, the %dth time", kept)
+		}
+		k.AfterDelete(svc, &metav1.DeleteOptions{})
 	}
 }
 
