@@ -106,6 +106,12 @@ func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.Ge
 	return &genericInformer{s.informerOf(k), gvr.GroupResource()}, nil
 }
 
+// only lets the handlers of a type hear of those objects alone whose keys are wanted. To make
+// an object of each change would cost every write as much as reading its body.
+func (s *informerSet) only(obj runtime.Object, wanted func(key string) bool) {
+	s.InformerFor(obj, nil).(*informer).wants = wanted
+}
+
 func (s *informerSet) informerOf(k *kind.Kind) *informer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +152,9 @@ func (s *informerSet) close() {
 type informer struct {
 	cache.SharedIndexInformer
 	set     *informerSet
-	prefix  string         // of the resource's keys
-	example runtime.Object // an empty one
+	prefix  string                // of the resource's keys
+	example runtime.Object        // an empty one
+	wants   func(key string) bool // objects that handlers hear of; nil: all
 
 	handlers []*handler // under set.mu
 }
@@ -241,6 +248,9 @@ func (h *handler) run() {
 // handle passes a change on, unless the object cannot be read: then a lister does not know
 // it either.
 func (h *handler) handle(ev *sqlstore.Event) {
+	if wants := h.informer.wants; wants != nil && !wants(ev.Entry.Key) {
+		return
+	}
 	object, err := h.informer.decode(ev.Entry)
 	if err != nil {
 		return
