@@ -52,3 +52,14 @@ func (s *Store) Confirm(ctx context.Context, current *Entry) (*Entry, error) {
 func Tombstone(current *Entry) Change {
 	return Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: Unsplice(current)}
 }
+
+// End ends the object of an entry, unless it has been changed or ended since: then that is
+// all there is to do. Other errors as of Commit.
+func (s *Store) End(ctx context.Context, e *Entry) error {
+	_, err := s.Commit(ctx, Tombstone(e))
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
+		return nil
+	}
+	return err
+}

@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -122,12 +121,7 @@ func (x *expiry) wait(ctx context.Context, pause time.Duration) {
 			return
 		}
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = pauseFor(ctx, pause)
 }
 
 // expire deletes what is too old at a moment, and returns when to look again; 0 if there
@@ -195,12 +189,7 @@ func (x *expiry) deleteOne(ctx context.Context, c aged) error {
 	if e == nil || e.Revision != c.revision {
 		return nil
 	}
-	_, err := x.store.Commit(ctx, sqlstore.Tombstone(e))
-	var conflict *sqlstore.ConflictError
-	if errors.As(err, &conflict) {
-		return nil
-	}
-	return err
+	return x.store.End(ctx, e)
 }
 
 func (x *expiry) giveBack(kept []aged) {

@@ -74,7 +74,12 @@ func sleepUnless(ctx context.Context, ready <-chan struct{}) error {
 			return ctx.Err()
 		}
 	}
-	timer := time.NewTimer(retryRead)
+	return pauseFor(ctx, retryRead)
+}
+
+// pauseFor waits, unless ctx ends before.
+func pauseFor(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

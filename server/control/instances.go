@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -91,17 +90,6 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 	}
 }
 
-func pauseFor(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // sweepAfter is how long after a definition's end its stragglers are looked for: longer than
 // other servers take to hear of it.
 const sweepAfter = 5 * time.Second
@@ -140,9 +128,7 @@ func (d *Definitions) sweep(ctx context.Context, name string) error {
 		if next != nil && e.CreateRevision > next.CreateRevision {
 			continue
 		}
-		gone := sqlstore.Tombstone(e)
-		var conflict *sqlstore.ConflictError
-		if _, err := d.config.Store.Commit(ctx, gone); err != nil && !errors.As(err, &conflict) {
+		if err := d.config.Store.End(ctx, e); err != nil {
 			return fmt.Errorf("delete what %s has left: %w", name, err)
 		}
 	}

@@ -199,10 +199,8 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 			return
 		}
 		m.config.Logf("%s ended and starts again: %v", c.name, err)
-		select {
-		case <-ctx.Done():
+		if pauseFor(ctx, restartAfter) != nil {
 			return
-		case <-time.After(restartAfter):
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (t *Tokens) forget(ctx context.Context) error {
 	slices.SortFunc(all, func(a, b old) int { return a.inUse.Compare(b.inUse) })
 	for _, o := range all[:len(all)-maxPublished] {
 		// Another server may be as quick: then it is gone as well.
-		if _, err := t.store.Commit(ctx, sqlstore.Tombstone(o.entry)); err != nil {
+		if err := t.store.End(ctx, o.entry); err != nil {
 			return fmt.Errorf("forget an old key of tokens: %w", err)
 		}
 	}

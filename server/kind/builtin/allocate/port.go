@@ -105,7 +105,7 @@ type Taken struct {
 	Owner  networkingv1.ParentReference
 	Since  time.Time
 
-	revision int64
+	entry *sqlstore.Entry
 }
 
 // Each calls f with every port that is taken.
@@ -115,7 +115,7 @@ func (p *Ports) Each(ctx context.Context, f func(Taken)) error {
 		number, err := strconv.Atoi(strings.TrimPrefix(e.Key, portPrefix))
 		row, bad := readPort(e)
 		if err == nil && bad == nil {
-			f(Taken{number, row.Spec.ParentRef, time.UnixMilli(e.At), e.Revision})
+			f(Taken{number, row.Spec.ParentRef, time.UnixMilli(e.At), e})
 		}
 		return true
 	})
@@ -124,13 +124,7 @@ func (p *Ports) Each(ctx context.Context, f func(Taken)) error {
 // Free gives a port back unless it has been given back since, even if its owner has taken it
 // again.
 func (p *Ports) Free(ctx context.Context, t Taken) error {
-	e := p.store.Get(portKey(t.Number))
-	if e == nil || e.Revision != t.revision {
-		return nil
-	}
-	_, err := p.store.Commit(ctx, sqlstore.Tombstone(e))
-	var changed *sqlstore.ConflictError
-	if err != nil && !errors.As(err, &changed) {
+	if err := p.store.End(ctx, t.entry); err != nil {
 		return fmt.Errorf("give back port %d: %w", t.Number, err)
 	}
 	return nil
