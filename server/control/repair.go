@@ -54,20 +54,33 @@ func RepairServices(ctx context.Context, config Config, every time.Duration) {
 	r := &repair{clients: c, config: config, grace: inTheMaking}
 	var both sync.WaitGroup
 	defer both.Wait()
-	both.Go(func() { r.followAddresses(ctx) })
+	// A pass comes after each beginning to follow: what went before that is heard of by none.
+	following := make(chan struct{}, 1)
+	both.Go(func() { r.followAddresses(ctx, following) })
+	tick := time.NewTicker(every)
+	defer tick.Stop()
 	for {
+		select {
+		case <-following:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
 		if err := r.pass(ctx); err != nil && ctx.Err() == nil {
 			config.Logf("repair addresses and ports of Services: %v", err)
-		}
-		if pauseFor(ctx, every) != nil {
-			return
 		}
 	}
 }
 
-func (r *repair) followAddresses(ctx context.Context) {
+func (r *repair) followAddresses(ctx context.Context, begun chan<- struct{}) {
+	tell := func() {
+		select {
+		case begun <- struct{}{}:
+		default: // a pass is due already
+		}
+	}
 	for ctx.Err() == nil {
-		err := follow(ctx, r.config.Store, addressPrefix, func() {}, func(ev *sqlstore.Event) { r.addressChanged(ctx, ev) })
+		err := follow(ctx, r.config.Store, addressPrefix, tell, func(ev *sqlstore.Event) { r.addressChanged(ctx, ev) })
 		if err != nil && pauseFor(ctx, retryRead) != nil {
 			return
 		}
