@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
@@ -117,6 +118,10 @@ type Config struct {
 	MaxReads  int
 	MaxWrites int
 
+	// Audit says what of requests goes to an audit log and where that is, in the terms of
+	// kube-apiserver's --audit flags; see audit.NewOptions. nil: there is no such log.
+	Audit *audit.Options
+
 	// Tokens says how tokens of service accounts are signed and which tokens are believed.
 	Tokens tokens.Options
 
@@ -180,6 +185,9 @@ func (c *Config) check() error {
 	}
 	if err := control.Check(c.Controllers); err != nil {
 		return configError("%w", err)
+	}
+	if err := audit.Check(c.Audit); err != nil {
+		return configError("audit: %w", err)
 	}
 	if err := c.Tokens.Check(); err != nil {
 		return configError("%w", err)

@@ -30,6 +30,7 @@ type call struct {
 	who  user.Info
 
 	watching bool // counted by watch, not by finish
+	answered bool // or about to be, by the server itself and not by an audit filter
 
 	in   in
 	out  out
@@ -81,15 +82,25 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 		x.Response().Header().Del("Cache-Control")
 		return errInternal(r, fmt.Errorf("failed to create RequestInfo: %w", err))
 	}
+	s.beginAudit(x)
 	cancel, err := s.limitTime(x)
 	if err != nil {
-		return err
+		return s.refuse(x, err)
 	}
 	defer cancel()
-	r = s.recordWarnings(x)
-	if x.who, err = s.authn.User(r); err != nil {
-		return apierrors.NewUnauthorized("Unauthorized")
+	if x.who, err = s.authn.User(s.recordWarnings(x)); err != nil {
+		return s.refuse(x, apierrors.NewUnauthorized("Unauthorized"))
 	}
+	if s.audit == nil {
+		return s.admitKnown(x, next)
+	}
+	x.through(s.audit.Request(x.who, x.answer(func() error { return s.admitKnown(x, next) }, s.fail)))
+	return nil
+}
+
+// admitKnown is the order of things from where it is known who asks.
+func (s *Server) admitKnown(x *call, next echo.HandlerFunc) (err error) {
+	r := x.Request()
 	if x.who, err = auth.Impersonated(r, x.who, s.authz); err != nil {
 		if errors.Is(err, auth.ErrImpersonation) {
 			return errInternal(r, err)
@@ -104,7 +115,7 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 		}
 		defer l.leave()
 	}
-	if err := auth.Check(r.Context(), s.authz, auth.Attributes(x.who, x.info)); err != nil {
+	if err := s.authorize(x); err != nil {
 		x.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		return err
 	}

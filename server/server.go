@@ -20,11 +20,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/admission"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admit"
 	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/auth"
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/discovery"
@@ -59,6 +61,7 @@ type Server struct {
 	apiServices *control.APIServices
 	transports  []*http.Transport // to nodes and what runs on them
 
+	audit     *audit.Log // nil: there is none
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
 	limits    limits
@@ -119,6 +122,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 			s.abandon()
 		}
 	}()
+	if err := s.openAudit(); err != nil {
+		return err
+	}
 	var beside sync.WaitGroup
 	beside.Go(builtin.ParseSchemas)
 	defer beside.Wait()
@@ -250,6 +256,7 @@ func (s *Server) wire() error {
 	}
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: admission,
+		Audited:   s.audit != nil,
 		Untracked: s.config.Untracked,
 
 		Deprecated: s.metrics.Deprecated,
@@ -257,6 +264,9 @@ func (s *Server) wire() error {
 	s.discovery = discovery.New(s.kinds, s.extensions, s.otherPaths()...)
 	s.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(s.issuer()))...)
 	s.metrics.Register(metrics.Store{Stats: s.store.Stats})
+	if s.audit != nil {
+		s.metrics.Gather(audit.Metrics())
+	}
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)
 	s.metrics.Inflight(s.limits.writes.kind, s.limits.writes.running.Load)
 	s.handler = s.routes()
@@ -264,7 +274,7 @@ func (s *Server) wire() error {
 }
 
 // admission is the plugins that are asked about each write, in upstream's order.
-func (s *Server) admission() (admit.Chain, error) {
+func (s *Server) admission() (admission.Interface, error) {
 	certificates, err := admit.NewCertificates(s.authz)
 	if err != nil {
 		return nil, fmt.Errorf("admission of certificates: %w", err)
@@ -272,10 +282,10 @@ func (s *Server) admission() (admit.Chain, error) {
 	o := admit.WebhookOptions{
 		Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
 	}
-	return admit.Chain{
+	return s.auditAdmission(admit.Chain{
 		admit.NewLifecycle(s.store), certificates, admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o),
 		admit.NewQuota(s.store, s.InProcess(nil), s.ctx.Done()),
-	}, nil
+	}), nil
 }
 
 func (s *Server) controllerConfig() control.Config {

@@ -14,6 +14,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/tokens"
 )
@@ -33,7 +34,7 @@ The data directory has the certificates (pki/) and a kubeconfig for the admin. B
 made on the first start and kept.`
 
 func newServe() *cobra.Command {
-	var c server.Config
+	c := server.Config{Audit: audit.NewOptions()}
 	var gates *string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -54,6 +55,7 @@ func newServe() *cobra.Command {
 	}
 	addServeFlags(cmd, &c)
 	addTokenFlags(cmd, &c.Tokens)
+	c.Audit.AddFlags(cmd.Flags())
 	gates = cmd.Flags().String("feature-gates", "", "upstream's alpha and beta features to switch on or off: `name=bool,...`")
 	documentEnv(cmd)
 	return cmd

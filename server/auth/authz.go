@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -115,10 +116,35 @@ func Attributes(who user.Info, info *request.RequestInfo) authorizer.AttributesR
 // Check returns nil if by allows what, else the 403 that upstream answers.
 func Check(ctx context.Context, by authorizer.Authorizer, what authorizer.Attributes) error {
 	decision, reason, err := by.Authorize(ctx, what)
-	if decision == authorizer.DecisionAllow {
-		return nil
+	return refusal(what, decision, reason, err)
+}
+
+// CheckAudited is Check for a request as such, whose audit event, if there is one in ctx,
+// gets the decision and the reason (upstream: endpoints/filters/authorization.go).
+func CheckAudited(ctx context.Context, by authorizer.Authorizer, what authorizer.Attributes) error {
+	decision, reason, err := by.Authorize(ctx, what)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		audit.AddAuditAnnotations(ctx, decisionAnnotation, "allow", reasonAnnotation, reason)
+	case err != nil:
+		audit.AddAuditAnnotation(ctx, reasonAnnotation, "internal error")
+	default:
+		audit.AddAuditAnnotations(ctx, decisionAnnotation, "forbid", reasonAnnotation, reason)
 	}
-	if err != nil {
+	return refusal(what, decision, reason, err)
+}
+
+const (
+	decisionAnnotation = "authorization.k8s.io/decision"
+	reasonAnnotation   = "authorization.k8s.io/reason"
+)
+
+// refusal is what an authorizer's answer means, nil for yes.
+func refusal(what authorizer.Attributes, decision authorizer.Decision, reason string, err error) error {
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
 		return apierrors.NewInternalError(err)
 	}
 	return responsewriters.ForbiddenStatusError(what, reason)

@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -36,7 +37,9 @@ func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (
 			return nil, err
 		}
 	}
-	return asked.complete(), nil
+	become := asked.complete()
+	audit.LogImpersonatedUser(audit.AuditEventFrom(r.Context()), become)
+	return become, nil
 }
 
 // impersonated is what the headers of a request ask for.

@@ -19,6 +19,7 @@ import (
 // Metrics of one server.
 type Metrics struct {
 	registry *prometheus.Registry
+	others   prometheus.Gatherers
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	running  *prometheus.GaugeVec
@@ -100,9 +101,12 @@ func New() *Metrics {
 // Register adds collectors, such as the store's.
 func (m *Metrics) Register(c ...prometheus.Collector) { m.registry.MustRegister(c...) }
 
+// Gather adds metrics that have a registry of their own. It must be called before Handler.
+func (m *Metrics) Gather(g prometheus.Gatherer) { m.others = append(m.others, g) }
+
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(append(prometheus.Gatherers{m.registry}, m.others...), promhttp.HandlerOpts{})
 }
 
 // Deprecated notes that a deprecated version was requested. The labels must not be a

@@ -35,6 +35,9 @@ type Options struct {
 	// Deprecated is told of each request for a deprecated version that reaches its verb,
 	// with the release that serves it no more, if there is one. nil: nobody is.
 	Deprecated func(resource schema.GroupVersionResource, subresource, removedIn string)
+	// Audited says that requests may come with a place for an event of the audit log in
+	// their context (k8s.io/apiserver/pkg/audit).
+	Audited bool
 	// Untracked leaves metadata.managedFields alone and takes no server-side apply: a
 	// switch for benchmarks, to see what the tracking costs.
 	Untracked bool
@@ -98,6 +101,7 @@ func (q *request) serve() error {
 	// Upstream's handler of custom resources warns of a version before it looks at the verb.
 	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom() && err != ErrNoPath) {
 		q.deprecated(v)
+		defer q.auditDeprecated(v) // so that the event for a watch that begins does not have it yet
 	}
 	if err != nil {
 		return err

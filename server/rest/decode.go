@@ -42,6 +42,7 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 	if !q.accepts(got.GroupVersion()) {
 		return nil, errors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
 	}
+	q.auditObject(obj, got.GroupVersion())
 	return obj, nil
 }
 

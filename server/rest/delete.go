@@ -40,6 +40,7 @@ func (q *request) delete() error {
 		return q.respondEntry(code, gone.entry)
 	}
 	out := output{mediaType: q.out.mediaType, pretty: q.out.pretty}
+	q.auditAnswer(gone.status)
 	writeObject(q.w, q.r, code, out, gone.status)
 	return nil
 }

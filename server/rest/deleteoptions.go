@@ -50,12 +50,13 @@ func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions
 		return unsupportedMedia(resourceObjects.mediaTypes())
 	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-	obj, _, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
+	obj, got, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
 	if err == nil && obj != options {
 		err = stderrors.New("decoded object cannot be converted to DeleteOptions")
 	}
 	if err != nil {
 		return unreasoned(err)
 	}
+	q.auditDeleteOptions(options, got.GroupVersion())
 	return nil
 }

@@ -39,6 +39,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	status := statusOf(err)
 	if status == outOfTime {
+		auditAnswer(r.Context(), status)
 		writeOutOfTime(w)
 		return
 	}
@@ -46,7 +47,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
 	out, ok := negotiate(r, plainObjects)
-	if !ok {
+	if ok {
+		auditAnswer(r.Context(), status)
+	} else { // upstream's audit log has only the code then
 		out = output{mediaType: mediaJSON, pretty: true}
 	}
 	writeObject(w, r, int(status.Code), out, status)

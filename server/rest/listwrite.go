@@ -18,6 +18,9 @@ func (q *request) respondList(p page) (err error) {
 	switch {
 	case q.out.form == asMetadata:
 		return q.misfit(q.kind.Codec.NewList())
+	}
+	q.auditBody(func(q *request) ([]byte, error) { return q.listAudited(p) })
+	switch {
 	case q.out.form == asTable:
 		body, err := q.tableOf(&p, p.entries, q.out)
 		if err != nil {
@@ -39,6 +42,14 @@ func (q *request) respondList(p page) (err error) {
 	}
 	writeBody(q.w, q.r, http.StatusOK, q.out.mediaType, body)
 	return nil
+}
+
+// listAudited is the list, in JSON, for the audit log.
+func (q *request) listAudited(p page) ([]byte, error) {
+	if q.out.form == asTable {
+		return q.tableOf(&p, p.entries, q.out)
+	}
+	return q.listJSON(p)
 }
 
 // listHead is everything of a JSON list before its items.

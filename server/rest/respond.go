@@ -26,6 +26,7 @@ func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
 	if err != nil {
 		return err
 	}
+	q.auditBody(func(q *request) ([]byte, error) { return q.renderEntry(e) })
 	if q.out.plain() {
 		writeJSON(q.w, q.r, code, body)
 		return nil
@@ -77,6 +78,7 @@ func (q *request) respondObject(code int, obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
+	q.auditAnswer(obj)
 	writeBody(q.w, q.r, code, q.out.mediaType, body)
 	return nil
 }

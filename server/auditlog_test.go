@@ -1,0 +1,298 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/plinth-io/plinth/server/audit"
+)
+
+// essence is what the events of a request say beside who made it: stage, code, message and
+// annotations other than the authorizer's, in this order.
+func essence(events []map[string]any) (list []string) {
+	for _, e := range events {
+		line := fmt.Sprint(e["stage"])
+		if status, ok := e["responseStatus"].(map[string]any); ok {
+			line += fmt.Sprintf(" %v", status["code"])
+			if message := status["message"]; message != nil {
+				line += fmt.Sprintf(" %v", message)
+			}
+		}
+		notes, _ := e["annotations"].(map[string]any)
+		for _, name := range slices.Sorted(func(yield func(string) bool) {
+			for name := range notes {
+				if !strings.HasPrefix(name, "authorization.") && !yield(name) {
+					return
+				}
+			}
+		}) {
+			line += fmt.Sprintf(" %s=%v", name, notes[name])
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+func TestAuditErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const policy = "testdata/audit/policy.yaml"
+	for _, test := range []struct {
+		name string
+		set  func(o *audit.Options)
+		has  string
+	}{
+		{"no such policy", func(o *audit.Options) { o.PolicyFile = "nope.yaml" }, "no such file"},
+		{"no rules", func(o *audit.Options) {
+			o.PolicyFile = file("empty.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\n")
+		}, "0 rules"},
+		{"unknown level", func(o *audit.Options) {
+			o.PolicyFile = file("level.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Loud}]\n")
+		}, `"Loud"`},
+		{"another version", func(o *audit.Options) {
+			o.PolicyFile = file("version.yaml", "apiVersion: audit.k8s.io/v9\nkind: Policy\nrules: [{level: None}]\n")
+		}, "audit.k8s.io/v9"},
+		{"below a file", func(o *audit.Options) {
+			o.PolicyFile, o.LogOptions.Path = policy, filepath.Join(file("f", ""), "audit.log")
+		}, "not a directory"},
+		{"a directory", func(o *audit.Options) { o.PolicyFile, o.LogOptions.Path = policy, dir }, "is a directory"},
+		{"format", func(o *audit.Options) { o.PolicyFile, o.LogOptions.Path, o.LogOptions.Format = policy, "x", "xml" }, "allowed formats"},
+		{"mode", func(o *audit.Options) {
+			o.PolicyFile, o.LogOptions.Path, o.LogOptions.BatchOptions.Mode = policy, "x", "lazy"
+		}, "allowed modes"},
+		{"webhook", func(o *audit.Options) { o.PolicyFile, o.WebhookOptions.ConfigFile = policy, "nope.kubeconfig" }, "no such file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := Config{Audit: audit.NewOptions()}
+			test.set(c.Audit)
+			err := New(c).Open(t.Context())
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.has) {
+				t.Errorf("error %v, want %s", err, test.has)
+			}
+		})
+	}
+}
+
+// A log without a policy logs nothing, and the operator is told.
+func TestAuditWithoutPolicy(t *testing.T) {
+	var told strings.Builder
+	c, log := audited(t)
+	c.Audit.PolicyFile = ""
+	c.Logf = func(f string, a ...any) { fmt.Fprintf(&told, f+"\n", a...) }
+	s := start(t, c)
+	if code, _, _ := do(t, admin(t, s), "GET", s.URL()+"/version", ""); code != 200 {
+		t.Errorf("code %d", code)
+	}
+	must(t, s.Close())
+	if events := readEvents(t, log); len(events) > 0 || !strings.Contains(told.String(), "nothing is logged") {
+		t.Errorf("events %v, told %s", events, &told)
+	}
+}
+
+// asked makes a request with an Audit-Id.
+func asked(t *testing.T, client *http.Client, id, method, url, body string) int {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	must(t, err)
+	r.Header.Set("Audit-Id", id)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := client.Do(r)
+	must(t, err)
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body) // one is broken off
+	return answer.StatusCode
+}
+
+func TestAuditPanic(t *testing.T) {
+	c, log := audited(t)
+	s := start(t, c)
+	route(s, "/early", func(echo.Context) error { panic("too early") })
+	route(s, "/late", func(c echo.Context) error {
+		fmt.Fprint(c.Response(), "half of")
+		c.Response().Flush()
+		panic("too late")
+	})
+	client := admin(t, s)
+	if code := asked(t, client, "early", "GET", s.URL()+"/early", ""); code != 500 {
+		t.Errorf("code %d", code)
+	}
+	asked(t, client, "late", "GET", s.URL()+"/late", "")
+	must(t, s.Close())
+	for id, events := range readEvents(t, log) {
+		if id != "early" && id != "late" {
+			continue
+		}
+		want := []string{"RequestReceived", "Panic 500 APIServer panic'd: too " + id}
+		if d := diff.Diff(want, essence(events)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", id, d)
+		}
+	}
+}
+
+// A request that is let finish by a stop, and a watch that is ended by it, are logged whole.
+func TestAuditStop(t *testing.T) {
+	for _, mode := range []string{"blocking", "blocking-strict", "batch"} {
+		t.Run(mode, func(t *testing.T) {
+			c, log := audited(t)
+			c.Audit.LogOptions.BatchOptions.Mode = mode
+			s := start(t, c)
+			client := admin(t, s)
+			half, rest := io.Pipe()
+			r, err := http.NewRequest("POST", s.URL()+"/api/v1/namespaces/default/configmaps", half)
+			must(t, err)
+			r.Header.Set("Audit-Id", "write")
+			r.Header.Set("Content-Type", "application/json")
+			codes := make(chan int, 1)
+			go func() {
+				answer, err := client.Do(r)
+				if err != nil {
+					codes <- 0
+					return
+				}
+				answer.Body.Close()
+				codes <- answer.StatusCode
+			}()
+			_, err = rest.Write([]byte(`{"metadata":{"name":"a"}`))
+			must(t, err)
+			w, err := http.NewRequest("GET", s.URL()+"/api/v1/namespaces/default/configmaps?watch=1", nil)
+			must(t, err)
+			w.Header.Set("Audit-Id", "watch")
+			watch, err := client.Do(w)
+			must(t, err)
+			defer watch.Body.Close()
+			closed := make(chan error, 1)
+			go func() { closed <- s.Close() }()
+			eventually(t, "the server stops", s.running.closed.Load)
+			_, err = rest.Write([]byte(`}`))
+			must(t, err)
+			must(t, rest.Close())
+			if code := <-codes; code != 201 {
+				t.Errorf("the write got %d", code)
+			}
+			must(t, <-closed)
+			events := readEvents(t, log)
+			for id, want := range map[string][]string{
+				"write": {"RequestReceived", "ResponseComplete 201"},
+				"watch": {"RequestReceived", "ResponseStarted 200", "ResponseComplete 200"},
+			} {
+				if d := diff.Diff(want, essence(events[id])); d != "" {
+					t.Errorf("%s (-want +got):\n%s", id, d)
+				}
+			}
+		})
+	}
+}
+
+// auditSink is a webhook that takes events.
+type auditSink struct {
+	mu     sync.Mutex
+	events []map[string]any // guarded by mu
+}
+
+func (a *auditSink) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var list struct{ Items []map[string]any }
+	if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events = append(a.events, list.Items...)
+}
+
+// What waits to be sent to a webhook is sent before a stop is over.
+func TestAuditWebhook(t *testing.T) {
+	sink := &auditSink{}
+	there := httptest.NewServer(sink)
+	defer there.Close()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: there.URL}
+	config.Contexts["a"] = &clientcmdapi.Context{Cluster: "a"}
+	config.CurrentContext = "a"
+	c, _ := audited(t)
+	c.Audit.LogOptions.Path = ""
+	c.Audit.WebhookOptions.ConfigFile = filepath.Join(t.TempDir(), "kubeconfig")
+	c.Audit.WebhookOptions.BatchOptions.BatchConfig.MaxBatchWait = time.Hour
+	must(t, clientcmd.WriteToFile(*config, c.Audit.WebhookOptions.ConfigFile))
+	s := start(t, c)
+	if code := asked(t, admin(t, s), "one", "GET", s.URL()+"/version", ""); code != 200 {
+		t.Errorf("code %d", code)
+	}
+	must(t, s.Close())
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	var mine []map[string]any
+	for _, e := range sink.events {
+		if e["auditID"] == "one" {
+			mine = append(mine, e)
+		}
+	}
+	if d := diff.Diff([]string{"RequestReceived", "ResponseComplete 200"}, essence(mine)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// An event that cannot be stored refuses its request in the strict mode, and in no other.
+func TestAuditFullDisk(t *testing.T) {
+	for mode, want := range map[string]int{"blocking": 200, "blocking-strict": 500} {
+		t.Run(mode, func(t *testing.T) {
+			c, _ := audited(t)
+			c.Audit.LogOptions.Path = "/dev/full"
+			c.Audit.LogOptions.BatchOptions.Mode = mode
+			s := start(t, c)
+			if code := asked(t, admin(t, s), "one", "GET", s.URL()+"/version", ""); code != want {
+				t.Errorf("code %d, want %d", code, want)
+			}
+			if _, _, text := do(t, admin(t, s), "GET", s.URL()+"/metrics", ""); mode == "blocking" && !strings.Contains(text, `apiserver_audit_error_total{plugin="log"}`) {
+				t.Error("nothing in /metrics about what was lost")
+			}
+		})
+	}
+}
+
+// Connections that are handed on have an event when they begin and one when they end.
+func TestAuditExec(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			c, log := audited(t)
+			r := startReached(t, c)
+			e := r.stream(t, protocol, "exec", &corev1.PodExecOptions{Command: []string{"echo"}, Container: "c", Stdout: true})
+			must(t, e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard}))
+			must(t, r.Close())
+			for _, events := range readEvents(t, log) {
+				if ref, _ := events[0]["objectRef"].(map[string]any); ref["subresource"] != "exec" {
+					continue
+				}
+				want := []string{"RequestReceived", "ResponseStarted 101", "ResponseComplete 101"}
+				if d := diff.Diff(want, essence(events)); d != "" {
+					t.Errorf("(-want +got):\n%s", d)
+				}
+				return
+			}
+			t.Error("no events")
+		})
+	}
+}
