@@ -196,6 +196,24 @@ func TestTokenLife(t *testing.T) {
 	})
 }
 
+// TestTokenOfTheNext has an account made anew at one server, and its token used at another
+// that may have the account before in its memory.
+func TestTokenOfTheNext(t *testing.T) {
+	onEachDialect(t, uncached, func(t *testing.T, one, other *Server) {
+		accounts := typed(t, one).CoreV1().ServiceAccounts("default")
+		for i := range 10 {
+			addAccount(t, one, "ann")
+			token := requestToken(t, one, "ann", authenticationv1.TokenRequestSpec{})
+			if whoami(t, other, token) == nil {
+				t.Errorf("the token of account %d is refused", i)
+			}
+			if err := accounts.Delete(t.Context(), "ann", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // What a token may do is what upstream's bootstrap roles let everybody do.
 func TestTokenMay(t *testing.T) {
 	s := start(t, Config{})

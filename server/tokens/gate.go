@@ -27,12 +27,12 @@ type gate struct {
 	store *sqlstore.Store
 
 	// Of one try, guarded by validating.
-	look  func(context.Context) bool // finds what the try missed; nil: it missed nothing
+	look  func(context.Context) bool // finds what the try may have missed; nil: it looked for nothing
 	after []func()                   // is called when the gate is open again
 }
 
-// pass calls try. If it fails for want of an object or a key, which another server may have
-// just made, the store is given the time to hear of it for one more try.
+// pass calls try. If it fails over an object or a key, which another server may have just
+// made or made anew, the store is given the time to hear of it for one more try.
 func (g *gate) pass(ctx context.Context, try func() error) error {
 	look, after, err := g.once(try)
 	if err != nil && look != nil && look(ctx) {

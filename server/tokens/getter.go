@@ -39,9 +39,9 @@ func (g getter) GetNode(name string) (*corev1.Node, error) {
 }
 
 func (g getter) read(resource, name string, into any) error {
+	g.gate.look = g.gate.sync // it may also be another one by now, of the same name
 	e := g.gate.store.Get("/registry/core/" + resource + "/" + name)
 	if e == nil {
-		g.gate.look = g.gate.sync
 		return errors.NewNotFound(corev1.Resource(resource), name)
 	}
 	return json.UnmarshalCaseSensitivePreserveInts(e.JSON, into)
