@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -48,7 +46,6 @@ func (x *Service) forward(w http.ResponseWriter, r *http.Request, info *apireque
 	if id := w.Header().Get(auditHeader); id != "" {
 		r.Header.Set(auditHeader, id)
 	}
-	forget(r.Header)
 
 	upgrades := httpstream.IsUpgradeRequest(r)
 	if upgrades || info.Verb == "watch" {
@@ -77,19 +74,6 @@ func (x *Service) location(path string) (*url.URL, error) {
 		return nil, err
 	}
 	return &url.URL{Scheme: "https", Host: at.Host, Path: path}, nil
-}
-
-// forget takes away what proved to this server who is asking: the extension server is told.
-func forget(h http.Header) {
-	h.Del("Authorization")
-	h.Del(authenticationv1.ImpersonateUserHeader)
-	h.Del(authenticationv1.ImpersonateGroupHeader)
-	h.Del(authenticationv1.ImpersonateUIDHeader)
-	for name := range h {
-		if strings.HasPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix) {
-			h.Del(name)
-		}
-	}
 }
 
 // refusal tells the client why the extension server could not be asked.

@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,7 +22,8 @@ var ErrImpersonation = errors.New("without impersonating a user")
 
 // Impersonated returns whom a request is to be made as: who, unless it has Impersonate-
 // headers. Then who needs the right to impersonate the user and each group, uid and extra
-// that they name; the error is a Forbidden status otherwise, or wraps ErrImpersonation.
+// that they name; the error is a Forbidden status otherwise, or wraps ErrImpersonation. The
+// headers are taken out: whoever the request is handed to is told the result, if anything.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (user.Info, error) {
 	asked := impersonation(r.Header)
@@ -39,7 +41,15 @@ func Impersonated(r *http.Request, who user.Info, authz authorizer.Authorizer) (
 	}
 	become := asked.complete()
 	audit.LogImpersonatedUser(audit.AuditEventFrom(r.Context()), become)
+	maps.DeleteFunc(r.Header, func(name string, _ []string) bool {
+		return slices.Contains(impersonates, name) || strings.HasPrefix(name, authenticationv1.ImpersonateUserExtraHeaderPrefix)
+	})
 	return become, nil
+}
+
+// impersonates are the headers besides those of extras, which have a prefix in common.
+var impersonates = []string{
+	authenticationv1.ImpersonateUserHeader, authenticationv1.ImpersonateGroupHeader, authenticationv1.ImpersonateUIDHeader,
 }
 
 // impersonated is what the headers of a request ask for.

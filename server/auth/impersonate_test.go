@@ -24,6 +24,7 @@ func TestImpersonated(t *testing.T) {
 		{"a user in groups", admin, []string{"Impersonate-User", "bob", "Impersonate-Group", "a", "Impersonate-Group", "b"}, "bob a,b,system:authenticated"},
 		{"the anonymous", admin, []string{"Impersonate-User", "system:anonymous"}, "system:anonymous system:unauthenticated"},
 		{"a service account", admin, []string{"Impersonate-User", "system:serviceaccount:ns:sa"}, "system:serviceaccount:ns:sa system:serviceaccounts,system:serviceaccounts:ns,system:authenticated"},
+		{"a user with an extra", admin, []string{"Impersonate-User", "bob", "Impersonate-Uid", "7", "Impersonate-Extra-Acme%2fscope", "x"}, "bob system:authenticated"},
 		{"a group without a user", admin, []string{"Impersonate-Group", "a"}, "without impersonating a user"},
 		{"an extra without a user", admin, []string{"Impersonate-Extra-Scope", "x"}, "without impersonating a user"},
 		{"without the right", bob, []string{"Impersonate-User", "root"}, `users "root" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`},
@@ -43,6 +44,11 @@ func TestImpersonated(t *testing.T) {
 					t.Errorf("error %v, want %s", err, test.want)
 				}
 				return
+			}
+			for name := range r.Header {
+				if strings.HasPrefix(name, "Impersonate-") {
+					t.Errorf("%s stays", name)
+				}
 			}
 			if text := got.GetName() + " " + strings.Join(got.GetGroups(), ","); text != test.want {
 				t.Errorf("got %s, want %s", text, test.want)
