@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers/core"
 	"k8s.io/client-go/kubernetes"
 )
@@ -35,4 +36,17 @@ func RepairOnce(ctx context.Context, config Config, grace time.Duration) error {
 		return err
 	}
 	return (&repair{clients: c, config: config, grace: grace}).pass(ctx)
+}
+
+// RepairService looks at one Service as it was read before.
+func RepairService(ctx context.Context, config Config, grace time.Duration, svc *corev1.Service) error {
+	c, err := newClients(config.Client)
+	if err != nil {
+		return err
+	}
+	r := &repair{clients: c, config: config, grace: grace}
+	if err := r.checkAddresses(ctx, svc); err != nil {
+		return err
+	}
+	return r.checkPorts(ctx, svc)
 }

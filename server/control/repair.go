@@ -156,14 +156,20 @@ func (r *repair) checkClusterIP(ctx context.Context, svc *corev1.Service, ip net
 		return r.takeAddress(ctx, svc, ip, fmt.Sprintf("Cluster IP %s is not allocated; repairing", ip))
 	}
 	ref, own := address.Spec.ParentRef, refOf(svc)
+	if ref != nil && *ref == own && labelled(address) {
+		return nil
+	}
+	if r.now(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
+		return nil
+	}
 	if isService(ref) && *ref != own {
 		if other := r.service(ref); other != nil && hasAddress(other, ip.String()) {
 			return r.report(ctx, aboutService(svc), "ClusterIPAlreadyAllocated",
 				fmt.Sprintf("Cluster IP %s was assigned to multiple services; please recreate service", ip))
 		}
-	}
-	if ref != nil && *ref == own && labelled(address) {
-		return nil
+		if time.Since(address.CreationTimestamp.Time) < r.grace {
+			return nil // the other may be about to be stored
+		}
 	}
 	if err := r.deleteAddress(ctx, address); err != nil {
 		return err
@@ -173,10 +179,10 @@ func (r *repair) checkClusterIP(ctx context.Context, svc *corev1.Service, ip net
 
 // takeAddress makes the IPAddress that a Service lacks.
 func (r *repair) takeAddress(ctx context.Context, svc *corev1.Service, ip net.IP, note string) error {
-	ref := refOf(svc)
-	if now := r.service(&ref); now == nil || now.UID != svc.UID || !hasAddress(now, ip.String()) {
-		return nil // it has gone since it was read
+	if r.now(svc, func(now *corev1.Service) bool { return hasAddress(now, ip.String()) }) == nil {
+		return nil
 	}
+	ref := refOf(svc)
 	_, err := r.networking.IPAddresses().Create(ctx, &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{Name: ip.String(), Labels: addressLabels(ip)},
 		Spec:       networkingv1.IPAddressSpec{ParentRef: &ref},
@@ -214,6 +220,18 @@ func (r *repair) deleteAddress(ctx context.Context, address *networkingv1.IPAddr
 		return nil
 	}
 	return orGone("IPAddress "+address.Name, err)
+}
+
+// now is a Service as it is now, nil if it has gone since svc was read, or has not what it had.
+// It is asked after what is taken was looked at: then it is as new as that, and what another
+// Service has got meanwhile is not mistaken for what svc has.
+func (r *repair) now(svc *corev1.Service, has func(*corev1.Service) bool) *corev1.Service {
+	ref := refOf(svc)
+	now := r.service(&ref)
+	if now == nil || now.UID != svc.UID || !has(now) {
+		return nil
+	}
+	return now
 }
 
 // service is the Service that a reference means, nil if there is none.

@@ -34,22 +34,25 @@ func (r *repair) checkPorts(ctx context.Context, svc *corev1.Service) error {
 }
 
 func (r *repair) checkPort(ctx context.Context, svc *corev1.Service, number int) error {
-	owner, taken := r.config.Ports.Owner(number)
+	t, taken := r.config.Ports.Get(number)
 	own := refOf(svc)
-	if taken && owner == own {
+	if taken && t.Owner == own {
+		return nil
+	}
+	if r.now(svc, func(now *corev1.Service) bool { return slices.Contains(nodePorts(now), number) }) == nil {
 		return nil
 	}
 	if taken {
-		if other := r.service(&owner); other != nil && slices.Contains(nodePorts(other), number) {
+		if other := r.service(&t.Owner); other != nil && slices.Contains(nodePorts(other), number) {
 			return r.report(ctx, aboutService(svc), "PortAlreadyAllocated",
 				fmt.Sprintf("Port %d was assigned to multiple services; please recreate service", number))
 		}
-		if err := r.config.Ports.Release(ctx, number, owner); err != nil {
+		if time.Since(t.Since) < r.grace {
+			return nil // the other may be about to be stored
+		}
+		if err := r.config.Ports.Free(ctx, t); err != nil {
 			return err
 		}
-	}
-	if now := r.service(&own); now == nil || !slices.Contains(nodePorts(now), number) {
-		return nil // it has gone since it was read
 	}
 	if err := r.config.Ports.Take(ctx, number, own); stderrors.Is(err, portallocator.ErrAllocated) {
 		return nil // the next pass looks whose it is

@@ -50,14 +50,14 @@ func portKey(number int) string { return portPrefix + strconv.Itoa(number) }
 // IsTaken tells whether a port is taken.
 func (p *Ports) IsTaken(number int) bool { return p.store.Get(portKey(number)) != nil }
 
-// Owner is who has a port, if it is taken.
-func (p *Ports) Owner(number int) (owner networkingv1.ParentReference, taken bool) {
+// Get is a port if it is taken.
+func (p *Ports) Get(number int) (t Taken, taken bool) {
 	e := p.store.Get(portKey(number))
 	if e == nil {
-		return owner, false
+		return t, false
 	}
 	row, err := readPort(e)
-	return row.Spec.ParentRef, err == nil
+	return Taken{number, row.Spec.ParentRef, time.UnixMilli(e.At), e}, err == nil
 }
 
 // Take takes a port. The error is portallocator.ErrAllocated if somebody has it.
