@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -294,5 +296,105 @@ func TestAuditExec(t *testing.T) {
 			}
 			t.Error("no events")
 		})
+	}
+}
+
+// A token is asked for and used: the same id is in both events.
+func TestAuditTokens(t *testing.T) {
+	c, log := audited(t)
+	s := start(t, c)
+	addAccount(t, s, "robot")
+	token := requestToken(t, s, "robot", authenticationv1.TokenRequestSpec{})
+	if whoami(t, s, token) == nil {
+		t.Error("the token is no good")
+	}
+	must(t, s.Close())
+	var issued, used any
+	for _, events := range readEvents(t, log) {
+		last := events[len(events)-1]
+		if notes, _ := last["annotations"].(map[string]any); notes["authentication.kubernetes.io/issued-credential-id"] != nil {
+			issued = notes["authentication.kubernetes.io/issued-credential-id"]
+		}
+		who, _ := last["user"].(map[string]any)
+		if extra, _ := who["extra"].(map[string]any); extra != nil {
+			used = extra["authentication.kubernetes.io/credential-id"]
+		}
+	}
+	if issued == nil || !reflect.DeepEqual(used, []any{issued}) {
+		t.Errorf("issued %v, used %v", issued, used)
+	}
+	if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), token) {
+		t.Errorf("the log has the token (%v)", err)
+	}
+}
+
+// What an extension server answers is logged without its objects, and it is told the id.
+func TestAuditExtension(t *testing.T) {
+	c, log := audited(t)
+	s := start(t, c)
+	e := startExtension(t, believed(t, []*Server{s}))
+	x := clientOf(t, s)
+	x.do("POST", "/api/v1/namespaces", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"demo"}}`, 201)
+	x.do("POST", apiServices, e.object(""), 201)
+	x.do("POST", demoServices, extService, 201)
+	eventually(t, "requests are handed on", func() bool {
+		code, _, _ := do(t, x.http, "GET", x.url+extensionAPI, "")
+		return code == http.StatusOK
+	})
+	for id, request := range map[string]string{
+		"read": "GET /namespaces/whole/things/a", "write": "POST /namespaces/whole/things", "teapot": "GET /namespaces/whole/things/teapot",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		asked(t, x.http, id, method, x.url+extensionAPI+path, "{}")
+	}
+	must(t, s.Close())
+	events := readEvents(t, log)
+	for id, want := range map[string]string{"read": "ResponseComplete 200", "write": "ResponseComplete 200", "teapot": "ResponseComplete 418"} {
+		if d := diff.Diff([]string{"RequestReceived", want}, essence(events[id])); d != "" {
+			t.Errorf("%s (-want +got):\n%s", id, d)
+			continue
+		}
+		if last := events[id][1]; last["requestObject"] != nil || last["responseObject"] != nil || last["level"] != "RequestResponse" {
+			t.Errorf("%s: %v", id, last)
+		}
+	}
+}
+
+// A request that runs out of time, and one of too many, have that in their events.
+func TestAuditLimits(t *testing.T) {
+	c, log := audited(t)
+	c.MaxReads = 1
+	s := start(t, c)
+	route(s, "/slow", func(c echo.Context) error {
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	route(s, "/healthz/hold", func(echo.Context) error { close(entered); <-leave; return nil })
+	if code := asked(t, admin(t, s), "slow", "GET", s.URL()+"/slow?timeout=50ms", ""); code != 504 {
+		t.Errorf("code %d", code)
+	}
+	held, client := make(chan error, 1), anonymous(t, s)
+	go func() {
+		answer, err := client.Get(s.URL() + "/healthz/hold")
+		if err == nil {
+			answer.Body.Close()
+		}
+		held <- err
+	}()
+	<-entered
+	if code := asked(t, client, "many", "GET", s.URL()+"/version", ""); code != 429 {
+		t.Errorf("code %d", code)
+	}
+	close(leave)
+	must(t, <-held)
+	must(t, s.Close())
+	events := readEvents(t, log)
+	for id, want := range map[string]string{
+		"slow": "ResponseComplete 504 Timeout: request did not complete within the allotted timeout", "many": "ResponseComplete 429",
+	} {
+		if d := diff.Diff([]string{"RequestReceived", want}, essence(events[id])); d != "" {
+			t.Errorf("%s (-want +got):\n%s", id, d)
+		}
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +18,8 @@ import (
 	"time"
 
 	diff "github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/tokens"
@@ -54,7 +59,44 @@ func readEvents(t *testing.T, log string) map[string][]map[string]any {
 // same policy: blocks of a request and, below "=>", the code of the answer and the events
 // without what is new each time.
 func TestAuditRecorded(t *testing.T) {
-	blocks, err := os.ReadFile("testdata/audit/recorded.txt")
+	playAudited(t, "testdata/audit/recorded.txt", strings.NewReplacer())
+}
+
+// TestAuditRecordedWebhooks does so with admission webhooks.
+func TestAuditRecordedWebhooks(t *testing.T) {
+	hooks := httptest.NewTLSServer(http.HandlerFunc(answerReview))
+	defer hooks.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hooks.Certificate().Raw})
+	playAudited(t, "testdata/audit/recordedhooks.txt",
+		strings.NewReplacer("HOOKS", hooks.URL, "AUTHORITY", base64.StdEncoding.EncodeToString(ca)))
+}
+
+// answerReview is a webhook whose path says what it answers.
+func answerReview(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.URL.Path == "/broken" {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	switch r.URL.Path {
+	case "/patch":
+		answer.PatchType = new(admissionv1.PatchType)
+		*answer.PatchType = admissionv1.PatchTypeJSONPatch
+		answer.Patch = []byte(`[{"op":"add","path":"/data/hooked","value":"yes"}]`)
+	case "/deny":
+		answer.Allowed, answer.Result = false, &metav1.Status{Message: "not here"}
+	}
+	if r.URL.Path != "/quiet" {
+		answer.AuditAnnotations = map[string]string{"seen": "at " + r.URL.Path}
+	}
+	review.Request, review.Response = nil, answer
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// playAudited plays the blocks of a file, whose bodies fill completes.
+func playAudited(t *testing.T, file string, fill *strings.Replacer) {
+	blocks, err := os.ReadFile(file)
 	must(t, err)
 	c, log := audited(t)
 	c.Tokens = tokens.Options{TokenFile: "testdata/audit/tokens.csv", Issuers: []string{"https://kubernetes.default.svc"}}
@@ -69,23 +111,26 @@ func TestAuditRecorded(t *testing.T) {
 	var all []auditBlock
 	for i, text := range strings.Split(strings.TrimSuffix(string(blocks), "----\n"), "\n----\n") {
 		b := parseAudited(t, text)
-		b.id = fmt.Sprintf("case-%d", i)
+		b.id, b.body = fmt.Sprintf("case-%d", i), fill.Replace(b.body)
 		b.play(t, s.URL(), client)
 		all = append(all, b)
 	}
 	must(t, s.Close()) // an answer may be there before its last event
 	events := readEvents(t, log)
 	for _, b := range all {
-		t.Run(b.name, func(t *testing.T) {
-			if len(events[b.id]) != len(b.events) {
-				t.Fatalf("events %v, want %v", events[b.id], b.events)
-			}
-			for i, want := range b.events {
-				if d := diff.Diff(want, asRecorded(events[b.id][i])); d != "" {
-					t.Errorf("event %d (-kube-apiserver +plinth):\n%s", i, d)
-				}
-			}
-		})
+		t.Run(b.name, func(t *testing.T) { b.compare(t, events[b.id]) })
+	}
+}
+
+func (b *auditBlock) compare(t *testing.T, events []map[string]any) {
+	t.Helper()
+	if len(events) != len(b.events) {
+		t.Fatalf("events %v, want %v", events, b.events)
+	}
+	for i, want := range b.events {
+		if d := diff.Diff(want, asRecorded(events[i])); d != "" {
+			t.Errorf("event %d (-kube-apiserver +plinth):\n%s", i, d)
+		}
 	}
 }
 
