@@ -186,6 +186,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		control.KeepTrust(s.jobsCtx, s.controllerConfig(), s.trust, s.maintainEvery)
 	})
 	s.jobs.Go(s.renewCertificates)
+	s.jobs.Go(func() { s.giveBack(s.jobsCtx) })
 	if s.shared {
 		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Logf) })
 	}
