@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,5 +44,27 @@ func BenchmarkRequest(b *testing.B) {
 				s.handler.ServeHTTP(discard{http.Header{}}, r)
 			}
 		})
+	}
+}
+
+// BenchmarkWrite is a write that is not stored, on a goroutine of its own as the server
+// gets it from HTTP/2.
+func BenchmarkWrite(b *testing.B) {
+	s := New(Config{Linger: time.Millisecond, Controllers: []string{}})
+	if err := s.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	ctx := auth.WithUser(b.Context(), &user.DefaultInfo{Name: "a", Groups: []string{user.SystemPrivilegedGroup}})
+	body := `{"metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 1000) + `"}}`
+	for b.Loop() {
+		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", strings.NewReader(body)).WithContext(ctx)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		var handling sync.WaitGroup
+		handling.Go(func() { s.http.Handler.ServeHTTP(w, r) })
+		if handling.Wait(); w.Code != http.StatusCreated {
+			b.Fatal(w.Body)
+		}
 	}
 }

@@ -54,6 +54,9 @@ type router struct{ *echo.Echo }
 
 func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req.URL.RawPath = ""
+	if req.Method != http.MethodGet {
+		growStack()
+	}
 	r.Echo.ServeHTTP(w, req)
 }
 
