@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/admit"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/control"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -67,6 +68,15 @@ type Config struct {
 	// GROUP/VERSION, GROUP/VERSION/RESOURCE or "all"; see builtin.RemovedAPIs. Their objects
 	// are those of today's versions. None by default.
 	ServeRemovedAPIs []string
+
+	// EnableAdmissionPlugins and DisableAdmissionPlugins name admission plugins to run besides
+	// admit.DefaultNames, which are kube-apiserver's, and those of them not to. They have the
+	// names of kube-apiserver's flags.
+	EnableAdmissionPlugins, DisableAdmissionPlugins []string
+
+	// AdmissionConfigFile configures admission plugins, as kube-apiserver's
+	// --admission-control-config-file does; see admit.ReadConfig. Empty: their defaults.
+	AdmissionConfigFile string
 
 	// KubeletCertificate and KubeletKey are the files of what the server shows to kubelets,
 	// for logs, exec and port-forward. Empty: a certificate of its own authority, for user
@@ -196,6 +206,9 @@ func (c *Config) check() error {
 		return configError("runtime config: %w", err)
 	}
 	if _, err := builtin.RemovedAPIs(c.ServeRemovedAPIs); err != nil {
+		return configError("%w", err)
+	}
+	if err := admit.Check(c.EnableAdmissionPlugins, c.DisableAdmissionPlugins); err != nil {
 		return configError("%w", err)
 	}
 	if err := c.checkKubelets(); err != nil {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/admission"
 	clientrest "k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admit"
@@ -125,6 +126,8 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.openAudit(); err != nil {
 		return err
 	}
+	// As kubeadm and envtest have it; in a program that has not said otherwise before.
+	capabilities.Setup(true, 0)
 	var beside sync.WaitGroup
 	beside.Go(builtin.ParseSchemas)
 	defer beside.Wait()
@@ -274,19 +277,23 @@ func (s *Server) wire() error {
 	return nil
 }
 
-// admission is the plugins that are asked about each write, in upstream's order.
+// admission is the plugins that are asked about each write.
 func (s *Server) admission() (admission.Interface, error) {
-	certificates, err := admit.NewCertificates(s.authz)
+	config, err := admit.ReadConfig(s.config.AdmissionConfigFile)
 	if err != nil {
-		return nil, fmt.Errorf("admission of certificates: %w", err)
+		return nil, configError("admission configuration: %w", err)
 	}
-	o := admit.WebhookOptions{
-		Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
+	plugins, err := admit.New(admit.Options{
+		WebhookOptions: admit.WebhookOptions{
+			Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
+		},
+		Mapper: control.NewMapper(s.kinds), Stop: s.ctx.Done(),
+		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: config,
+	})
+	if err != nil {
+		return nil, configError("%w", err)
 	}
-	return s.auditAdmission(admit.Chain{
-		admit.NewLifecycle(s.store), certificates, admit.NewMutatingWebhooks(o), admit.NewValidatingWebhooks(o),
-		admit.NewQuota(s.store, s.InProcess(nil), s.ctx.Done()),
-	}), nil
+	return s.auditAdmission(plugins), nil
 }
 
 func (s *Server) controllerConfig() control.Config {

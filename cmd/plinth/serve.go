@@ -12,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/admit"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/tokens"
@@ -36,6 +38,7 @@ made on the first start and kept.`
 func newServe() *cobra.Command {
 	c := server.Config{Audit: audit.NewOptions()}
 	var gates *string
+	var privileged *bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the Kubernetes API",
@@ -50,6 +53,7 @@ func newServe() *cobra.Command {
 			if err := utilfeature.DefaultMutableFeatureGate.Set(*gates); err != nil {
 				return usagef("--feature-gates: %v", err)
 			}
+			capabilities.Setup(*privileged, 0)
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -57,6 +61,7 @@ func newServe() *cobra.Command {
 	addTokenFlags(cmd, &c.Tokens)
 	c.Audit.AddFlags(cmd.Flags())
 	gates = cmd.Flags().String("feature-gates", "", "upstream's alpha and beta features to switch on or off: `name=bool,...`")
+	privileged = cmd.Flags().Bool("allow-privileged", true, "let containers be privileged where pod security does")
 	documentEnv(cmd)
 	return cmd
 }
@@ -75,6 +80,9 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
 	f.StringSliceVar(&c.ServeRemovedAPIs, "serve-removed-apis", nil, "`versions` to serve that Kubernetes has removed: extensions/v1beta1, batch/v1beta1/cronjobs, all; repeat it or separate them by commas")
+	f.StringSliceVar(&c.EnableAdmissionPlugins, "enable-admission-plugins", nil, "admission `plugins` to run besides those that run by default ("+strings.Join(admit.DefaultNames(), ", ")+"); of "+strings.Join(admit.Names(), ", "))
+	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission `plugins` not to run that run by default")
+	f.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "`file` with the configuration of admission plugins, an AdmissionConfiguration")
 	f.StringVar(&c.KubeletCertificate, "kubelet-client-certificate", "", "`file` of what to show to kubelets; without it a certificate of this server's own authority")
 	f.StringVar(&c.KubeletKey, "kubelet-client-key", "", "`file` of its key")
 	f.StringVar(&c.KubeletCA, "kubelet-certificate-authority", "", "`file` of the authority that has signed the kubelets' certificates; without it they are not verified")

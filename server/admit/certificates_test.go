@@ -39,13 +39,15 @@ func (s signersOf) Authorize(_ context.Context, a authorizer.Attributes) (author
 // serveCertificates serves the API to whoever the header User names, with the plugins.
 func serveCertificates(t *testing.T, authz authorizer.Authorizer) http.Handler {
 	t.Helper()
-	plugins, err := admit.NewCertificates(authz)
+	o := pluginOptions(t)
+	o.Authorizer = authz
+	plugins, err := admit.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{Registry: kinds}))
-	api := rest.New(openStore(t), kinds, rest.Options{Admission: admit.Chain{plugins}})
+	api := rest.New(o.Store, kinds, rest.Options{Admission: plugins})
 	paths := &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := paths.NewRequestInfo(r)
@@ -124,21 +126,5 @@ func TestCertificates(t *testing.T) {
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.has) {
 			t.Errorf("%s by %s: %s %s: %d %s", c.path, c.who, c.method, c.body, w.Code, w.Body)
 		}
-	}
-}
-
-// TestCertificatesPassOthers checks that no other group is looked at: the plugins need
-// objects of their types.
-func TestCertificatesPassOthers(t *testing.T) {
-	plugins, err := admit.NewCertificates(signersOf{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := attributes("UPDATE", configMap, configMaps, "default", "a")
-	if err := plugins.Validate(t.Context(), a, nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := admit.NewCertificates(nil); err == nil {
-		t.Error("plugins without an authorizer")
 	}
 }

@@ -6,16 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/informers/core"
-	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clientrest "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 
 	"github.com/plinth-io/plinth/server/lister"
@@ -43,11 +38,11 @@ func NewQuota(store *sqlstore.Store, client *clientrest.Config, stop <-chan stru
 	return &Quota{
 		Handler: admission.NewHandler(admission.Create, admission.Update),
 		quotas:  corelisters.NewResourceQuotaLister(quotas),
-		plugin:  sync.OnceValues(func() (*resourcequota.QuotaAdmission, error) { return newQuota(quotas, client, stop) }),
+		plugin:  sync.OnceValues(func() (*resourcequota.QuotaAdmission, error) { return newQuota(store, client, stop) }),
 	}
 }
 
-func newQuota(quotas cache.Indexer, config *clientrest.Config, stop <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
+func newQuota(store *sqlstore.Store, config *clientrest.Config, stop <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -57,7 +52,7 @@ func newQuota(quotas cache.Indexer, config *clientrest.Config, stop <-chan struc
 		return nil, err
 	}
 	plugin.SetExternalKubeClientSet(client)
-	plugin.SetExternalKubeInformerFactory(&quotaInformers{indexer: quotas})
+	plugin.SetExternalKubeInformerFactory(&factory{store: store})
 	plugin.SetDrainedNotification(stop)
 	plugin.SetQuotaConfiguration(quotainstall.NewQuotaConfigurationForAdmission())
 	return plugin, plugin.ValidateInitialization()
@@ -80,24 +75,3 @@ func (q *Quota) Validate(ctx context.Context, a admission.Attributes, o admissio
 	}
 	return upstream.Validate(ctx, a, o)
 }
-
-// quotaInformers stands for the factory of informers, of which the plugin takes one. The
-// embedded interfaces are nil and stand for what it does not use.
-type quotaInformers struct {
-	informers.SharedInformerFactory
-	indexer cache.Indexer
-}
-
-func (f *quotaInformers) Core() core.Interface { return core.New(f, "", nil) }
-
-func (f *quotaInformers) InformerFor(runtime.Object, internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return &quotaInformer{indexer: f.indexer}
-}
-
-type quotaInformer struct {
-	cache.SharedIndexInformer
-	indexer cache.Indexer
-}
-
-func (i *quotaInformer) GetIndexer() cache.Indexer { return i.indexer }
-func (i *quotaInformer) HasSynced() bool           { return true }

@@ -3,24 +3,16 @@ package admit
 import (
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/informers/admissionregistration"
-	"k8s.io/client-go/informers/core"
-	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// view stands for an informer of the objects under prefix, as *T. It reads the store, so
-// that it has no copy of the objects, no goroutine and nothing to wait for; that there was
-// a change it says when it is told to. The embedded interface is nil and stands for the
-// methods that admission plugins do not use.
+// view is an informer of the objects under prefix, as *T, that tells its handler of changes
+// when it is told to.
 type view[T any] struct {
-	cache.SharedIndexInformer
+	informer
 	store   *sqlstore.Store
 	prefix  string
 	handler cache.ResourceEventHandler
@@ -28,11 +20,8 @@ type view[T any] struct {
 }
 
 func newView[T any](store *sqlstore.Store, prefix string) *view[T] {
-	return &view[T]{store: store, prefix: prefix}
+	return &view[T]{informer: informer{indexer: lister.New[T](store, prefix)}, store: store, prefix: prefix}
 }
-
-func (v *view[T]) GetIndexer() cache.Indexer { return lister.New[T](v.store, v.prefix) }
-func (v *view[T]) HasSynced() bool           { return true }
 
 // AddEventHandler takes the one handler that there is; the view is its registration too.
 func (v *view[T]) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -62,25 +51,7 @@ func (v *view[T]) notify(now map[*T]bool) {
 	v.seen = now
 }
 
-// views stands for the factory of informers.
-type views struct {
-	informers.SharedInformerFactory
-	byType map[reflect.Type]cache.SharedIndexInformer
-}
-
-func newViews[C any](store *sqlstore.Store, configurations *view[C]) *views {
-	return &views{byType: map[reflect.Type]cache.SharedIndexInformer{
-		reflect.TypeFor[*corev1.Namespace](): newView[corev1.Namespace](store, "/registry/core/namespaces/"),
-		reflect.TypeFor[*C]():                configurations,
-	}}
-}
-
-func (f *views) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	return f.byType[reflect.TypeOf(obj)]
-}
-
-func (f *views) Core() core.Interface { return core.New(f, "", nil) }
-
-func (f *views) Admissionregistration() admissionregistration.Interface {
-	return admissionregistration.New(f, "", nil)
+// factory is that of all informers, of which v is the one of its type.
+func (v *view[T]) factory() *factory {
+	return &factory{store: v.store, own: map[reflect.Type]cache.SharedIndexInformer{reflect.TypeFor[*T](): v}}
 }

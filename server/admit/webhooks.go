@@ -162,7 +162,7 @@ func (w *webhooks[C, P]) open() error {
 		return err
 	}
 	hook.SetExternalKubeClientSet(client)
-	hook.SetExternalKubeInformerFactory(newViews(w.o.Store, w.configurations))
+	hook.SetExternalKubeInformerFactory(w.configurations.factory())
 	hook.SetAuthorizer(w.o.Authorizer)
 	hook.SetServiceResolver(w.o.Services)
 	hook.SetAuthenticationInfoResolverWrapper(withBounds)

@@ -39,7 +39,7 @@ func (m *Manager) runGarbageCollector(ctx context.Context) error {
 	defer f.wait()
 	started := make(chan struct{})
 	close(started)
-	gc, err := garbagecollector.NewGarbageCollector(ctx, client, objects, &mapper{kinds: m.config.Kinds},
+	gc, err := garbagecollector.NewGarbageCollector(ctx, client, objects, NewMapper(m.config.Kinds),
 		garbagecollector.DefaultIgnoredResources(), f, started)
 	if err != nil {
 		return err

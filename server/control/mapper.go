@@ -11,6 +11,9 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
+// NewMapper returns a mapper of the kinds that there are at the moment of a call.
+func NewMapper(kinds *kind.Registry) meta.ResettableRESTMapper { return &mapper{kinds: kinds} }
+
 // mapper maps kinds to resources as the registry has them at the moment of the call.
 type mapper struct {
 	kinds *kind.Registry

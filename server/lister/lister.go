@@ -115,8 +115,8 @@ type decodedKey[T any] struct{}
 // Decode returns the object of an entry, which is shared: nobody may write to it.
 func Decode[T any](e *sqlstore.Entry) (*T, error) {
 	v := e.Memo(decodedKey[T]{}, func() any {
-		object := new(T)
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object); err != nil {
+		object, err := DecodeAnew[T](e)
+		if err != nil {
 			return err
 		}
 		return object
@@ -125,4 +125,10 @@ func Decode[T any](e *sqlstore.Entry) (*T, error) {
 		return nil, err
 	}
 	return v.(*T), nil
+}
+
+// DecodeAnew returns an object of an entry that is the caller's own.
+func DecodeAnew[T any](e *sqlstore.Entry) (*T, error) {
+	object := new(T)
+	return object, kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object)
 }

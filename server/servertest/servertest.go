@@ -11,6 +11,7 @@ package servertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -29,6 +30,11 @@ type Options struct {
 	// envtest does: a test sees only what it and its operator do. []string{"*"} runs
 	// all, for tests that need namespaces to end or dependents to follow their owners.
 	Controllers []string
+	// EnableAdmissionPlugins and DisableAdmissionPlugins are server.Config's. Where no
+	// controllers run, nobody makes the default ServiceAccount that pods need, so there the
+	// zero value of DisableAdmissionPlugins leaves out ServiceAccount, as envtest does;
+	// []string{} leaves out nothing.
+	EnableAdmissionPlugins, DisableAdmissionPlugins []string
 	// Logf gets what an operator should know, such as t.Logf; nil: nothing.
 	Logf func(format string, args ...any)
 }
@@ -84,6 +90,9 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 	if o.Controllers == nil {
 		o.Controllers = []string{}
 	}
+	if len(o.Controllers) == 0 && o.DisableAdmissionPlugins == nil && !slices.Contains(o.EnableAdmissionPlugins, "ServiceAccount") {
+		o.DisableAdmissionPlugins = []string{"ServiceAccount"}
+	}
 	s := server.New(server.Config{
 		DSN:             o.DSN,
 		DataDir:         o.DataDir,
@@ -91,6 +100,9 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 		Logf:            o.Logf,
 		ShutdownTimeout: stopTimeout,
 		Linger:          linger,
+
+		EnableAdmissionPlugins:  o.EnableAdmissionPlugins,
+		DisableAdmissionPlugins: o.DisableAdmissionPlugins,
 	})
 	if err := s.Open(ctx); err != nil {
 		return nil, err
