@@ -74,6 +74,8 @@ func (r *reached) fill(t *testing.T) {
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP}}},
 	}, metav1.CreateOptions{})
 	must(t, err)
+	_, err = core.ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	must(t, err)
 	pod, err := core.Pods("default").Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{

@@ -98,6 +98,8 @@ var controllers = []controller{
 	{name: names.ResourceQuotaController, alias: "resourcequota", run: (*Manager).runQuotas, needs: []string{"resourcequotas"}},
 	{name: names.ClusterRoleAggregationController, alias: "clusterrole-aggregation", run: (*Manager).runClusterRoles, needs: []string{"clusterroles.rbac.authorization.k8s.io"}},
 	{name: names.TTLAfterFinishedController, alias: "ttl-after-finished", run: (*Manager).runFinished, needs: []string{"jobs.batch"}},
+	{name: names.PersistentVolumeClaimProtectionController, alias: "pvc-protection", run: (*Manager).runClaimProtection, needs: []string{"persistentvolumeclaims", "pods"}},
+	{name: names.PersistentVolumeProtectionController, alias: "pv-protection", run: (*Manager).runVolumeProtection, needs: []string{"persistentvolumes"}},
 	{name: names.PodGarbageCollectorController, alias: "podgc", run: (*Manager).runPodGC, needs: []string{"pods", "nodes"}, off: true},
 }
 

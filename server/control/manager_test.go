@@ -368,7 +368,7 @@ func TestElection(t *testing.T) {
 }
 
 func TestControllersSwitch(t *testing.T) {
-	rest := []string{"serviceaccount-token", "root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished"}
+	rest := []string{"serviceaccount-token", "root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished", "pvc-protection", "pv-protection"}
 	with := func(names ...string) []string { return append(names, rest...) }
 	all := with("namespace", "garbagecollector", "serviceaccount")
 	for _, c := range []struct{ list, want []string }{
