@@ -77,6 +77,7 @@ func TestUsageErrors(t *testing.T) {
 		{"name", nil, []string{"serve", "--tls-san", "a b"}, "write a DNS name"},
 		{"runtime config", nil, []string{"serve", "--runtime-config=apps/v1/deployment=false"}, "write its plural name"},
 		{"runtime config in the environment", []string{"PLINTH_RUNTIME_CONFIG=api/all=maybe"}, []string{"serve"}, "write api/all=true or api/all=false"},
+		{"removed API without a name", nil, []string{"serve", "--serve-removed-apis=,"}, `removed API "": write all, a VERSION`},
 		{"feature gates", nil, []string{"serve", "--feature-gates=Nonsense=true"}, "--feature-gates: unrecognized feature gate: Nonsense"},
 		{"data directory", nil, []string{"serve", "--data-dir="}, "write a path"},
 		{"DSN without a scheme", nil, []string{"serve", "--dsn", "plinth.db", "--listen=127.0.0.1:0"}, "write sqlite://"},

@@ -81,15 +81,15 @@ func (r Removed) Warning() string {
 }
 
 // RemovedAPIs chooses among the removed versions that can be served. Each name is a version
-// (extensions/v1beta1), a resource in it (extensions/v1beta1/ingresses), or all.
+// (extensions/v1beta1), a resource in it (extensions/v1beta1/ingresses), or all. An empty
+// name is none of these, as in kube-apiserver's lists of admission plugins.
 func RemovedAPIs(names []string) ([]Removed, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	wanted := map[string]bool{}
 	for _, name := range names {
 		wanted[strings.TrimSpace(name)] = true
-	}
-	delete(wanted, "")
-	if len(wanted) == 0 {
-		return nil, nil
 	}
 	var chosen []Removed
 	known := map[string]bool{"all": true}
@@ -102,7 +102,7 @@ func RemovedAPIs(names []string) ([]Removed, error) {
 		}
 	}
 	for _, name := range names {
-		if name = strings.TrimSpace(name); name != "" && !known[name] {
+		if name = strings.TrimSpace(name); !known[name] {
 			return nil, unknownRemoved(name)
 		}
 	}

@@ -106,8 +106,13 @@ func removed(t *testing.T, names ...string) []builtin.Removed {
 }
 
 func TestRemovedAPIs(t *testing.T) {
+	if all, err := builtin.RemovedAPIs(nil); err != nil || len(all) != 0 {
+		t.Errorf("without a name: %v, %v", all, err)
+	}
 	for _, c := range []struct{ names, want, err string }{
-		{"", "", ""},
+		{"", "", `removed API "": write all, a VERSION`},
+		{",", "", `removed API "": write all`},
+		{"batch/v1beta1, ", "", `removed API "": write all`},
 		{"batch/v1beta1", "batch/v1beta1/cronjobs", ""},
 		{" policy/v1beta1 ,batch/v1beta1", "batch/v1beta1/cronjobs policy/v1beta1/poddisruptionbudgets", ""},
 		{"extensions/v1beta1/ingresses", "extensions/v1beta1/ingresses", ""},
