@@ -51,7 +51,7 @@ type Config struct {
 	History time.Duration
 
 	// EventTTL is how long an Event stays after its last change, 1 hour, as kube-apiserver's
-	// --event-ttl says. Negative: for ever.
+	// --event-ttl says; at least a second. Negative: for ever.
 	EventTTL time.Duration
 
 	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
@@ -210,6 +210,9 @@ func (c *Config) check() error {
 	}
 	if err := admit.Check(c.EnableAdmissionPlugins, c.DisableAdmissionPlugins); err != nil {
 		return configError("%w", err)
+	}
+	if c.EventTTL > 0 && c.EventTTL < time.Second {
+		return configError("event TTL %v is less than a second: write a duration such as 1h", c.EventTTL)
 	}
 	if err := c.checkKubelets(); err != nil {
 		return err

@@ -70,6 +70,7 @@ func TestUsageErrors(t *testing.T) {
 		{"unknown flag", nil, []string{"serve", "--lisen=:1"}, "see plinth serve --help"},
 		{"duration", nil, []string{"serve", "--history=5"}, `--history: "5": write a duration such as`},
 		{"event TTL", nil, []string{"serve", "--event-ttl=-1s"}, "write a duration such as 1h"},
+		{"event TTL below a second", nil, []string{"serve", "--event-ttl=1ns"}, "write a duration such as 1h"},
 		{"number", nil, []string{"serve", "--max-requests-inflight", "many"}, "write a whole number"},
 		{"duration in the environment", []string{"PLINTH_HISTORY=long"}, []string{"serve"}, `PLINTH_HISTORY: "long": write a duration`},
 		{"listen", nil, []string{"serve", "--listen", "6443"}, "write HOST:PORT"},

@@ -75,7 +75,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of certificates and kubeconfig")
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more `names` and addresses to make the serving certificate for; repeat it or separate them by commas")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions stay readable for watches that resume and lists in pages; negative: for ever")
-	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events stay after their last change; 0: for ever")
+	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events stay after their last change, a second at least; 0: for ever")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run inside: * for all, `name` for one, -name for all but it; empty for none")
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta and api/alpha for keys")
