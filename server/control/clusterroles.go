@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/informers/rbac"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
@@ -15,6 +16,7 @@ const aggregateWorkers = 5
 // aggregationRule with the rules of those that it selects.
 func (m *Manager) runClusterRoles(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
+		s.nudges(&rbacv1.ClusterRole{}) // it looks at all roles after each change
 		c := clusterroleaggregation.NewClusterRoleAggregation(rbac.New(s, "", nil).V1().ClusterRoles(), client.RbacV1())
 		s.Start(nil)
 		c.Run(ctx, aggregateWorkers)

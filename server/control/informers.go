@@ -155,6 +155,7 @@ type informer struct {
 	prefix  string                // of the resource's keys
 	example runtime.Object        // an empty one
 	wants   func(key string) bool // objects that handlers hear of; nil: all
+	nudged  bool                  // handlers hear only that there was a change
 
 	handlers []*handler // under set.mu
 }
@@ -240,6 +241,10 @@ func (h *handler) HasSynced() bool { return h.synced.Load() }
 
 func (h *handler) run() {
 	s := h.informer.set
+	if h.informer.nudged {
+		h.runNudged()
+		return
+	}
 	if err := follow(s.ctx, s.store, h.informer.prefix, func() { h.synced.Store(true) }, h.handle); err != nil {
 		s.lost(err)
 	}

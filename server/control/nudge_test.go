@@ -1,0 +1,65 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// A handler that reads all roles after any change is called once for all that are there, not
+// once for each, and once in a while for changes that come together.
+func TestNudges(t *testing.T) {
+	const n = 300
+	store := openStore(t, sqlstore.Options{})
+	put := func(i int) (*sqlstore.Entry, error) {
+		name := fmt.Sprint("role-", i)
+		return writeObject(t.Context(), store, "/registry/rbac.authorization.k8s.io/clusterroles/"+name,
+			`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"`+name+`"}}`)
+	}
+	putMany(t, n, put)
+	kinds := kind.NewRegistry(nil)
+	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &informerSet{ctx: ctx, store: store, kinds: kinds, lost: func(err error) { t.Error(err) }, byPrefix: map[string]*informer{}}
+	defer s.close()
+	defer cancel()
+	s.nudges(&rbacv1.ClusterRole{})
+	roles := s.InformerFor(&rbacv1.ClusterRole{}, nil)
+	var calls, seen atomic.Int64
+	count := func() { seen.Store(int64(len(roles.GetStore().List()))); calls.Add(1) }
+	_, err := roles.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { count() }, UpdateFunc: func(any, any) { count() }, DeleteFunc: func(any) { count() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	s.Start(nil)
+	awaitSeen(t, &seen, n)
+	if !roles.HasSynced() || calls.Load() != 1 {
+		t.Errorf("%d calls for %d roles at the start; synced: %v", calls.Load(), n, roles.HasSynced())
+	}
+	putMany(t, n, func(i int) (*sqlstore.Entry, error) { return put(n + i) })
+	awaitSeen(t, &seen, 2*n)
+	if most := int64(time.Since(begun)/nudgeEvery) + 2; calls.Load() > most {
+		t.Errorf("%d calls in %v, more than %d", calls.Load(), time.Since(begun), most)
+	}
+}
+
+func awaitSeen(t *testing.T, seen *atomic.Int64, n int64) {
+	t.Helper()
+	for begun := time.Now(); seen.Load() != n; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 60*time.Second {
+			t.Fatalf("%d roles are seen, not %d", seen.Load(), n)
+		}
+	}
+}
