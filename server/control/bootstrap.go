@@ -45,9 +45,10 @@ type Address struct {
 }
 
 // Bootstrap makes the objects that every cluster begins with and that are not there yet:
-// the system namespaces, the system priority classes, the default ServiceCIDR, and the
-// kubernetes Service with its endpoint. Several servers may do so at once. Objects that are there are left as
-// they are, but for the endpoint, which moves with the server.
+// the system namespaces, the system priority classes, the default ServiceCIDR, the kubernetes
+// Service with its endpoint, and the day since when the use of secrets' tokens is noted.
+// Several servers may do so at once. Objects that are there are left as they are, but for the
+// endpoint, which moves with the server.
 func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	c, err := newClients(config)
 	if err != nil {
@@ -65,9 +66,15 @@ func Bootstrap(ctx context.Context, config *rest.Config, at Address) error {
 	for _, pc := range priorities.SystemPriorityClasses() {
 		group.Go(func() error { return ifServed(c.ensurePriorityClass(ctx, pc)) })
 	}
-	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+	for _, name := range []string{metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		group.Go(func() error { return ifServed(c.ensureNamespace(ctx, name)) })
 	}
+	group.Go(func() error {
+		if err := c.ensureNamespace(ctx, metav1.NamespaceSystem); err != nil {
+			return ifServed(err)
+		}
+		return ifServed(c.ensureTokenTracking(ctx))
+	})
 	group.Go(func() error {
 		first, both := errgroup.WithContext(ctx)
 		first.Go(func() error { return c.ensureNamespace(both, metav1.NamespaceDefault) })

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plinth-io/plinth/server/control"
 )
@@ -178,5 +180,41 @@ func BenchmarkBootstrap(b *testing.B) {
 		c := openCluster(b)
 		b.StartTimer()
 		bootstrap(b, c, here)
+	}
+}
+
+// kube-controller-manager reads in a ConfigMap since when the use of secrets' tokens is noted.
+// A day that stands there stays; what is no day becomes today.
+func TestTokenTracking(t *testing.T) {
+	c := openCluster(t)
+	maps := c.client.CoreV1().ConfigMaps("kube-system")
+	const name = "kube-apiserver-legacy-service-account-token-tracking"
+	before := time.Now().UTC().Format(time.DateOnly)
+	since := func() string {
+		t.Helper()
+		bootstrap(t, c, here)
+		m, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Data["since"]
+	}
+	isToday := func(day string) bool { return day == before || day == time.Now().UTC().Format(time.DateOnly) }
+	if day := since(); !isToday(day) {
+		t.Errorf("since %q", day)
+	}
+	for value, stays := range map[string]bool{`{"since":"2020-02-03"}`: true, `{"since":"2020-02-30"}`: false, `null`: false} {
+		if _, err := maps.Patch(t.Context(), name, types.MergePatchType, []byte(`{"data":`+value+`}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if day := since(); isToday(day) == stays {
+			t.Errorf("with %s: since %q", value, day)
+		}
+	}
+	if err := maps.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if day := since(); !isToday(day) {
+		t.Errorf("after its deletion: since %q", day)
 	}
 }
