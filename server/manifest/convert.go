@@ -83,11 +83,8 @@ func (c conversion) convert(obj map[string]any) (now map[string]any, dropped str
 
 // translate goes by way of the internal version, as upstream's conversions do.
 func (c conversion) translate(old runtime.Object) (runtime.Object, error) {
-	hub, err := c.scheme.New(schema.GroupVersionKind{Group: c.to.Group, Version: runtime.APIVersionInternal, Kind: c.to.Kind})
+	hub, err := c.internal(old)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.scheme.Convert(old, hub, nil); err != nil {
 		return nil, err
 	}
 	new, err := c.scheme.New(c.to)
@@ -99,6 +96,28 @@ func (c conversion) translate(old runtime.Object) (runtime.Object, error) {
 	}
 	new.GetObjectKind().SetGroupVersionKind(c.to)
 	return new, nil
+}
+
+func (c conversion) internal(obj runtime.Object) (runtime.Object, error) {
+	hub, err := c.scheme.New(schema.GroupVersionKind{Group: c.to.Group, Version: runtime.APIVersionInternal, Kind: c.to.Kind})
+	if err != nil {
+		return nil, err
+	}
+	return hub, c.scheme.Convert(obj, hub, nil)
+}
+
+// hub returns the internal object that today's server makes of fields. It is what made
+// returns, in a tenth of the time.
+func (c conversion) hub(fields map[string]any) (runtime.Object, error) {
+	obj, err := c.scheme.New(c.to)
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, obj); err != nil {
+		return nil, err
+	}
+	c.scheme.Default(obj)
+	return c.internal(obj)
 }
 
 // complete returns all fields of an object of the new version as a server has them, with

@@ -12,7 +12,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -70,9 +72,19 @@ type document struct {
 }
 
 func migrate(documents []document, f form) (out []byte, notes []Note) {
+	texts, found := make([][]byte, len(documents)), make([][]Note, len(documents))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, d := range documents {
-		text, found := migrateDocument(d.text, f)
-		for _, n := range found {
+		group.Go(func() error {
+			texts[i], found[i] = migrateDocument(d.text, f)
+			return nil
+		})
+	}
+	_ = group.Wait() // what is wrong is in the notes
+	for i, d := range documents {
+		text := texts[i]
+		for _, n := range found[i] {
 			n.Document = i + 1
 			notes = append(notes, n)
 		}

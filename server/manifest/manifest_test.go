@@ -180,6 +180,60 @@ func TestKeepsRest(t *testing.T) {
 	}
 }
 
+// TestManyDocuments checks that what is migrated at once stays in order.
+func TestManyDocuments(t *testing.T) {
+	const n = 300
+	out, notes := manifest.Migrate(manyDocuments(n))
+	if want := bytes.ReplaceAll(manyDocuments(n), []byte("batch/v1beta1"), []byte("batch/v1")); !bytes.Equal(out, want) {
+		t.Error(cmp.Diff(string(want), string(out)))
+	}
+	for i, note := range notes {
+		if note.Document != 2*i+2 || note.Object != fmt.Sprint("job-", i) || note.Err != nil {
+			t.Fatalf("note %d: %v", i, note)
+		}
+	}
+	if len(notes) != n {
+		t.Errorf("%d notes", len(notes))
+	}
+}
+
+// manyDocuments are a ConfigMap and an old CronJob, n times.
+func manyDocuments(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "settings-%d"}
+---
+apiVersion: batch/v1beta1
+kind: CronJob
+metadata:
+  name: job-%d # of many
+spec:
+  schedule: "@hourly"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+          - {name: main, image: "example.com/job:%d"}
+---
+`, i, i, i)
+	}
+	return b.Bytes()
+}
+
+// BenchmarkMigrate is 20,000 documents, half of which change.
+func BenchmarkMigrate(b *testing.B) {
+	data := manyDocuments(10_000)
+	for b.Loop() {
+		if _, notes := manifest.Migrate(data); len(notes) != 10_000 {
+			b.Fatalf("%d notes", len(notes))
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
 	from := schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "CronJob"}
 	to := schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"sigs.k8s.io/yaml"
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
@@ -81,6 +82,9 @@ func replaceNode(n *yamlv3.Node, now any) error {
 
 // nodeOf writes a value as kubectl would.
 func nodeOf(v any) (*yamlv3.Node, error) {
+	if n, ok := v.(int64); ok { // most of what defaults are made of
+		return &yamlv3.Node{Kind: yamlv3.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(n, 10)}, nil
+	}
 	text, err := yaml.Marshal(v)
 	if err != nil {
 		return nil, err

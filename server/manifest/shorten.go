@@ -5,7 +5,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -28,35 +31,42 @@ func (c conversion) shorten(full, author map[string]any) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	s := shortening{c, full, min(trials, max(fewTrials, trialBytes/len(b)))}
-	for range rounds {
+	s := shortening{conversion: c, full: full, needed: map[string]bool{}, trials: min(trials, max(fewTrials, trialBytes/len(b)))}
+	if s.whole, err = c.hub(full); err != nil {
+		return nil, err
+	}
+	for round := range rounds {
 		made, err := c.made(short)
 		if err != nil {
 			return nil, err
 		}
 		if reflect.DeepEqual(made, full) {
-			break
+			s.prune(short, short, author, "")
+			s.keepZeros(short, short, author)
+			return short, nil
 		}
-		s.add(short, made, full)
+		s.first = round == 0
+		s.add(short, made, full, "")
 	}
-	if !s.enough(short) {
-		return full, nil // defaults that depend on each other; it has never been seen
-	}
-	s.prune(short, short, author)
-	s.keepZeros(short, short, author)
-	return short, nil
+	return full, nil // defaults that depend on each other; it has never been seen
 }
 
 type shortening struct {
 	conversion
 	full   map[string]any
+	whole  runtime.Object // full, internal
 	trials int
+
+	// needed are the places of values that defaults do not give, as was seen when none of
+	// them was there, and of what they are in.
+	needed map[string]bool
+	first  bool // round of adding
 }
 
 // enough tells whether fields make the whole object.
 func (s *shortening) enough(fields map[string]any) bool {
-	made, err := s.made(fields)
-	return err == nil && reflect.DeepEqual(made, s.full)
+	hub, err := s.hub(fields)
+	return err == nil && equality.Semantic.DeepEqual(hub, s.whole)
 }
 
 // common returns what of full is also in author, by place and not by value.
@@ -88,29 +98,35 @@ func common(full, author any) any {
 	return full
 }
 
-// add puts into short what made of it lacks, or has otherwise than full.
-func (s *shortening) add(short, made, full map[string]any) {
+// add puts into short what made of it lacks, or has otherwise than full. All are the parts
+// at one place of the object.
+func (s *shortening) add(short, made, full map[string]any, place string) {
 	for key, want := range full {
 		has, ok := made[key]
 		if ok && reflect.DeepEqual(has, want) {
 			continue
 		}
 		mine, there := short[key]
+		if !there && isMap(has) && isMap(want) {
+			mine, there = map[string]any{}, true
+		}
+		at := place + "/" + key
 		if !there {
+			s.need(at, want)
 			short[key] = runtime.DeepCopyJSONValue(want)
 			continue
 		}
-		short[key] = s.mended(mine, has, want)
+		short[key] = s.mended(mine, has, want, at)
 	}
 }
 
-func (s *shortening) mended(short, made, full any) any {
+func (s *shortening) mended(short, made, full any, place string) any {
 	switch want := full.(type) {
 	case map[string]any:
 		mine, ok1 := short.(map[string]any)
 		has, ok2 := made.(map[string]any)
 		if ok1 && ok2 {
-			s.add(mine, has, want)
+			s.add(mine, has, want, place)
 			return mine
 		}
 	case []any:
@@ -119,7 +135,7 @@ func (s *shortening) mended(short, made, full any) any {
 		if ok1 && ok2 && len(mine) == len(want) && len(has) == len(want) {
 			for i := range want {
 				if !reflect.DeepEqual(has[i], want[i]) {
-					mine[i] = s.mended(mine[i], has[i], want[i])
+					mine[i] = s.mended(mine[i], has[i], want[i], place+"/"+strconv.Itoa(i))
 				}
 			}
 			return mine
@@ -128,15 +144,31 @@ func (s *shortening) mended(short, made, full any) any {
 	return runtime.DeepCopyJSONValue(full)
 }
 
+// need notes a value, unless it has parts, some of which defaults may give, or others were
+// added before, of which it may follow.
+func (s *shortening) need(place string, value any) {
+	if _, isList := value.([]any); !s.first || isList || isMap(value) {
+		return
+	}
+	for ; place != ""; place = place[:strings.LastIndexByte(place, '/')] {
+		s.needed[place] = true
+	}
+}
+
+func isMap(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
 // prune takes out what its author did not write and what makes no difference. at is a part
 // of short, author the same part of what was written.
-func (s *shortening) prune(short map[string]any, at, author any) {
+func (s *shortening) prune(short map[string]any, at, author any, place string) {
 	switch part := at.(type) {
 	case map[string]any:
 		a, _ := author.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(part)) {
-			value := part[key]
-			if _, wrote := a[key]; !wrote && s.trials > 0 {
+			value, inside := part[key], place+"/"+key
+			if _, wrote := a[key]; !wrote && !s.needed[inside] && s.trials > 0 {
 				s.trials--
 				delete(part, key)
 				if s.enough(short) {
@@ -144,7 +176,7 @@ func (s *shortening) prune(short map[string]any, at, author any) {
 				}
 				part[key] = value
 			}
-			s.prune(short, value, a[key])
+			s.prune(short, value, a[key], inside)
 		}
 	case []any:
 		a, _ := author.([]any)
@@ -153,7 +185,7 @@ func (s *shortening) prune(short map[string]any, at, author any) {
 			if len(a) == len(part) {
 				wrote = a[i]
 			}
-			s.prune(short, value, wrote)
+			s.prune(short, value, wrote, place+"/"+strconv.Itoa(i))
 		}
 	}
 }
