@@ -93,8 +93,11 @@ func (m *migration) files(arg string) (files []string, err error) {
 		return []string{arg}, nil
 	}
 	info, err := os.Stat(arg)
-	if err != nil || !info.IsDir() {
-		return []string{arg}, err
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{arg}, nil
 	}
 	err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
 		switch {
