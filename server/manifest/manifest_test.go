@@ -180,6 +180,116 @@ func TestKeepsRest(t *testing.T) {
 	}
 }
 
+// TestAnchors checks that anchors stay where what they stand for is the same in all places,
+// and that order and comments stay in any case.
+func TestAnchors(t *testing.T) {
+	for _, c := range []struct{ name, in, out string }{
+		{"untouched", `
+# a budget
+kind: PodDisruptionBudget
+apiVersion: policy/v1beta1
+metadata:
+    labels: &labels
+        app: web # of all
+    name: web
+spec:
+    selector:
+        matchLabels: *labels # the same
+    minAvailable: 1
+`, `
+# a budget
+kind: PodDisruptionBudget
+apiVersion: policy/v1
+metadata:
+    labels: &labels
+        app: web # of all
+    name: web
+spec:
+    selector:
+        matchLabels: *labels # the same
+    minAvailable: 1
+`},
+		{"in what changes", `
+apiVersion: networking.k8s.io/v1beta1
+kind: Ingress
+metadata: {name: web}
+spec:
+  # first
+  rules:
+  - host: a.example.com
+    http: &web
+      paths:
+      - path: /
+        pathType: Prefix
+        backend: {serviceName: web, servicePort: 80} # the app
+  - host: b.example.com
+    http: *web # the same
+`, `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  # first
+  rules:
+  - host: a.example.com
+    http: &web
+      paths:
+      - path: /
+        pathType: Prefix
+        backend: {service: {name: web, port: {number: 80}}} # the app
+  - host: b.example.com
+    http:
+      # the same
+      paths:
+      - path: /
+        pathType: Prefix
+        backend: {service: {name: web, port: {number: 80}}}
+`},
+		{"merged", `
+apiVersion: batch/v1beta1
+kind: CronJob
+metadata:
+  name: a
+  annotations: &base {owner: ops} # whose
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    metadata:
+      annotations:
+        <<: *base
+        more: "yes"
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: a, image: a}]
+`, `
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: a
+  annotations: &base {owner: ops} # whose
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    metadata:
+      annotations:
+        <<: *base
+        more: "yes"
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: a, image: a}]
+`},
+	} {
+		in, want := strings.TrimPrefix(c.in, "\n"), strings.TrimPrefix(c.out, "\n")
+		if out, _ := manifest.Migrate([]byte(in)); string(out) != want {
+			t.Errorf("%s:\n%s", c.name, cmp.Diff(want, string(out)))
+		}
+	}
+}
+
 // TestManyDocuments checks that what is migrated at once stays in order.
 func TestManyDocuments(t *testing.T) {
 	const n = 300

@@ -16,6 +16,9 @@ func mergeNode(n *yamlv3.Node, was, now any) error {
 	if reflect.DeepEqual(was, now) {
 		return nil
 	}
+	if n.Kind == yamlv3.AliasNode {
+		resolve(n)
+	}
 	switch next := now.(type) {
 	case map[string]any:
 		if before, ok := was.(map[string]any); ok && n.Kind == yamlv3.MappingNode {
@@ -36,6 +39,7 @@ func mergeNode(n *yamlv3.Node, was, now any) error {
 
 // mergeFields keeps the order of fields; new ones come last.
 func mergeFields(n *yamlv3.Node, was, now map[string]any) error {
+	flatten(n)
 	var content []*yamlv3.Node
 	there := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -66,12 +70,13 @@ func mergeFields(n *yamlv3.Node, was, now map[string]any) error {
 	return nil
 }
 
-// replaceNode keeps the comments only.
+// replaceNode keeps the comments and the anchor only.
 func replaceNode(n *yamlv3.Node, now any) error {
 	next, err := nodeOf(now)
 	if err != nil {
 		return err
 	}
+	next.Anchor = n.Anchor
 	next.HeadComment, next.LineComment, next.FootComment = n.HeadComment, n.LineComment, n.FootComment
 	if next.Kind == yamlv3.ScalarNode && n.Kind == yamlv3.ScalarNode && next.Tag == "!!str" && n.Tag == "!!str" {
 		next.Style = n.Style

@@ -66,13 +66,24 @@ func readObject(b []byte) (map[string]any, error) {
 	return obj, nil
 }
 
-func (yamlForm) write(text []byte, was, now map[string]any) ([]byte, error) {
+func (f yamlForm) write(text []byte, was, now map[string]any) ([]byte, error) {
+	if bytes.IndexByte(text, '*') >= 0 { // an alias, or a star in a text
+		return f.writeAliased(text, was, now)
+	}
+	return rewrite(text, was, now, asWritten)
+}
+
+// rewrite changes the text of what was to say now.
+func rewrite(text []byte, was, now map[string]any, s spelling) ([]byte, error) {
 	var doc yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &doc); err != nil || len(doc.Content) != 1 {
 		return nil, fmt.Errorf("read YAML: %w", err)
 	}
 	root := doc.Content[0]
-	if hasAliases(root) { // what an anchor stands for may change in one place and not in another
+	switch s {
+	case spelledOut:
+		spellOut(root)
+	case anew:
 		plain, err := nodeOf(was)
 		if err != nil {
 			return nil, err
@@ -83,6 +94,7 @@ func (yamlForm) write(text []byte, was, now map[string]any) ([]byte, error) {
 	if err := mergeNode(root, was, now); err != nil {
 		return nil, err
 	}
+	untagMerges(root)
 	return encodeYAML(&doc, text)
 }
 
@@ -138,16 +150,4 @@ func manner(n *yamlv3.Node) (indent int, compact bool) {
 	}
 	visit(n)
 	return min(max(indent, 2), 8), compact
-}
-
-func hasAliases(n *yamlv3.Node) bool {
-	if n.Kind == yamlv3.AliasNode {
-		return true
-	}
-	for _, c := range n.Content {
-		if hasAliases(c) {
-			return true
-		}
-	}
-	return false
 }
