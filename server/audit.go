@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/labstack/echo/v4"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/plinth-io/plinth/server/audit"
@@ -27,12 +28,36 @@ func (s *Server) beginAudit(x *call) {
 	}
 }
 
-// refuse is for a request that ends before it is known who asks.
+// refuse is for a request that ends with err before it is known who asks.
 func (s *Server) refuse(x *call, err error) error {
 	if s.audit == nil {
 		return err
 	}
-	x.through(s.audit.Refusal(x.answer(func() error { return err }, s.fail)))
+	w := x.Response().Writer
+	defer func() { x.Response().Writer = w }()
+	s.audit.Refuse(w, x.Request(), auth.Attributes(nil, x.info), func(w http.ResponseWriter) {
+		x.Response().Writer = w
+		s.fail(x, err)
+	})
+	return nil
+}
+
+// logged serves a call whose caller is known.
+func (s *Server) logged(x *call, next echo.HandlerFunc) error {
+	if s.audit == nil {
+		return s.admitKnown(x, next)
+	}
+	w := x.Response().Writer
+	defer func() { x.Response().Writer = w }()
+	err := s.audit.Serve(w, x.Request(), auth.Attributes(x.who, x.info), func(w http.ResponseWriter) {
+		x.Response().Writer = w
+		if err := s.admitKnown(x, next); err != nil {
+			s.fail(x, err)
+		}
+	})
+	if err != nil {
+		return errInternal(x.Request(), err)
+	}
 	return nil
 }
 
@@ -51,28 +76,4 @@ func (s *Server) auditAdmission(chain admission.Interface) admission.Interface {
 		return chain
 	}
 	return admission.WithAudit(chain)
-}
-
-// through has an audit filter stand between the call and its answer.
-func (x *call) through(filter http.Handler) {
-	response := x.Response()
-	w := response.Writer
-	defer func() { response.Writer = w }()
-	filter.ServeHTTP(w, x.Request())
-	if !response.Committed && !x.answered {
-		// The filter itself has answered: the event could not be stored.
-		response.Status, response.Committed = http.StatusInternalServerError, true
-	}
-}
-
-// answer is a handler that serves the call; the writer that it is given sees all of it.
-func (x *call) answer(serve func() error, fail func(*call, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x.answered = true
-		x.Response().Writer = w
-		x.SetRequest(r)
-		if err := serve(); err != nil {
-			fail(x, err)
-		}
-	})
 }

@@ -316,8 +316,8 @@ func TestAuditTokens(t *testing.T) {
 			issued = notes["authentication.kubernetes.io/issued-credential-id"]
 		}
 		who, _ := last["user"].(map[string]any)
-		if extra, _ := who["extra"].(map[string]any); extra != nil {
-			used = extra["authentication.kubernetes.io/credential-id"]
+		if who["username"] == "system:serviceaccount:default:robot" {
+			used = who["extra"].(map[string]any)["authentication.kubernetes.io/credential-id"]
 		}
 	}
 	if issued == nil || !reflect.DeepEqual(used, []any{issued}) {

@@ -30,7 +30,6 @@ type call struct {
 	who  user.Info
 
 	watching bool // counted by watch, not by finish
-	answered bool // or about to be, by the server itself and not by an audit filter
 
 	in   in
 	out  out
@@ -91,11 +90,7 @@ func (s *Server) admit(x *call, next echo.HandlerFunc) (err error) {
 	if x.who, err = s.authn.User(s.recordWarnings(x)); err != nil {
 		return s.refuse(x, apierrors.NewUnauthorized("Unauthorized"))
 	}
-	if s.audit == nil {
-		return s.admitKnown(x, next)
-	}
-	x.through(s.audit.Request(x.who, x.answer(func() error { return s.admitKnown(x, next) }, s.fail)))
-	return nil
+	return s.logged(x, next)
 }
 
 // admitKnown is the order of things from where it is known who asks.

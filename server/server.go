@@ -269,6 +269,7 @@ func (s *Server) wire() error {
 	s.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(s.issuer()))...)
 	s.metrics.Register(metrics.Store{Stats: s.store.Stats})
 	if s.audit != nil {
+		s.metrics.Register(s.audit.Collectors()...)
 		s.metrics.Gather(audit.Metrics())
 	}
 	s.metrics.Inflight(s.limits.reads.kind, s.limits.reads.running.Load)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"net"
@@ -163,11 +162,6 @@ func (o *out) FlushError() error {
 	o.blocked.begin()
 	defer o.blocked.end()
 	return http.NewResponseController(o.ResponseWriter).Flush()
-}
-
-// Hijack is what upstream's writers ask for without http.ResponseController.
-func (o *out) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(o.ResponseWriter).Hijack()
 }
 
 // SetWriteDeadline is for http.ResponseController; it takes effect at the server's next

@@ -10,11 +10,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/audit"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/filters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
@@ -33,8 +32,10 @@ func Check(o *Options) error { return utilerrors.NewAggregate(o.Validate()) }
 type Log struct {
 	backend     audit.Backend
 	policy      audit.PolicyRuleEvaluator
-	longRunning apirequest.LongRunningRequestCheck
+	longRunning func(*apirequest.RequestInfo) bool
 	stop        chan struct{} // closed by Close
+
+	events, rejected prometheus.Counter
 }
 
 // Open reads the policy, makes the file and starts what sends events. It returns nil if the
@@ -52,12 +53,12 @@ func Open(o *Options, longRunning func(*apirequest.RequestInfo) bool) (*Log, err
 		return nil, nil
 	}
 	l := &Log{
-		backend: made.AuditBackend,
-		policy:  made.AuditPolicyRuleEvaluator,
-		stop:    make(chan struct{}),
-		longRunning: func(_ *http.Request, info *apirequest.RequestInfo) bool {
-			return longRunning(info)
-		},
+		backend:     made.AuditBackend,
+		policy:      made.AuditPolicyRuleEvaluator,
+		longRunning: longRunning,
+		stop:        make(chan struct{}),
+		events:      newCounter("event_total", "Audit events that were made."),
+		rejected:    newCounter("requests_rejected_total", "Requests that were refused because their audit event could not be stored."),
 	}
 	if err := l.backend.Run(l.stop); err != nil {
 		return nil, fmt.Errorf("start %s: %w", l.backend, err)
@@ -100,17 +101,4 @@ func Begin(r *http.Request, info *apirequest.RequestInfo, id string) *http.Reque
 	ctx = apirequest.WithReceivedTimestamp(ctx, time.Now())
 	ctx = apirequest.WithLatencyTrackers(ctx) // of webhooks, which annotate what takes long
 	return r.WithContext(apirequest.WithRequestInfo(ctx, info))
-}
-
-// Request logs a request of who while handler answers it.
-func (l *Log) Request(who user.Info, handler http.Handler) http.Handler {
-	logged := filters.WithAudit(handler, l.backend, l.policy, l.longRunning)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		logged.ServeHTTP(w, r.WithContext(apirequest.WithUser(r.Context(), who)))
-	})
-}
-
-// Refusal logs a request that handler refuses before it is known whose it is.
-func (l *Log) Refusal(handler http.Handler) http.Handler {
-	return filters.WithFailedAuthenticationAudit(handler, l.backend, l.policy)
 }
