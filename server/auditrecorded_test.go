@@ -100,6 +100,7 @@ func playAudited(t *testing.T, file string, fill *strings.Replacer) {
 	must(t, err)
 	c, log := audited(t)
 	c.Tokens = tokens.Options{TokenFile: "testdata/audit/tokens.csv", Issuers: []string{"https://kubernetes.default.svc"}}
+	c.DisableAdmissionPlugins = []string{"ServiceAccount"} // there is nobody who makes accounts
 	c.RuntimeConfig = map[string]string{"admissionregistration.k8s.io/v1beta1": "true"}
 	s := start(t, c)
 	client := anonymous(t, s)

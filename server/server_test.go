@@ -485,10 +485,10 @@ func TestInProcessUser(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	s := start(t, Config{})
 	client := admin(t, s)
-	do(t, client, "GET", s.URL()+"/api/v1/namespaces/default/configmaps/none", "")
+	do(t, client, "GET", s.URL()+"/api/v1/namespaces/default/podtemplates/none", "")
 	do(t, client, "GET", s.URL()+"/api/v1/made-up/by-a-client", "")
 	_, _, text := do(t, client, "GET", s.URL()+"/metrics", "")
-	want := `apiserver_request_total{code="404",component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"} 1`
+	want := `apiserver_request_total{code="404",component="apiserver",dry_run="",group="",resource="podtemplates",scope="resource",subresource="",verb="GET",version="v1"} 1`
 	if !strings.Contains(text, want) {
 		t.Errorf("no line %s in\n%s", want, text)
 	}
