@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers/core"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // Enabled lists the controllers that a list turns on.
@@ -49,4 +50,16 @@ func RepairService(ctx context.Context, config Config, grace time.Duration, svc 
 		return err
 	}
 	return r.checkPorts(ctx, svc)
+}
+
+// Replica returns the round that a server makes every so often, for Leases that run out
+// after ttl.
+func Replica(config *rest.Config, at Address, ttl time.Duration) (round func(context.Context) error, err error) {
+	c, err := newClients(config)
+	if err != nil {
+		return nil, err
+	}
+	r := newReplica(c, at)
+	r.identity, r.ttl = at.IP.String(), ttl
+	return func(ctx context.Context) error { return r.round(ctx, true) }, nil
 }

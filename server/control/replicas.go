@@ -87,7 +87,12 @@ func newReplica(c *clients, at Address) *replica {
 }
 
 // round renews the server's own Lease, if that is due, and brings the Service in line with all.
-func (r *replica) round(ctx context.Context, renew bool) error {
+func (r *replica) round(ctx context.Context, renew bool) (err error) {
+	defer func() {
+		if err != nil {
+			r.seen = nil // the others may have been as unable to renew theirs
+		}
+	}()
 	if renew {
 		if err := r.renew(ctx); err != nil {
 			return fmt.Errorf("renew lease %s: %w", r.name, err)

@@ -2,7 +2,9 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/server/control"
 )
@@ -69,6 +72,62 @@ func hold(t testing.TB, c *cluster, ips ...string) bool {
 		ips[i] = "process-" + ips[i]
 	}
 	return slices.Equal(ips, held)
+}
+
+// away stands for a database that nobody reaches.
+type away struct {
+	http.RoundTripper
+	now bool
+}
+
+func (a *away) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a.now {
+		return nil, errors.New("the database is away")
+	}
+	return a.RoundTripper.RoundTrip(r)
+}
+
+// A server that has not renewed its Lease because none could stays in the Service.
+func TestReplicasOutage(t *testing.T) {
+	const ttl = 200 * time.Millisecond
+	c := openCluster(t)
+	database := &away{}
+	config := rest.CopyConfig(c.config)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		database.RoundTripper = rt
+		return database
+	})
+	var rounds []func(context.Context) error
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+		at := control.Address{IP: net.ParseIP(ip), Port: 6443, Shared: true}
+		bootstrap(t, c, at)
+		round, err := control.Replica(config, at, ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = append(rounds, round)
+	}
+	turn := func(server int) {
+		t.Helper()
+		if err := rounds[server](t.Context()); (err != nil) != database.now {
+			t.Fatalf("server %d: %v", server, err)
+		}
+	}
+	turn(1)
+	turn(0)
+	time.Sleep(ttl * 3 / 2)
+	database.now = true
+	turn(0)
+	database.now = false
+	turn(0)
+	if got := sliceIPs(t, c); len(got) != 2 || len(leases(t, c)) != 2 {
+		t.Errorf("in the Service after the outage: %v", got)
+	}
+	time.Sleep(ttl * 3 / 2) // it is not back
+	turn(0)
+	if got := sliceIPs(t, c); len(got) != 1 {
+		t.Errorf("in the Service without its other server: %v", got)
+	}
 }
 
 func leases(t testing.TB, c *cluster) (holders []string) {
