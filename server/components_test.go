@@ -67,25 +67,35 @@ func TestComponentStatusesInProtobuf(t *testing.T) {
 }
 
 func TestDeprecatedRequestsAreCounted(t *testing.T) {
-	s := start(t, Config{})
+	s := start(t, Config{
+		ServeRemovedAPIs: []string{"batch/v1beta1", "extensions/v1beta1", "storage.k8s.io/v1alpha1"},
+		RuntimeConfig:    map[string]string{"extensions/v1beta1/ingresses": "false"},
+	})
 	client := admin(t, s)
-	const line = `apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1`
-	counted := func() bool {
+	counted := func(line string) bool {
 		_, _, body := do(t, client, "GET", s.URL()+"/metrics", "")
-		return strings.Contains(body, line+"\n")
+		return strings.Contains(body, "\napiserver_requested_deprecated_apis{"+line+"} 1\n")
 	}
+	const components = `group="",removed_release="",resource="componentstatuses",subresource="",version="v1"`
+	const scale = `group="extensions",removed_release="1.16",resource="deployments",subresource="scale",version="v1beta1"`
 	for _, c := range []struct {
-		method, path string
-		counted      bool
+		method, path, line string
+		counted            bool
 	}{
-		{"GET", "/api/v1/namespaces", false},
-		{"POST", "/api/v1/componentstatuses", false}, // it has no such verb
-		{"GET", "/api/v1/componentstatuses/nobody", true},
-		{"GET", "/api/v1/componentstatuses", true},
+		{"GET", "/api/v1/namespaces", components, false},
+		{"POST", "/api/v1/componentstatuses", components, false}, // it has no such verb
+		{"GET", "/api/v1/componentstatuses/nobody", components, true},
+		{"GET", "/api/v1/componentstatuses", components, true},
+		{"GET", "/apis/batch/v1/cronjobs", `group="batch",removed_release="1.25",resource="cronjobs",subresource="",version="v1beta1"`, false},
+		{"GET", "/apis/batch/v1beta1/cronjobs", `group="batch",removed_release="1.25",resource="cronjobs",subresource="",version="v1beta1"`, true},
+		{"GET", "/apis/extensions/v1beta1/namespaces/default/deployments/a", scale, false},
+		{"GET", "/apis/extensions/v1beta1/namespaces/default/deployments/a/scale", scale, true},
+		{"GET", "/apis/storage.k8s.io/v1alpha1/volumeattachments", `group="storage.k8s.io",removed_release="1.24",resource="volumeattachments",subresource="",version="v1alpha1"`, true},
+		{"GET", "/apis/extensions/v1beta1/ingresses", `group="extensions",removed_release="1.22",resource="ingresses",subresource="",version="v1beta1"`, false}, // switched off
 	} {
 		do(t, client, c.method, s.URL()+c.path, "")
-		if counted() != c.counted {
-			t.Errorf("after %s %s: counted is %v", c.method, c.path, !c.counted)
+		if counted(c.line) != c.counted {
+			t.Errorf("after %s %s: %s: counted is %v", c.method, c.path, c.line, !c.counted)
 		}
 	}
 }

@@ -66,7 +66,8 @@ type Config struct {
 	RuntimeConfig map[string]string
 	// ServeRemovedAPIs are versions to serve that Kubernetes has removed since 1.16:
 	// GROUP/VERSION, GROUP/VERSION/RESOURCE or "all"; see builtin.RemovedAPIs. Their objects
-	// are those of today's versions. None by default.
+	// are those of today's versions. None by default. RuntimeConfig can leave some out:
+	// "extensions/v1beta1/ingresses": "false".
 	ServeRemovedAPIs []string
 
 	// EnableAdmissionPlugins and DisableAdmissionPlugins name admission plugins to run besides
@@ -202,10 +203,11 @@ func (c *Config) check() error {
 	if err := c.Tokens.Check(); err != nil {
 		return configError("%w", err)
 	}
-	if _, err := builtin.ParseEnabled(c.RuntimeConfig); err != nil {
+	enabled, err := builtin.ParseEnabled(c.RuntimeConfig)
+	if err != nil {
 		return configError("runtime config: %w", err)
 	}
-	if _, err := builtin.RemovedAPIs(c.ServeRemovedAPIs); err != nil {
+	if _, err := enabled.Removed(c.ServeRemovedAPIs); err != nil {
 		return configError("%w", err)
 	}
 	if err := admit.Check(c.EnableAdmissionPlugins, c.DisableAdmissionPlugins); err != nil {

@@ -245,7 +245,7 @@ func (s *Server) wire() error {
 	s.extensions = aggregate.New(s.services, s.pki.FrontProxy)
 	s.authn = auth.NewAuthenticator(s.pki.ClientCAs, s.tokens)
 	s.kinds = kind.NewRegistry(builtin.Priorities())
-	removed, err := builtin.RemovedAPIs(s.config.ServeRemovedAPIs)
+	removed, err := enabled.Removed(s.config.ServeRemovedAPIs)
 	if err != nil {
 		return configError("%w", err)
 	}

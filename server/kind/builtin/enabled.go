@@ -17,7 +17,10 @@ import (
 
 // Enabled says which versions of which resources are served. What is switched off
 // disappears from paths, discovery and OpenAPI; its stored objects stay.
-type Enabled struct{ config *storage.ResourceConfig }
+type Enabled struct {
+	config   *storage.ResourceConfig
+	settings map[string]string // as plainSettings has them
+}
 
 var stable = regexp.MustCompile(`^v\d+$`)
 
@@ -30,13 +33,15 @@ func DefaultEnabled() *Enabled {
 			config.GroupVersionConfigs[gv] = stable.MatchString(gv.Version)
 		}
 	}
-	return &Enabled{config}
+	return &Enabled{config: config}
 }
 
 // ParseEnabled changes the default by the settings of kube-apiserver's --runtime-config:
 // api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE, each true
 // (or empty) or false, the more special one counting for more. The core group is api, as in
 // paths, or empty. The error names a key that fits nothing.
+//
+// Versions that Kubernetes has removed are served by name only, see Enabled.Removed.
 func ParseEnabled(settings map[string]string) (*Enabled, error) {
 	e := DefaultEnabled()
 	if len(settings) == 0 {
@@ -51,6 +56,7 @@ func ParseEnabled(settings map[string]string) (*Enabled, error) {
 			return nil, err
 		}
 	}
+	e.settings = settings
 	_, err := resourceconfig.MergeAPIResourceConfigs(e.config, settings, registered{e.config})
 	return e, err
 }
@@ -111,7 +117,7 @@ func checkSetting(key, value string) error {
 	if _, known := DefaultEnabled().config.GroupVersionConfigs[gv]; !known {
 		return fmt.Errorf("version %q is not known", gv)
 	}
-	if len(parts) == 3 && !known(gv.WithResource(parts[2])) {
+	if len(parts) == 3 && !known(gv.WithResource(parts[2])) && !wasRemoved(gv.String(), parts[2]) {
 		return fmt.Errorf("resource %q is not known in %s; write its plural name", parts[2], gv)
 	}
 	return nil
@@ -122,16 +128,21 @@ func known(gvr schema.GroupVersionResource) bool {
 	if gvr == (schema.GroupVersionResource{Version: "v1", Resource: "bindings"}) {
 		return true // it is there only with a store
 	}
-	everything := DefaultEnabled()
-	for gv := range everything.config.GroupVersionConfigs {
-		everything.config.GroupVersionConfigs[gv] = true
-	}
-	for _, k := range Kinds(Options{Enabled: everything}) {
+	for _, k := range everything() {
 		if k.Group == gvr.Group && k.Resource == gvr.Resource && k.Version(gvr.Version) != nil {
 			return true
 		}
 	}
 	return false
+}
+
+// everything is all kinds in all versions that Kubernetes has today.
+func everything() []*kind.Kind {
+	all := DefaultEnabled()
+	for gv := range all.config.GroupVersionConfigs {
+		all.config.GroupVersionConfigs[gv] = true
+	}
+	return Kinds(Options{Enabled: all})
 }
 
 // of leaves what is enabled of kinds, and gives it its field managers.

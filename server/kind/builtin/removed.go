@@ -93,7 +93,7 @@ func RemovedAPIs(names []string) ([]Removed, error) {
 	}
 	var chosen []Removed
 	known := map[string]bool{"all": true}
-	for _, r := range allRemoved() {
+	for _, r := range removedByKind() {
 		version := r.GVK.GroupVersion().String()
 		resource := version + "/" + r.Resource.Resource
 		known[version], known[resource] = true, true
