@@ -357,6 +357,11 @@ func TestUnreachable(t *testing.T) {
 		{"nodes/down/proxy/", 503, "ServiceUnavailable", "error trying to reach service: nobody is at 10.0.0.1:10250"},
 		{"nodes/local/proxy/", 400, "BadRequest", "address not allowed"},
 		{"nodes/none/proxy/", 404, "NotFound", `nodes "none" not found`},
+		{"namespaces/default/pods/p:web/proxy/", 400, "BadRequest", `invalid pod request "p:web": write the port as a number`},
+		{"namespaces/default/pods/https:p:-1/proxy/", 400, "BadRequest", `invalid pod request "https:p:-1": write the port as a number`},
+		{"namespaces/default/pods/none:web/proxy/", 404, "NotFound", `pods "none" not found`},
+		{"namespaces/default/services/s:other/proxy/", 503, "ServiceUnavailable", `no endpoints available for service "s:other"`},
+		{"nodes/n:web/proxy/", 400, "BadRequest", `invalid node request "n:web": write the port as a number`},
 	} {
 		t.Run(tt.path, func(t *testing.T) {
 			code, body := r.ask(t, "GET", "/api/v1/"+tt.path, "")

@@ -33,13 +33,13 @@ func (a *attaching) pods() error {
 	addConnect(pods, "attach", "PodAttachOptions", s.Attach)
 	addConnect(pods, "exec", "PodExecOptions", s.Exec)
 	addConnect(pods, "portforward", "PodPortForwardOptions", s.PortForward)
-	addConnect(pods, "proxy", "PodProxyOptions", s.Proxy)
+	addConnect(pods, "proxy", "PodProxyOptions", &byNumber{s.Proxy, "pod", s.Pod.Get})
 	add(pods, &kind.Subresource{
 		Name: "log", Verbs: []string{"get"}, NoTable: true,
 		Stream: s.Log, Parameters: legacyscheme.ParameterCodec,
 	})
-	addConnect(a.kinds["nodes"], "proxy", "NodeProxyOptions",
-		&noderest.ProxyREST{Store: nodes, Connection: kubelets, ProxyTransport: a.Reach.Proxy})
+	toNodes := &noderest.ProxyREST{Store: nodes, Connection: kubelets, ProxyTransport: a.Reach.Proxy}
+	addConnect(a.kinds["nodes"], "proxy", "NodeProxyOptions", &byNumber{toNodes, "node", nodes.Get})
 	a.more = append(a.more, group{scheme: legacyscheme.Scheme, name: "", versions: []string{"v1"}}.kinds(&kind.Kind{
 		Resource: "bindings", Singular: "binding", Kind: "Binding",
 		Namespaced: true,
