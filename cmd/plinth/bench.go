@@ -14,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/bench"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/quiet"
 )
 
 const benchHelp = `Measure plinth on this machine, beside what the machine can do: the store beside the
@@ -62,7 +63,7 @@ func newBenchChild() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			quietLibraries(os.Stderr)
+			quiet.Libraries(os.Stderr)
 			return bench.Child(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}

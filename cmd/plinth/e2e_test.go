@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/quiet"
 )
 
-func init() { quietLibraries(os.Stderr) }
+func init() { quiet.Libraries(os.Stderr) }
 
 // dialect is one kind of database.
 type dialect struct {

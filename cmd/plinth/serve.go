@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/server/admit"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
+	"github.com/plinth-io/plinth/server/quiet"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -119,7 +120,7 @@ func serve(ctx context.Context, c server.Config, stdout, stderr io.Writer) error
 	} else if c.EventTTL == 0 {
 		c.EventTTL = -1
 	}
-	silence := quietLibraries(stderr)
+	silence := quiet.Libraries(stderr)
 	c.Logf = log.New(stderr, "", log.LstdFlags).Printf
 	s := server.New(c)
 	if err := s.Open(ctx); err != nil {

@@ -6,6 +6,13 @@
 // The server keeps everything in memory and has the process, not the machine, to itself:
 // any number run side by side, in parallel tests too. It is ready when Start returns and
 // gone, goroutines included, when the test ends.
+//
+// What the server has to say goes to Options.Logf alone. Upstream's libraries in it log by klog
+// as those in the test do, to standard error, such as a line for each Service. In TestMain,
+//
+//	quiet.Libraries(os.Stderr)
+//
+// of the package server/quiet leaves errors only.
 package servertest
 
 import (

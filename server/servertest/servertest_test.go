@@ -16,8 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plinth-io/plinth/server/quiet"
 	"github.com/plinth-io/plinth/server/servertest"
 )
+
+func TestMain(m *testing.M) {
+	quiet.Libraries(os.Stderr)
+	os.Exit(m.Run())
+}
 
 func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"k": "v"}}

@@ -1,4 +1,4 @@
-package main
+package quiet_test
 
 import (
 	"bytes"
@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"github.com/plinth-io/plinth/server/quiet"
 )
 
-func TestQuietLibraries(t *testing.T) {
-	defer func() { quietLibraries(os.Stderr) }()
+func TestLibraries(t *testing.T) {
+	defer func() { quiet.Libraries(os.Stderr) }()
 	var out bytes.Buffer
-	silence := quietLibraries(&out)
+	silence := quiet.Libraries(&out)
 	klog.Info("chatter")
 	klog.Warning("chatter")
 	klog.ErrorS(errors.New("of\ncaller"), "Couldn't parse request", "request", "EVIL")

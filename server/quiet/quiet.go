@@ -1,4 +1,6 @@
-package main
+// Package quiet keeps what upstream's libraries tell their own developers out of the log of a
+// program that has a server inside.
+package quiet
 
 import (
 	"fmt"
@@ -18,8 +20,10 @@ type libraries struct {
 	silent *atomic.Bool // at the end a controller that is told to stop early calls that an error
 }
 
-// quietLibraries makes upstream's libraries log errors only, to w.
-func quietLibraries(w io.Writer) (silence func()) {
+// Libraries makes upstream's libraries log errors only, to w, until silence is called and then
+// nothing. It is for the beginning of a program, main or TestMain: they all log by klog, which
+// is one for the process, is the program's as well, and may not be changed while somebody logs.
+func Libraries(w io.Writer) (silence func()) {
 	l := libraries{w, new(atomic.Bool)}
 	klog.SetLogger(logr.New(l))
 	return func() { l.silent.Store(true) }
