@@ -2,6 +2,7 @@ package admit
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes"
@@ -28,4 +29,11 @@ func EachUpstream(o Options, f func(name string, ours, upstream admission.Interf
 			f(p.name, &late{plugin: p, o: &o}, upstream, err)
 		}
 	}
+}
+
+// SetAccountPatience is for tests that must not depend on how fast a machine is.
+func SetAccountPatience(d time.Duration) (undo func()) {
+	before := accountPatience
+	accountPatience = d
+	return func() { accountPatience = before }
 }

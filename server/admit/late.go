@@ -35,6 +35,9 @@ func (l *late) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 		return err
 	}
 	if m, ok := upstream.(admission.MutationInterface); ok {
+		if l.before != nil {
+			l.before(ctx, l.o, a)
+		}
 		return asStatus(m.Admit(ctx, a, o))
 	}
 	return nil

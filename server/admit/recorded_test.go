@@ -20,7 +20,7 @@ import (
 )
 
 // The files in testdata/recorded are conversations with kube-apiserver 1.33 that runs its
-// default plugins and no controllers. Each block is a request and, below "=>", its status,
+// default plugins, in named.txt others too, and no controllers. Each block is a request and, below "=>", its status,
 // its warnings with a "!" before each, and the whole answer but for what is new each time.
 func TestRecorded(t *testing.T) {
 	for _, d := range []struct {
@@ -33,16 +33,26 @@ func TestRecorded(t *testing.T) {
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			for file, enable := range recordedWith {
-				srv := servertest.Start(t, servertest.Options{DSN: d.fresh(t), EnableAdmissionPlugins: enable, DisableAdmissionPlugins: []string{}})
-				playRecorded(t, srv, "testdata/recorded/"+file)
+			for file, o := range recordedWith {
+				o.DSN, o.DisableAdmissionPlugins = d.fresh(t), []string{}
+				playRecorded(t, servertest.Start(t, o), "testdata/recorded/"+file)
 			}
 		})
 	}
 }
 
-// recordedWith has the plugins that were enabled besides the default ones, by file.
-var recordedWith = map[string][]string{"default.txt": nil}
+// recordedWith has how the server ran, by file.
+var recordedWith = map[string]servertest.Options{
+	"default.txt": {},
+	"named.txt": {
+		EnableAdmissionPlugins: []string{
+			"AlwaysPullImages", "NodeRestriction", "PodNodeSelector", "PodTolerationRestriction", "ExtendedResourceToleration",
+			"DenyServiceExternalIPs", "NamespaceAutoProvision", "NamespaceExists", "LimitPodHardAntiAffinityTopology",
+			"EventRateLimit", "OwnerReferencesPermissionEnforcement",
+		},
+		AdmissionConfigFile: "testdata/recorded/config.yaml",
+	},
+}
 
 func playRecorded(t *testing.T, srv *servertest.Server, file string) {
 	t.Helper()
@@ -86,7 +96,7 @@ func parseRecorded(t *testing.T, block string) *recorded {
 	if !ok {
 		t.Fatalf("no answer in %s", block)
 	}
-	r := &recorded{header: http.Header{"Content-Type": {"application/json"}}}
+	r := &recorded{header: http.Header{}}
 	head, body, _ := strings.Cut(request, "\n\n")
 	r.body = body
 	lines := strings.Split(head, "\n")
@@ -94,7 +104,10 @@ func parseRecorded(t *testing.T, block string) *recorded {
 	r.method, r.path, _ = strings.Cut(lines[1], " ")
 	for _, line := range lines[2:] {
 		name, value, _ := strings.Cut(line, ": ")
-		r.header.Set(name, value)
+		r.header.Add(name, value)
+	}
+	if r.header.Get("Content-Type") == "" {
+		r.header.Set("Content-Type", "application/json")
 	}
 	lines = strings.Split(answer, "\n")
 	var err error

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,9 +55,11 @@ type plugin struct {
 	operations []admission.Operation
 	upstream   func(*admission.Plugins) // registers upstream's plugin
 
-	made   func(o *Options) admission.Interface    // makes one of this package instead
-	needed func(o *Options, namespace string) bool // tells whether there is something to ask about; nil: always
-	absent bool                                    // plinth has none
+	needed func(o *Options, namespace string) bool                       // tells whether there is something to ask about; nil: always
+	before func(ctx context.Context, o *Options, a admission.Attributes) // is called before Admit; nil: nothing
+
+	made   func(o *Options) admission.Interface // makes one of this package instead
+	absent bool                                 // plinth has none
 }
 
 var (
@@ -87,7 +90,7 @@ var table = []plugin{
 	{name: exists.PluginName, off: true, operations: changes, upstream: exists.Register},
 	{name: antiaffinity.PluginName, off: true, resources: pods, operations: both, upstream: antiaffinity.Register},
 	{name: limitranger.PluginName, resources: []string{"pods", "persistentvolumeclaims"}, operations: both, upstream: limitranger.Register, needed: hasLimits},
-	{name: serviceaccount.PluginName, resources: pods, operations: both, upstream: serviceaccount.Register},
+	{name: serviceaccount.PluginName, resources: pods, operations: both, upstream: serviceaccount.Register, before: awaitAccount},
 	{name: noderestriction.PluginName, off: true, resources: nodeWrites, operations: changes, upstream: noderestriction.Register},
 	{name: nodetaint.PluginName, resources: []string{"nodes"}, operations: creates, upstream: nodetaint.Register},
 	{name: alwayspullimages.PluginName, off: true, resources: pods, operations: both, upstream: alwayspullimages.Register},

@@ -42,6 +42,8 @@ type Options struct {
 	// zero value of DisableAdmissionPlugins leaves out ServiceAccount, as envtest does;
 	// []string{} leaves out nothing.
 	EnableAdmissionPlugins, DisableAdmissionPlugins []string
+	// AdmissionConfigFile is server.Config's.
+	AdmissionConfigFile string
 	// Logf gets what an operator should know, such as t.Logf; nil: nothing.
 	Logf func(format string, args ...any)
 }
@@ -110,6 +112,7 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 
 		EnableAdmissionPlugins:  o.EnableAdmissionPlugins,
 		DisableAdmissionPlugins: o.DisableAdmissionPlugins,
+		AdmissionConfigFile:     o.AdmissionConfigFile,
 	})
 	if err := s.Open(ctx); err != nil {
 		return nil, err
