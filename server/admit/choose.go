@@ -1,10 +1,11 @@
 package admit
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Check tells whether the plugins that are named for --enable-admission-plugins and
@@ -27,7 +28,7 @@ func Check(enable, disable []string) error {
 			errs = append(errs, unknown("disable-admission-plugins", name))
 		}
 	}
-	return errors.Join(errs...)
+	return utilerrors.NewAggregate(errs)
 }
 
 func unknown(flag, name string) error {

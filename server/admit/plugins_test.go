@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func pluginOptions(t *testing.T) admit.Options {
+func pluginOptions(t testing.TB) admit.Options {
 	t.Helper()
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop) })
