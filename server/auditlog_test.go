@@ -230,15 +230,10 @@ func TestAuditWebhook(t *testing.T) {
 	sink := &auditSink{}
 	there := httptest.NewServer(sink)
 	defer there.Close()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["a"] = &clientcmdapi.Cluster{Server: there.URL}
-	config.Contexts["a"] = &clientcmdapi.Context{Cluster: "a"}
-	config.CurrentContext = "a"
 	c, _ := audited(t)
 	c.Audit.LogOptions.Path = ""
-	c.Audit.WebhookOptions.ConfigFile = filepath.Join(t.TempDir(), "kubeconfig")
+	c.Audit.WebhookOptions.ConfigFile = webhookConfig(t, there.URL)
 	c.Audit.WebhookOptions.BatchOptions.BatchConfig.MaxBatchWait = time.Hour
-	must(t, clientcmd.WriteToFile(*config, c.Audit.WebhookOptions.ConfigFile))
 	s := start(t, c)
 	if code := asked(t, admin(t, s), "one", "GET", s.URL()+"/version", ""); code != 200 {
 		t.Errorf("code %d", code)
@@ -397,4 +392,82 @@ func TestAuditLimits(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", id, d)
 		}
 	}
+}
+
+// Patches that are not JSON are logged too. An event that cannot be encoded is none.
+func TestAuditPatches(t *testing.T) {
+	c, log := audited(t)
+	s := start(t, c)
+	client := admin(t, s)
+	do(t, client, "POST", s.URL()+"/api/v1/namespaces", `{"metadata":{"name":"request"}}`)
+	tests := map[string]struct{ media, patch, want string }{
+		"apply":  {"application/apply-patch+yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: &d {k: v}\n", "ResponseComplete 201"},
+		"bomb":   {"application/apply-patch+yaml", "a: &a [" + strings.Repeat("x,", 5000) + "]\nb: [" + strings.Repeat("*a,", 5000) + "]\n", "ResponseComplete 413"},
+		"broken": {"application/merge-patch+json", `{"data":`, "ResponseComplete 400"},
+		"binary": {"application/json-patch+json", "\xff\x00", "ResponseComplete 400"},
+	}
+	for id, test := range tests {
+		r, err := http.NewRequest("PATCH", s.URL()+"/api/v1/namespaces/request/configmaps/a?fieldManager=m", strings.NewReader(test.patch))
+		must(t, err)
+		r.Header.Set("Audit-Id", id)
+		r.Header.Set("Content-Type", test.media)
+		answer, err := client.Do(r)
+		must(t, err)
+		answer.Body.Close()
+	}
+	must(t, s.Close())
+	all := readEvents(t, log)
+	for id, test := range tests {
+		events := all[id]
+		if len(events) != 2 || !strings.HasPrefix(essence(events)[1], test.want) || events[1]["requestObject"] == nil {
+			t.Errorf("%s: %.500v, want %s", id, events, test.want)
+		}
+	}
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "v"}}
+	if d := diff.Diff(want, all["apply"][1]["requestObject"]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// A version that only this server has is logged as deprecated, too.
+func TestAuditRemoved(t *testing.T) {
+	c, log := audited(t)
+	c.ServeRemovedAPIs = []string{"extensions/v1beta1"}
+	s := start(t, c)
+	if code := asked(t, admin(t, s), "old", "GET", s.URL()+"/apis/extensions/v1beta1/namespaces/meta/ingresses", ""); code != 200 {
+		t.Errorf("code %d", code)
+	}
+	must(t, s.Close())
+	want := []string{"RequestReceived", "ResponseComplete 200 k8s.io/deprecated=true k8s.io/removed-release=1.22"}
+	if d := diff.Diff(want, essence(readEvents(t, log)["old"])); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// A stop does not wait for ever for a webhook that is away, and says what was lost.
+func TestAuditWebhookAway(t *testing.T) {
+	c, _ := audited(t)
+	c.Audit.LogOptions.Path = ""
+	c.Audit.WebhookOptions.ConfigFile = webhookConfig(t, "http://127.0.0.1:1")
+	c.ShutdownTimeout, c.Linger, c.Controllers = time.Second, time.Millisecond, []string{}
+	s := New(c)
+	must(t, s.Open(t.Context()))
+	if code := asked(t, admin(t, s), "one", "GET", s.URL()+"/version", ""); code != 200 {
+		t.Errorf("code %d", code)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "audit events") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// webhookConfig is the file that names where events are sent.
+func webhookConfig(t *testing.T, url string) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: url}
+	config.Contexts["a"] = &clientcmdapi.Context{Cluster: "a"}
+	config.CurrentContext = "a"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, file))
+	return file
 }

@@ -19,9 +19,10 @@ func (s *Server) Close() error {
 // Shutdown stops the server in an order that drops nothing: /readyz fails and
 // Config.ShutdownDelay passes; background work ends; no more connections are accepted;
 // watches end as if their time were over, so that clients resume where they were; other
-// requests finish; the audit log is sent out; the store writes what is queued and closes the database. When ctx
-// ends, requests that still run are cut off and the error says so. Calls after the
-// first wait for it and return the same.
+// requests finish; the store writes what is queued and closes the database; audit events
+// that wait to be sent are. When ctx ends, requests that still run are cut off, and events
+// that nobody takes are lost; the error says so. Calls after the first wait for it and
+// return the same.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.shutdownOnce.Do(func() { s.shutdownErr = s.shutdown(ctx) })
 	return s.shutdownErr
@@ -34,7 +35,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.waitJobs(ctx)
 	s.leaveCluster(ctx)
 	err := s.stopServing(ctx)
-	return errors.Join(err, s.audit.Close(ctx), s.closeStore())
+	return errors.Join(err, s.closeStore(), s.audit.Close(ctx))
 }
 
 // waitJobs waits for background work to end, but lets none hold up the stop for ever: what

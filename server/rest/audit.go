@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 
@@ -48,11 +49,31 @@ func (q *request) auditInput(obj runtime.Object, gv schema.GroupVersion, as runt
 	audit.LogRequestObject(q.r.Context(), obj, gv, q.gvr(), q.info.Subresource, as)
 }
 
-// auditPatch notes a patch.
-func (q *request) auditPatch(patch []byte) {
-	if q.event(auditinternal.LevelRequest) != nil {
-		audit.LogRequestPatch(q.r.Context(), patch)
+// auditPatch notes a patch. Upstream takes each for JSON, and loses the event of a patch that
+// is none.
+func (p *patching) auditPatch() {
+	q := p.q
+	if q.event(auditinternal.LevelRequest) == nil {
+		return
 	}
+	patch := p.patch
+	if !json.Valid(patch) {
+		patch = p.patchAsJSON()
+	}
+	audit.LogRequestPatch(q.r.Context(), patch)
+}
+
+// patchAsJSON is a configuration in YAML, or what cannot be read as a string.
+func (p *patching) patchAsJSON() []byte {
+	if p.type_ == types.ApplyYAMLPatchType {
+		if config, err := decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes); err == nil {
+			if patch, err := json.Marshal(config); err == nil {
+				return patch
+			}
+		}
+	}
+	text, _ := json.Marshal(string(p.patch)) // a string can be encoded always
+	return text
 }
 
 // auditDeprecated notes that the version is deprecated (upstream: endpoints/metrics).

@@ -42,7 +42,7 @@ func (q *request) patch() error {
 	if err != nil {
 		return err
 	}
-	q.auditPatch(p.patch)
+	p.auditPatch()
 	mod := modification{options: p.updateOptions(), body: p.apply}
 	if p.type_ == types.ApplyYAMLPatchType {
 		mod.applied, mod.body, q.applies = p, p.merge, true
