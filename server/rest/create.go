@@ -28,6 +28,9 @@ func (q *request) create() error {
 		return err
 	}
 	m, err := meta.Accessor(obj)
+	if err != nil && q.sub != nil { // a body without metadata: DeploymentRollback
+		return q.createUnstored(q.rulesContext(), obj, options)
+	}
 	if err != nil {
 		return err
 	}

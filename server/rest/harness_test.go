@@ -72,7 +72,7 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	h := &harness{t: t, store: store, kinds: kind.NewRegistry(builtin.Priorities())}
 	h.api = rest.New(store, h.kinds, o)
 	h.http = httptest.NewServer(h)
-	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: &clientrest.Config{Host: h.http.URL, QPS: -1}}))
+	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: h.client()}))
 	t.Cleanup(func() {
 		h.api.Drain()
 		h.http.Close()
@@ -80,6 +80,8 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	})
 	return h
 }
+
+func (h *harness) client() *clientrest.Config { return &clientrest.Config{Host: h.http.URL, QPS: -1} }
 
 // offerAddresses makes the ServiceCIDR that a server makes when it starts.
 func (h *harness) offerAddresses() {

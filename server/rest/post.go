@@ -16,18 +16,20 @@ import (
 // createUnstored hands what is created to the kind, or to the subresource, which does with
 // it what it is for and makes the answer. Admission is asked as about every create.
 func (q *request) createUnstored(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) error {
+	name, dry := q.name, dryRun(options.DryRun)
 	m, err := meta.Accessor(obj)
-	if err != nil {
+	if name == "" && err != nil {
 		return err
 	}
-	name, dry := q.name, dryRun(options.DryRun)
 	if name == "" {
 		name = m.GetName()
 	}
 	if err := q.mutate(ctx, q.attributes(admission.Create, obj, nil, options, name, dry)); err != nil {
 		return err
 	}
-	q.dedupOwners(m, true)
+	if m != nil {
+		q.dedupOwners(m, true)
+	}
 	validate := func(ctx context.Context, obj runtime.Object) error {
 		return q.validate(ctx, q.attributes(admission.Create, obj, nil, options, name, dry))
 	}

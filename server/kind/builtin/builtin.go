@@ -100,6 +100,7 @@ func Kinds(o Options) []*kind.Kind {
 		kinds = append(kinds, attach(kinds, o)...)
 	}
 	removed := faces(kinds, o.Removed) // before today's versions are switched off
+	addRollback(o, kinds, removed)
 	return append(o.Enabled.of(kinds), removed...)
 }
 

@@ -17,10 +17,10 @@ import (
 var notResources = map[schema.GroupVersionKind]string{
 	{Group: "admission.k8s.io", Version: "v1beta1", Kind: "AdmissionReview"}:      "what webhooks are asked with, in whatever version they want",
 	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "ConversionReview"}: "likewise",
-	{Group: "apps", Version: "v1beta1", Kind: "DeploymentRollback"}:               "of deployments/rollback, which was removed before the version was",
+	{Group: "apps", Version: "v1beta1", Kind: "DeploymentRollback"}:               "of deployments/rollback",
 	{Group: "apps", Version: "v1beta1", Kind: "Scale"}:                            "of scale subresources",
 	{Group: "apps", Version: "v1beta2", Kind: "Scale"}:                            "of scale subresources",
-	{Group: "extensions", Version: "v1beta1", Kind: "DeploymentRollback"}:         "of deployments/rollback, which was removed before the version was",
+	{Group: "extensions", Version: "v1beta1", Kind: "DeploymentRollback"}:         "of deployments/rollback",
 	{Group: "extensions", Version: "v1beta1", Kind: "Scale"}:                      "of scale subresources",
 	{Group: "policy", Version: "v1beta1", Kind: "Eviction"}:                       "of pods/eviction, which takes it in any case",
 }
