@@ -173,7 +173,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	s.jobs.Go(func() {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
-	s.jobs.Go(func() { control.RepairServices(s.jobsCtx, s.controllerConfig(), control.RepairEvery) })
+	s.jobs.Go(func() {
+		control.RepairServices(s.jobsCtx, s.controllerConfig(), control.RepairEvery, s.config.RequestTimeout)
+	})
 	if s.shared {
 		s.jobs.Go(func() {
 			control.KeepReplica(s.jobsCtx, s.InProcess(nil), s.address(), identity(), s.checkReplicasEvery, s.config.Logf)

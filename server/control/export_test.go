@@ -63,3 +63,6 @@ func Replica(config *rest.Config, at Address, ttl time.Duration) (round func(con
 	r.identity, r.ttl = at.IP.String(), ttl
 	return func(ctx context.Context) error { return r.round(ctx, true) }, nil
 }
+
+// InTheMaking is how long the repair leaves alone what was taken.
+var InTheMaking = inTheMaking

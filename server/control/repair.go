@@ -25,8 +25,10 @@ import (
 const RepairEvery = 3 * time.Minute
 
 // inTheMaking is how long something may be taken for a Service that has not been stored yet:
-// no request takes longer.
-const inTheMaking = time.Minute
+// twice as long as a request may take, so that clocks may differ.
+func inTheMaking(requestTimeout time.Duration) time.Duration {
+	return 2 * max(requestTimeout, 30*time.Second)
+}
 
 const (
 	addressPrefix = "/registry/networking.k8s.io/ipaddresses/"
@@ -44,14 +46,14 @@ type repair struct {
 }
 
 // RepairServices repairs at once and every so often, and brings an IPAddress back as soon as
-// it is deleted under a Service, until ctx ends.
-func RepairServices(ctx context.Context, config Config, every time.Duration) {
+// it is deleted under a Service, until ctx ends. requestTimeout is how long a request may take.
+func RepairServices(ctx context.Context, config Config, every, requestTimeout time.Duration) {
 	c, err := newClients(config.Client)
 	if err != nil {
 		config.Logf("%v", err)
 		return
 	}
-	r := &repair{clients: c, config: config, grace: inTheMaking}
+	r := &repair{clients: c, config: config, grace: inTheMaking(requestTimeout)}
 	var both sync.WaitGroup
 	defer both.Wait()
 	// A pass comes after each beginning to follow: what went before that is heard of by none.

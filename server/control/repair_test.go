@@ -172,6 +172,15 @@ func TestRepairLeaks(t *testing.T) {
 	}
 }
 
+// A server may be told to let requests take long.
+func TestRepairGrace(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, time.Minute, time.Hour} {
+		if grace := control.InTheMaking(timeout); grace <= timeout || grace < time.Minute {
+			t.Errorf("requests take %v: what was taken %v ago is given back", timeout, grace)
+		}
+	}
+}
+
 func TestRepairPorts(t *testing.T) {
 	r := openRepairing(t)
 	r.service("a", "10.96.0.7", 30007)
@@ -278,7 +287,7 @@ func TestRepairFollows(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		control.RepairServices(ctx, r.config, time.Hour)
+		control.RepairServices(ctx, r.config, time.Hour, time.Minute)
 	}()
 	defer func() { cancel(); <-done }()
 	for range 3 {
