@@ -151,8 +151,11 @@ func (c *realCluster) running(t *testing.T, namespace string, n int, image strin
 func testDeployment(t *testing.T, c *realCluster, namespace string) {
 	begun := time.Now()
 	c.addDeployment(t, namespace, 50)
-	c.running(t, namespace, 50, "example.com/one")
+	admitted := c.running(t, namespace, 50, "example.com/one")[0].Spec
 	t.Logf("50 pods run after %v", time.Since(begun).Round(time.Millisecond))
+	if len(admitted.Volumes) != 1 || len(admitted.Tolerations) != 2 || admitted.Priority == nil {
+		t.Errorf("admission has left a pod without its token, tolerations or priority: %v", admitted)
+	}
 	c.rolledOut(t, namespace)
 	c.run(t, "kubectl", "-n", namespace, "set", "image", "deployment/web", "main=example.com/two")
 	c.rolledOut(t, namespace)
@@ -439,7 +442,12 @@ var losable = corev1.Taint{Key: "example.com/losable", Effect: corev1.TaintEffec
 // and go themselves when the nodes are deleted.
 func testNodeLoss(t *testing.T, c *realCluster, namespace string) {
 	c.addDeployment(t, namespace, 4, func(spec *corev1.PodSpec) {
-		spec.Tolerations = []corev1.Toleration{{Key: losable.Key, Operator: corev1.TolerationOpExists}}
+		soon := ptr.To(int64(2)) // instead of the five minutes that admission gives pods
+		spec.Tolerations = []corev1.Toleration{
+			{Key: losable.Key, Operator: corev1.TolerationOpExists},
+			{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: soon},
+			{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: soon},
+		}
 		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 			Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kwok", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}},
 		}}}}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -62,6 +63,9 @@ func newServe() *cobra.Command {
 	addTokenFlags(cmd, &c.Tokens)
 	c.Audit.AddFlags(cmd.Flags())
 	gates = cmd.Flags().String("feature-gates", "", "upstream's alpha and beta features to switch on or off: `name=bool,...`")
+	for _, name := range []string{"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds"} {
+		cmd.Flags().AddGoFlag(flag.Lookup(name)) // the plugin's
+	}
 	privileged = cmd.Flags().Bool("allow-privileged", true, "let containers be privileged where pod security does")
 	documentEnv(cmd)
 	return cmd

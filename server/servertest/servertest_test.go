@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -221,5 +222,39 @@ func BenchmarkStart(b *testing.B) {
 		if err := srv.Close(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestPods makes a pod as soon as the server is there. Where no controllers run there is
+// no account for it, and it needs none.
+func TestPods(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		o       servertest.Options
+		account string
+		refused bool
+	}{
+		{"no controllers", servertest.Options{}, "", false},
+		{"controllers", servertest.Options{Controllers: []string{"*"}}, "default", false},
+		{"nobody makes accounts", servertest.Options{DisableAdmissionPlugins: []string{}}, "", true},
+		{"the plugin is named", servertest.Options{EnableAdmissionPlugins: []string{"ServiceAccount"}}, "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pods := kubernetes.NewForConfigOrDie(servertest.Start(t, c.o).Config).CoreV1().Pods("default")
+			pod, err := pods.Create(t.Context(), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p"},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			}, metav1.CreateOptions{})
+			if c.refused != errors.IsForbidden(err) || !c.refused && err != nil {
+				t.Fatalf("create: %v", err)
+			}
+			if got := pod.Spec.ServiceAccountName; got != c.account {
+				t.Errorf("account %q, want %q", got, c.account)
+			}
+			if len(pod.Spec.Tolerations) != 2 && !c.refused {
+				t.Errorf("tolerations %v", pod.Spec.Tolerations)
+			}
+		})
 	}
 }
