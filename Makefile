@@ -24,7 +24,7 @@ test: cc ## all tests under the race detector, with real Postgres and MariaDB, b
 # Apart from test, and without the race detector: building the components takes two processors
 # more than five minutes the first time.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## kube-controller-manager, kube-scheduler, kwok and helm on plinth; CLUSTER=sqlite,postgres,mariadb
+test-cluster: cc ## kube-controller-manager, kube-scheduler, kubelet, kwok and helm on plinth; CLUSTER=sqlite,postgres,mariadb
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -timeout 30m -run '^TestCluster$$' -v ./cmd/plinth
 
 test-quick: cc ## the same without the race detector

@@ -27,7 +27,8 @@ import (
 const clusterVariable = "PLINTH_TEST_CLUSTER"
 
 // TestCluster runs a cluster's control plane on plinth: kube-controller-manager and
-// kube-scheduler themselves, kwok for the nodes, and helm and kubectl as its users.
+// kube-scheduler themselves, a kubelet and kwok for the nodes, and helm and kubectl as its
+// users.
 func TestCluster(t *testing.T) {
 	wanted := os.Getenv(clusterVariable)
 	if wanted == "" {
@@ -62,6 +63,7 @@ func testCluster(t *testing.T, c *realCluster) {
 			"deployment": testDeployment, "statefulset": testStatefulSet, "daemonset": testDaemonSet,
 			"job": testJob, "cronjob": testCronJob, "autoscaler": testAutoscaler, "disruption": testDisruption,
 			"service": testService, "accounts": testAccounts, "namespace": testNamespace, "helm": testHelm, "nodeloss": testNodeLoss,
+			"kubelet": testKubelet,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -75,6 +77,10 @@ func testCluster(t *testing.T, c *realCluster) {
 			t.Errorf("%s complained %d times, first: %s", p.name, len(lines), lines[0])
 		}
 	}
+	if requests := c.kubelet.refused(); len(requests) > 0 {
+		t.Errorf("requests of the kubelet that were refused: %q", requests)
+	}
+	t.Run("restart", func(t *testing.T) { testKubeletRestart(t, c) })
 }
 
 // clusterPatience is for what takes controllers several rounds, on a machine that is busy.
@@ -99,6 +105,10 @@ func (c *realCluster) addNamespace(t *testing.T, name string) {
 	t.Helper()
 	_, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(t, err)
+	c.soon(t, "there is the default account of "+name, func() bool {
+		_, err := c.kube.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
 }
 
 func labelsOf(name string) map[string]string { return map[string]string{"app": name} }
@@ -354,10 +364,6 @@ func testService(t *testing.T, c *realCluster, namespace string) {
 // The controller manager keeps the default account and the authority, and its tokens, signed
 // with plinth's key, are good.
 func testAccounts(t *testing.T, c *realCluster, namespace string) {
-	c.soon(t, "there is the default account", func() bool {
-		_, err := c.kube.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
-		return err == nil
-	})
 	_, err := c.kube.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
 		Type:       corev1.SecretTypeServiceAccountToken,

@@ -16,10 +16,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// clusterTools are programs of Kubernetes and others, as testdata/cluster/go.mod has them.
+// clusterTools are programs of Kubernetes and others, as testdata/cluster/go.mod has them,
+// and our own container runtime for kubelets.
 var clusterTools = []string{
 	"k8s.io/kubernetes/cmd/kube-controller-manager",
 	"k8s.io/kubernetes/cmd/kube-scheduler",
+	"k8s.io/kubernetes/cmd/kubelet",
+	"./runtime",
 	"sigs.k8s.io/kwok/cmd/kwok",
 	"helm.sh/helm/v3/cmd/helm",
 }
@@ -38,22 +41,29 @@ func buildCluster(dir string) error {
 }
 
 // realCluster is a plinth with a cluster's components around it. Its nodes are simulated by
-// kwok: those with the label kwok=a by one, those with kwok=b by another that can be lost.
+// kwok, those with the label kwok=a by one, those with kwok=b by another that can be lost;
+// but for one that has a kubelet.
 type realCluster struct {
 	bin, dir   string
+	dsn        string
 	plinth     *process
 	kube       kubernetes.Interface
 	components []*component
 	nodes      map[string]*component // by the value of the label
+	kubelet    *realNode
 }
+
+// clusterFlags are plinth's: the controllers run beside it, and a kubelet may change what is
+// its own only.
+var clusterFlags = []string{"--controllers=none", "--enable-admission-plugins=NodeRestriction"}
 
 // newRealCluster starts everything. The node's times are shorter than by default, so that
 // the loss of one is noticed within a test.
 func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
 	t.Helper()
 	dir := t.TempDir()
-	c := &realCluster{bin: bin, dir: dir, nodes: map[string]*component{}}
-	c.plinth = serveFor(t, filepath.Join(dir, "data"), dsn, "--controllers=none")
+	c := &realCluster{bin: bin, dir: dir, dsn: dsn, nodes: map[string]*component{}}
+	c.plinth = serveFor(t, filepath.Join(dir, "data"), dsn, clusterFlags...)
 	c.kube = kubernetes.NewForConfigOrDie(c.plinth.config(t))
 	pki := filepath.Join(c.plinth.dir, "pki")
 	c.start(t, "kube-controller-manager", "--leader-elect=true", "--secure-port=0",
@@ -68,6 +78,7 @@ func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
 		c.nodes[group] = c.start(t, "kwok", "--manage-all-nodes=false", "--manage-nodes-with-label-selector=kwok="+group,
 			"--node-lease-duration-seconds=12")
 	}
+	c.kubelet = c.addKubelet(t)
 	return c
 }
 
@@ -79,13 +90,19 @@ type component struct {
 	once sync.Once
 }
 
-// start runs a program on the cluster until the end of the test.
+// start runs one of the tools as the cluster's admin until the end of the test.
 func (c *realCluster) start(t *testing.T, program string, args ...string) *component {
 	t.Helper()
+	return c.startProgram(t, filepath.Join(c.bin, program), append(args, "--kubeconfig="+c.plinth.kubeconfig())...)
+}
+
+func (c *realCluster) startProgram(t *testing.T, path string, args ...string) *component {
+	t.Helper()
+	program := filepath.Base(path)
 	log, err := os.CreateTemp(c.dir, program+"-*.log")
 	must(t, err)
 	defer log.Close()
-	p := &component{name: program, cmd: exec.Command(filepath.Join(c.bin, program), append(args, "--kubeconfig="+c.plinth.kubeconfig())...), log: log.Name()}
+	p := &component{name: program, cmd: exec.Command(path, args...), log: log.Name()}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = c.dir, log, log
 	p.cmd.Env = append(os.Environ(), "HOME="+c.dir)
 	must(t, p.cmd.Start())
@@ -112,7 +129,7 @@ func (p *component) stop() {
 func (p *component) complaints() (lines []string) {
 	text, _ := os.ReadFile(p.log)
 	for line := range strings.Lines(string(text)) {
-		for _, word := range []string{"panic", "couldn't get resource list", "no kind ", "unable to decode", "Failed to watch", "strict decoding error"} {
+		for _, word := range []string{"Observed a panic", "goroutine 1 [", "the runtime has ended", "couldn't get resource list", "no kind ", "unable to decode", "Failed to watch", "strict decoding error"} {
 			if strings.Contains(line, word) {
 				lines = append(lines, line)
 				break
@@ -142,8 +159,8 @@ func (c *realCluster) addNode(t *testing.T, name, group string, taints ...corev1
 	must(t, err)
 }
 
-// run runs kubectl or helm, which must succeed, and returns what it printed.
-func (c *realCluster) run(t *testing.T, program string, args ...string) string {
+// command is kubectl or helm, run by the cluster's admin.
+func (c *realCluster) command(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(c.bin, program)
 	if program == "kubectl" {
@@ -154,7 +171,13 @@ func (c *realCluster) run(t *testing.T, program string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.plinth.kubeconfig(), "HOME="+c.dir,
 		"HELM_CACHE_HOME="+c.dir, "HELM_CONFIG_HOME="+c.dir, "HELM_DATA_HOME="+c.dir)
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+// run runs kubectl or helm, which must succeed, and returns what it printed.
+func (c *realCluster) run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := c.command(t, program, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, out)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,22 +37,33 @@ func portForward(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd := exec.Command("kubectl", "port-forward", "--address=127.0.0.1", args[0], ":"+args[1])
 	cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "KUBECONFIG=" + ts.Getenv("KUBECONFIG"), "PATH=" + ts.Getenv("PATH")}
-	out, err := cmd.StdoutPipe()
+	body, err := getForwarded(cmd, args[2])
 	ts.Check(err)
-	ts.Check(cmd.Start())
+	fmt.Fprint(ts.Stdout(), body)
+}
+
+// getForwarded runs a kubectl port-forward until it has got path through it.
+func getForwarded(cmd *exec.Cmd, path string) (string, error) {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if found := forwarding.FindStringSubmatch(lines.Text()); found != nil {
-			resp, err := http.Get("http://" + found[1] + args[2])
-			ts.Check(err)
+			resp, err := http.Get("http://" + found[1] + path)
+			if err != nil {
+				return "", err
+			}
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
-			ts.Check(err)
-			fmt.Fprintf(ts.Stdout(), "%s", body)
-			return
+			return string(body), err
 		}
 	}
-	ts.Fatalf("kubectl port-forward ended")
+	return "", errors.New("kubectl port-forward ended")
 }
