@@ -282,6 +282,37 @@ spec:
           restartPolicy: Never
           containers: [{name: a, image: a}]
 `},
+		{"over merged fields that change", `
+apiVersion: networking.k8s.io/v1beta1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules:
+  - host: a.example.com
+    http:
+      paths:
+      - path: /a
+        pathType: Prefix
+        backend: &web {serviceName: web, servicePort: 80}
+      - path: /b # beside
+        pathType: Prefix
+        backend: {<<: *web, servicePort: 81}
+`, `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules:
+  - host: a.example.com
+    http:
+      paths:
+      - path: /a
+        pathType: Prefix
+        backend: &web {service: {name: web, port: {number: 80}}}
+      - path: /b # beside
+        pathType: Prefix
+        backend: {service: {name: web, port: {number: 81}}}
+`},
 	} {
 		in, want := strings.TrimPrefix(c.in, "\n"), strings.TrimPrefix(c.out, "\n")
 		if out, _ := manifest.Migrate([]byte(in)); string(out) != want {

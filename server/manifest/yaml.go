@@ -50,6 +50,9 @@ func onlyComments(text []byte) bool {
 
 func (yamlForm) read(text []byte) (map[string]any, error) {
 	b, err := yaml.YAMLToJSONStrict(text)
+	if err != nil && bytes.Contains(text, []byte("<<")) { // a field over a merged one counts as twice
+		b, err = yaml.YAMLToJSON(text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
