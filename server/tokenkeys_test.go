@@ -135,9 +135,8 @@ func TestReplicasBelieveEachOther(t *testing.T) {
 				t.Error("what one server signed the other refuses")
 			}
 			for _, s := range []*Server{one, other} {
-				if keys := readKeys(t, s, token); len(keys.Keys) != 2 {
-					t.Errorf("%d keys are told of", len(keys.Keys))
-				}
+				// A server hears of another's key soon, not at once.
+				eventually(t, "both keys are told of", func() bool { return len(readKeys(t, s, token).Keys) == 2 })
 			}
 			if err := one.Close(); err != nil {
 				t.Fatal(err)
