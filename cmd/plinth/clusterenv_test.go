@@ -124,13 +124,13 @@ func (p *component) stop() {
 	})
 }
 
-// complaints are lines of a log that no API server should be the reason of: panics, which show
-// what was running, and objects or answers that could not be read.
+// complaints are lines of a log that no API server should be the reason of: crashes, and
+// objects or answers that could not be read.
 func (p *component) complaints() (lines []string) {
 	text, _ := os.ReadFile(p.log)
 	for line := range strings.Lines(string(text)) {
-		for _, word := range []string{"Observed a panic", " [running]:", "the runtime has ended", "couldn't get resource list", "no kind ", "unable to decode", "Failed to watch", "strict decoding error"} {
-			if strings.Contains(line, word) {
+		for _, word := range []string{"Observed a panic", "\npanic: ", "\nfatal error: ", "the runtime has ended", "couldn't get resource list", "no kind ", "unable to decode", "Failed to watch", "strict decoding error"} {
+			if strings.Contains("\n"+line, word) {
 				lines = append(lines, line)
 				break
 			}
