@@ -51,25 +51,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // replicas runs a test on each dialect, with two servers where a database takes them.
 func replicas(t *testing.T, test func(t *testing.T, servers []*Server)) {
-	for _, d := range []struct {
-		name    string
-		servers int
-		fresh   func(testing.TB) string
-	}{
-		{"sqlite", 1, func(testing.TB) string { return "sqlite://:memory:" }},
-		{"postgres", 2, logtest.Postgres},
-		{"mariadb", 2, logtest.MariaDB},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			dsn := d.fresh(t)
-			var servers []*Server
-			for range d.servers {
-				servers = append(servers, start(t, Config{DSN: dsn}))
-			}
-			test(t, servers)
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		var servers []*Server
+		for range d.Servers {
+			servers = append(servers, start(t, Config{DSN: dsn}))
+		}
+		test(t, servers)
+	})
 }
 
 // client is the admin's at one of several servers of a database.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,13 +15,7 @@ const claim = `{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1beta1","m
 
 // TestRuntimeConfigKeepsObjects switches a resource off and on again over one database.
 func TestRuntimeConfigKeepsObjects(t *testing.T) {
-	for name, dsn := range map[string]func(testing.TB) string{
-		"sqlite":   func(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db") },
-		"postgres": logtest.Postgres,
-		"mariadb":  logtest.MariaDB,
-	} {
-		t.Run(name, func(t *testing.T) { keepObjects(t, dsn(t)) })
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { keepObjects(t, d.Fresh(t)) })
 }
 
 func keepObjects(t *testing.T, dsn string) {

@@ -261,75 +261,68 @@ func TestServicesFull(t *testing.T) {
 // deleted leaves nothing behind.
 func TestServicesAtOnce(t *testing.T) {
 	const services = 50
-	for name, fresh := range map[string]func(testing.TB) string{
-		"sqlite":   func(testing.TB) string { return "" },
-		"postgres": logtest.Postgres,
-		"mariadb":  logtest.MariaDB,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := Config{DSN: fresh(t), ServiceClusterIPRange: []string{"10.0.0.0/25"}, ServiceNodePortRange: "30000-30127"}
-			servers := []*wired{openWired(t, c)}
-			if c.DSN != "" {
-				servers = append(servers, openWired(t, c))
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		c := Config{DSN: d.Fresh(t), ServiceClusterIPRange: []string{"10.0.0.0/25"}, ServiceNodePortRange: "30000-30127"}
+		servers := []*wired{openWired(t, c)}
+		if d.Servers > 1 {
+			servers = append(servers, openWired(t, c))
+		}
+		each := func(f func(w *wired, i int)) {
+			var all sync.WaitGroup
+			for i := range services {
+				all.Go(func() { f(servers[i%len(servers)], i) })
 			}
-			each := func(f func(w *wired, i int)) {
-				var all sync.WaitGroup
-				for i := range services {
-					all.Go(func() { f(servers[i%len(servers)], i) })
-				}
-				all.Wait()
+			all.Wait()
+		}
+		var mu sync.Mutex
+		taken := map[string]int{}
+		each(func(w *wired, i int) {
+			code, body := w.do("POST", servicesPath, fmt.Sprintf(`{"metadata":{"name":"s%d"},"spec":{"type":"NodePort","ports":[{"name":"a","port":80},{"name":"b","port":81}]}}`, i))
+			if code != 201 {
+				t.Errorf("service %d: %d %s", i, code, body)
+				return
 			}
-			var mu sync.Mutex
-			taken := map[string]int{}
-			each(func(w *wired, i int) {
-				code, body := w.do("POST", servicesPath, fmt.Sprintf(`{"metadata":{"name":"s%d"},"spec":{"type":"NodePort","ports":[{"name":"a","port":80},{"name":"b","port":81}]}}`, i))
-				if code != 201 {
-					t.Errorf("service %d: %d %s", i, code, body)
-					return
-				}
-				s := shapeOf(t, body)
-				mu.Lock()
-				defer mu.Unlock()
-				taken[s.Spec.ClusterIPs[0]]++
-				taken[fmt.Sprint(s.Spec.Ports[0].NodePort)]++
-				taken[fmt.Sprint(s.Spec.Ports[1].NodePort)]++
-			})
-			for what, n := range taken {
-				if n != 1 {
-					t.Errorf("%s was given out %d times", what, n)
-				}
-			}
-			each(func(w *wired, i int) {
-				if code, body := w.do("DELETE", fmt.Sprintf("%s/s%d", servicesPath, i), ""); code != 200 {
-					t.Errorf("%d %s", code, body)
-				}
-			})
-			got := 0
-			each(func(w *wired, i int) { // one of them gets the address
-				code, body := w.do("POST", servicesPath, fmt.Sprintf(`{"metadata":{"name":"t%d"},"spec":{"clusterIP":"10.0.0.100","ports":[{"port":80}]}}`, i))
-				mu.Lock()
-				defer mu.Unlock()
-				if code == 201 {
-					got++
-				} else if code != 422 {
-					t.Errorf("%d %s", code, body)
-				}
-			})
-			if got != 1 {
-				t.Errorf("%d Services have the same address", got)
-			}
-			_, body := servers[0].do("GET", addressesPath, "")
-			var list struct{ Items []any }
-			if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != 2 {
-				t.Errorf("%d addresses are taken, want that of the kubernetes Service and one: %v", len(list.Items), err)
-			}
-			each(func(w *wired, i int) { // all ports can be had again
-				spec := fmt.Sprintf(`{"metadata":{"name":"u%d"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":%d}]}}`, i, 30000+i)
-				if code, body := w.do("POST", servicesPath, spec); code != 201 {
-					t.Errorf("port %d: %d %s", 30000+i, code, body)
-				}
-			})
+			s := shapeOf(t, body)
+			mu.Lock()
+			defer mu.Unlock()
+			taken[s.Spec.ClusterIPs[0]]++
+			taken[fmt.Sprint(s.Spec.Ports[0].NodePort)]++
+			taken[fmt.Sprint(s.Spec.Ports[1].NodePort)]++
 		})
-	}
+		for what, n := range taken {
+			if n != 1 {
+				t.Errorf("%s was given out %d times", what, n)
+			}
+		}
+		each(func(w *wired, i int) {
+			if code, body := w.do("DELETE", fmt.Sprintf("%s/s%d", servicesPath, i), ""); code != 200 {
+				t.Errorf("%d %s", code, body)
+			}
+		})
+		got := 0
+		each(func(w *wired, i int) { // one of them gets the address
+			code, body := w.do("POST", servicesPath, fmt.Sprintf(`{"metadata":{"name":"t%d"},"spec":{"clusterIP":"10.0.0.100","ports":[{"port":80}]}}`, i))
+			mu.Lock()
+			defer mu.Unlock()
+			if code == 201 {
+				got++
+			} else if code != 422 {
+				t.Errorf("%d %s", code, body)
+			}
+		})
+		if got != 1 {
+			t.Errorf("%d Services have the same address", got)
+		}
+		_, body := servers[0].do("GET", addressesPath, "")
+		var list struct{ Items []any }
+		if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Items) != 2 {
+			t.Errorf("%d addresses are taken, want that of the kubernetes Service and one: %v", len(list.Items), err)
+		}
+		each(func(w *wired, i int) { // all ports can be had again
+			spec := fmt.Sprintf(`{"metadata":{"name":"u%d"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":%d}]}}`, i, 30000+i)
+			if code, body := w.do("POST", servicesPath, spec); code != 201 {
+				t.Errorf("port %d: %d %s", 30000+i, code, body)
+			}
+		})
+	})
 }

@@ -123,42 +123,39 @@ func TestKeyKept(t *testing.T) {
 
 // TestReplicasBelieveEachOther is about servers of one database, each with a key of its own.
 func TestReplicasBelieveEachOther(t *testing.T) {
-	for name, fresh := range map[string]func(testing.TB) string{"postgres": logtest.Postgres, "mariadb": logtest.MariaDB} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := uncached
-			c.DSN = fresh(t)
-			one, other := openOn(t, c), openOn(t, c)
-			addAccount(t, one, "ann")
-			token := requestToken(t, one, "ann", authenticationv1.TokenRequestSpec{})
-			if whoami(t, other, token) == nil {
-				t.Error("what one server signed the other refuses")
-			}
-			for _, s := range []*Server{one, other} {
-				// A server hears of another's key soon, not at once.
-				eventually(t, "both keys are told of", func() bool { return len(readKeys(t, s, token).Keys) == 2 })
-			}
-			if err := one.Close(); err != nil {
-				t.Fatal(err)
-			}
-			late := openOn(t, c)
-			if whoami(t, other, token) == nil || whoami(t, late, token) == nil {
-				t.Error("a token is refused whose server is gone")
-			}
-			if newest := requestToken(t, late, "ann", authenticationv1.TokenRequestSpec{}); whoami(t, other, newest) == nil {
-				t.Error("a token is refused whose server came late")
-			}
-			c.Tokens.KeyFiles = []string{writeKey(t, mustECKey(t))}
-			alone := openOn(t, c)
-			own := requestToken(t, alone, "ann", authenticationv1.TokenRequestSpec{})
-			if whoami(t, alone, token) != nil || whoami(t, alone, own) == nil {
-				t.Error("a server that was told whom to believe believes others")
-			}
-			if whoami(t, other, own) == nil {
-				t.Error("the key of a server that was told whom to believe is not told of")
-			}
-		})
-	}
+	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
+		c := uncached
+		c.DSN = d.Fresh(t)
+		one, other := openOn(t, c), openOn(t, c)
+		addAccount(t, one, "ann")
+		token := requestToken(t, one, "ann", authenticationv1.TokenRequestSpec{})
+		if whoami(t, other, token) == nil {
+			t.Error("what one server signed the other refuses")
+		}
+		for _, s := range []*Server{one, other} {
+			// A server hears of another's key soon, not at once.
+			eventually(t, "both keys are told of", func() bool { return len(readKeys(t, s, token).Keys) == 2 })
+		}
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
+		late := openOn(t, c)
+		if whoami(t, other, token) == nil || whoami(t, late, token) == nil {
+			t.Error("a token is refused whose server is gone")
+		}
+		if newest := requestToken(t, late, "ann", authenticationv1.TokenRequestSpec{}); whoami(t, other, newest) == nil {
+			t.Error("a token is refused whose server came late")
+		}
+		c.Tokens.KeyFiles = []string{writeKey(t, mustECKey(t))}
+		alone := openOn(t, c)
+		own := requestToken(t, alone, "ann", authenticationv1.TokenRequestSpec{})
+		if whoami(t, alone, token) != nil || whoami(t, alone, own) == nil {
+			t.Error("a server that was told whom to believe believes others")
+		}
+		if whoami(t, other, own) == nil {
+			t.Error("the key of a server that was told whom to believe is not told of")
+		}
+	})
 }
 
 func mustECKey(t *testing.T) *ecdsa.PrivateKey {

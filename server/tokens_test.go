@@ -30,27 +30,16 @@ var uncached = Config{Tokens: tokens.Options{CacheFor: -1}}
 // onEachDialect runs f with a server on a fresh database of each dialect, and with another
 // one on the same where that is possible.
 func onEachDialect(t *testing.T, c Config, f func(t *testing.T, one, other *Server)) {
-	for _, d := range []struct {
-		name   string
-		fresh  func(t testing.TB) string
-		shared bool
-	}{
-		{"sqlite", func(testing.TB) string { return "" }, false},
-		{"postgres", logtest.Postgres, true},
-		{"mariadb", logtest.MariaDB, true},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			c := c
-			c.DSN = d.fresh(t)
-			one := start(t, c)
-			other := one
-			if d.shared {
-				other = start(t, c)
-			}
-			f(t, one, other)
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		c := c
+		c.DSN = d.Fresh(t)
+		one := start(t, c)
+		other := one
+		if d.Servers > 1 {
+			other = start(t, c)
+		}
+		f(t, one, other)
+	})
 }
 
 func typed(t testing.TB, s *Server) kubernetes.Interface {

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
 // clusterVariable says which dialects TestCluster runs on, separated by commas. Without it
@@ -36,9 +38,9 @@ func TestCluster(t *testing.T) {
 	}
 	bin := t.TempDir()
 	must(t, buildCluster(bin))
-	for _, d := range dialectsUnderTest {
-		if slices.Contains(strings.Split(wanted, ","), d.name) {
-			t.Run(d.name, func(t *testing.T) { testCluster(t, newRealCluster(t, bin, d.fresh(t))) })
+	for _, d := range logtest.Dialects {
+		if slices.Contains(strings.Split(wanted, ","), d.Name) {
+			t.Run(d.Name, func(t *testing.T) { testCluster(t, newRealCluster(t, bin, d.Fresh(t))) })
 		}
 	}
 }

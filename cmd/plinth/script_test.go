@@ -36,8 +36,8 @@ import (
 // the conditions sqlite, postgres and mariadb, and $WORKLOADS, a large definition.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	for _, d := range dialectsUnderTest {
-		t.Run(d.name, func(t *testing.T) { runScripts(t, "testdata/script", d, withWorkloads) })
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) { runScripts(t, "testdata/script", d, withWorkloads) })
 	}
 }
 
@@ -53,13 +53,13 @@ func withWorkloads(env *testscript.Env) {
 // their own: besides DSN, with SQLite, there are POSTGRES and MARIADB.
 func TestCommandScripts(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "testdata/command", dialectsUnderTest[0], func(env *testscript.Env) {
+	runScripts(t, "testdata/command", logtest.Dialects[0], func(env *testscript.Env) {
 		env.Setenv("POSTGRES", logtest.Postgres(env.T().(testing.TB)))
 		env.Setenv("MARIADB", logtest.MariaDB(env.T().(testing.TB)))
 	})
 }
 
-func runScripts(t *testing.T, dir string, d dialect, more func(*testscript.Env)) {
+func runScripts(t *testing.T, dir string, d logtest.Dialect, more func(*testscript.Env)) {
 	kubectlPath, err := kubectl()
 	if err != nil {
 		t.Fatal(err)
@@ -101,12 +101,12 @@ type scriptKey struct{}
 
 func of(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).(*script) }
 
-func setUp(env *testscript.Env, d dialect, kubectlPath string) error {
+func setUp(env *testscript.Env, d logtest.Dialect, kubectlPath string) error {
 	t := env.T().(testing.TB)
 	s := &script{t: t}
 	env.Values[scriptKey{}] = s
-	env.Setenv("DSN", d.fresh(t))
-	if d.name == "sqlite" {
+	env.Setenv("DSN", d.Fresh(t))
+	if d.Name == "sqlite" {
 		env.Setenv("DSN", "sqlite://"+filepath.Join(env.WorkDir, "plinth.db"))
 	}
 	env.Setenv("HOME", env.WorkDir)
@@ -141,10 +141,10 @@ func linkPlinth(dir string) error {
 	return os.Symlink(self, filepath.Join(dir, "plinth"))
 }
 
-func conditionOf(name string, d dialect) (bool, error) {
-	for _, other := range dialectsUnderTest {
-		if name == other.name {
-			return name == d.name, nil
+func conditionOf(name string, d logtest.Dialect) (bool, error) {
+	for _, other := range logtest.Dialects {
+		if name == other.Name {
+			return name == d.Name, nil
 		}
 	}
 	return false, fmt.Errorf("unknown condition %q", name)

@@ -3,7 +3,6 @@ package logtest
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -21,13 +20,9 @@ type database struct {
 
 // forEach runs test on a fresh database of each dialect.
 func forEach(t *testing.T, test func(t *testing.T, db database)) {
-	for name, dsn := range map[string]func(testing.TB) string{
-		"sqlite":   SQLite,
-		"memory":   func(testing.TB) string { return "sqlite://:memory:" },
-		"postgres": Postgres,
-		"mariadb":  MariaDB,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, database{name, dsn(t)}) })
+	t.Run("memory", func(t *testing.T) { test(t, database{"memory", "sqlite://:memory:"}) })
+	for _, d := range Dialects {
+		t.Run(d.Name, func(t *testing.T) { test(t, database{d.Name, d.Fresh(t)}) })
 	}
 }
 
@@ -36,9 +31,6 @@ func forEachShared(t *testing.T, test func(t *testing.T, db database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, database{"postgres", Postgres(t)}) })
 	t.Run("mariadb", func(t *testing.T) { test(t, database{"mariadb", MariaDB(t)}) })
 }
-
-// SQLite returns the DSN of a file that does not exist yet.
-func SQLite(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db") }
 
 // log is a Log under test; its methods fail the test instead of returning errors.
 type log struct {

@@ -115,15 +115,8 @@ func newWebhooks(t *testing.T, dsn string) *webhooks {
 
 // onEachDialect runs test with a server on a fresh database of each dialect.
 func onEachDialect(t *testing.T, test func(t *testing.T, w *webhooks)) {
-	for _, d := range []struct {
-		name  string
-		fresh func(t testing.TB) string
-	}{
-		{"sqlite", func(testing.TB) string { return "" }},
-		{"postgres", logtest.Postgres},
-		{"mariadb", logtest.MariaDB},
-	} {
-		t.Run(d.name, func(t *testing.T) { test(t, newWebhooks(t, d.fresh(t))) })
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) { test(t, newWebhooks(t, d.Fresh(t))) })
 	}
 }
 

@@ -23,22 +23,12 @@ import (
 // default plugins, in named.txt others too, and no controllers. Each block is a request and, below "=>", its status,
 // its warnings with a "!" before each, and the whole answer but for what is new each time.
 func TestRecorded(t *testing.T) {
-	for _, d := range []struct {
-		name  string
-		fresh func(t testing.TB) string
-	}{
-		{"sqlite", func(testing.TB) string { return "" }},
-		{"postgres", logtest.Postgres},
-		{"mariadb", logtest.MariaDB},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			for file, o := range recordedWith {
-				o.DSN, o.DisableAdmissionPlugins = d.fresh(t), []string{}
-				playRecorded(t, servertest.Start(t, o), "testdata/recorded/"+file)
-			}
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		for file, o := range recordedWith {
+			o.DSN, o.DisableAdmissionPlugins = d.Fresh(t), []string{}
+			playRecorded(t, servertest.Start(t, o), "testdata/recorded/"+file)
+		}
+	})
 }
 
 // recordedWith has how the server ran, by file.

@@ -49,26 +49,24 @@ func TestConfigurationsChange(t *testing.T) {
 
 // What one replica stored is in effect on the others a moment later.
 func TestConfigurationOfOtherReplica(t *testing.T) {
-	for name, fresh := range map[string]func(testing.TB) string{"postgres": logtest.Postgres, "mariadb": logtest.MariaDB} {
-		t.Run(name, func(t *testing.T) {
-			dsn := fresh(t)
-			one, other := newWebhooks(t, dsn), newWebhooks(t, dsn)
-			until := func(want int) {
-				t.Helper()
-				for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-					code, answer, _ := other.send("POST", maps+"?dryRun=All", cm("a", ""))
-					if code == want {
-						return
-					} else if time.Since(begun) > time.Minute {
-						t.Fatalf("got %d %s, want %d", code, answer, want)
-					}
+	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		one, other := newWebhooks(t, dsn), newWebhooks(t, dsn)
+		until := func(want int) {
+			t.Helper()
+			for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+				code, answer, _ := other.send("POST", maps+"?dryRun=All", cm("a", ""))
+				if code == want {
+					return
+				} else if time.Since(begun) > time.Minute {
+					t.Fatalf("got %d %s, want %d", code, answer, want)
 				}
 			}
-			until(http.StatusCreated)
-			one.configure([]hook{{answer: deny("")}})
-			until(http.StatusBadRequest)
-			one.configure(nil)
-			until(http.StatusCreated)
-		})
-	}
+		}
+		until(http.StatusCreated)
+		one.configure([]hook{{answer: deny("")}})
+		until(http.StatusBadRequest)
+		one.configure(nil)
+		until(http.StatusCreated)
+	})
 }

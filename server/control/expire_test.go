@@ -152,16 +152,6 @@ func wantDeleted(t *testing.T, w *sqlstore.Watcher, keys ...string) {
 	}
 }
 
-var everyDialect = []struct {
-	name   string
-	dsn    func(t testing.TB) string
-	stores int // that may be open at once
-}{
-	{"sqlite", func(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db") }, 1},
-	{"postgres", logtest.Postgres, 2},
-	{"mariadb", logtest.MariaDB, 2},
-}
-
 func openDSN(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
@@ -177,9 +167,9 @@ func openDSN(t testing.TB, dsn string) *sqlstore.Store {
 
 // TestExpireAfterRestart opens a database again: events have their age from the log.
 func TestExpireAfterRestart(t *testing.T) {
-	for _, d := range everyDialect {
-		t.Run(d.name, func(t *testing.T) {
-			dsn := d.dsn(t)
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			dsn := d.Fresh(t)
 			store := openDSN(t, dsn)
 			// Key order and age are not the same.
 			putMany(t, 200, func(i int) (*sqlstore.Entry, error) {
@@ -228,14 +218,14 @@ func countEvents(t testing.TB, store *sqlstore.Store) int64 {
 // TestExpireRuns lets events that keep coming expire by the real clock, on all replicas at
 // once.
 func TestExpireRuns(t *testing.T) {
-	for _, d := range everyDialect {
-		t.Run(d.name, func(t *testing.T) {
-			dsn := d.dsn(t)
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			dsn := d.Fresh(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var running sync.WaitGroup
 			var store *sqlstore.Store
-			for range d.stores {
+			for range d.Servers {
 				s := openDSN(t, dsn)
 				store = s
 				defer s.Close()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,43 +113,32 @@ const followedPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // TestDocumentsFollowDefinitions changes a definition through one server and looks at the
 // documents of all servers on the database.
 func TestDocumentsFollowDefinitions(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		fresh func(t testing.TB) string
-		peers int
-	}{
-		{"sqlite", func(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db") }, 1},
-		{"postgres", logtest.Postgres, 2},
-		{"mariadb", logtest.MariaDB, 2},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			dsn := row.fresh(t)
-			var peers []*peer
-			var servers []*servertest.Server
-			for range row.peers {
-				servers = append(servers, servertest.Start(t, servertest.Options{DSN: dsn}))
-				peers = append(peers, newPeer(t, servers[len(servers)-1]))
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		var peers []*peer
+		var servers []*servertest.Server
+		for range d.Servers {
+			servers = append(servers, servertest.Start(t, servertest.Options{DSN: dsn}))
+			peers = append(peers, newPeer(t, servers[len(servers)-1]))
+		}
+		follow(peers)
+		// What is there after a restart has the hashes that it had before.
+		if resp, body := peers[0].do("POST", followedPath, followed, "Content-Type", "application/json"); resp.StatusCode != http.StatusCreated {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+		peers[0].eventually("created again", func() bool { return peers[0].documentURL("apis/follow.example.com/v1") != "" })
+		peers[0].poll()
+		for _, s := range servers {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
 			}
-			follow(peers)
-			// What is there after a restart has the hashes that it had before.
-			if resp, body := peers[0].do("POST", followedPath, followed, "Content-Type", "application/json"); resp.StatusCode != http.StatusCreated {
-				t.Fatalf("%d %s", resp.StatusCode, body)
-			}
-			peers[0].eventually("created again", func() bool { return peers[0].documentURL("apis/follow.example.com/v1") != "" })
-			peers[0].poll()
-			for _, s := range servers {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			again := newPeer(t, servertest.Start(t, servertest.Options{DSN: dsn}))
-			again.tags = peers[0].tags
-			if changed := again.poll(); changed != nil {
-				t.Errorf("changed by a restart: %v", changed)
-			}
-		})
-	}
+		}
+		again := newPeer(t, servertest.Start(t, servertest.Options{DSN: dsn}))
+		again.tags = peers[0].tags
+		if changed := again.poll(); changed != nil {
+			t.Errorf("changed by a restart: %v", changed)
+		}
+	})
 }
 
 func follow(peers []*peer) {

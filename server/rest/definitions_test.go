@@ -257,24 +257,18 @@ func (c definitionCase) stragglers() {
 
 // What one server defines, others on the same database serve.
 func TestDefinitionsOnReplicas(t *testing.T) {
-	for _, d := range []struct {
-		name  string
-		fresh func(t testing.TB) string
-	}{{"postgres", logtest.Postgres}, {"mariadb", logtest.MariaDB}} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			dsn := d.fresh(t)
-			first, second := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
-			first.serveDefinitions()
-			second.serveDefinitions()
-			first.define(widgets(t, "example.com"))
-			here := definitionCase{second, "example.com"}
-			second.until("the resource is served", func() bool {
-				return second.do("POST", here.path("v1", ""), here.widget("a", `"color":"red"`)).code == 201
-			})
-			first.do("GET", here.path("v1", "/a"), "").want(200)
-			second.do("DELETE", definitions+"/widgets.example.com", "").want(200)
-			first.until("the resource is gone", func() bool { return first.do("GET", here.path("v1", ""), "").code == 404 })
+	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		first, second := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
+		first.serveDefinitions()
+		second.serveDefinitions()
+		first.define(widgets(t, "example.com"))
+		here := definitionCase{second, "example.com"}
+		second.until("the resource is served", func() bool {
+			return second.do("POST", here.path("v1", ""), here.widget("a", `"color":"red"`)).code == 201
 		})
-	}
+		first.do("GET", here.path("v1", "/a"), "").want(200)
+		second.do("DELETE", definitions+"/widgets.example.com", "").want(200)
+		first.until("the resource is gone", func() bool { return first.do("GET", here.path("v1", ""), "").code == 404 })
+	})
 }

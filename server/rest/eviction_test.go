@@ -145,25 +145,14 @@ func TestEviction(t *testing.T) {
 // TestEvictions has many pods evicted at once, on two servers where they can share a
 // database: no more of them go than the budget allows.
 func TestEvictions(t *testing.T) {
-	for _, d := range []struct {
-		name    string
-		dsn     func(testing.TB) string
-		servers int
-	}{
-		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1},
-		{"postgres", logtest.Postgres, 2},
-		{"mariadb", logtest.MariaDB, 2},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			dsn := d.dsn(t)
-			var servers []*harness
-			for range d.servers {
-				servers = append(servers, newHarnessOn(t, dsn, rest.Options{}))
-			}
-			testEvictions(t, servers, 16, 3)
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		var servers []*harness
+		for range d.Servers {
+			servers = append(servers, newHarnessOn(t, dsn, rest.Options{}))
+		}
+		testEvictions(t, servers, 16, 3)
+	})
 }
 
 func testEvictions(t *testing.T, servers []*harness, pods, most int) {

@@ -38,19 +38,7 @@ func newHarness(t testing.TB, o rest.Options) *harness {
 
 // onEachDialect runs test with the verbs on a fresh database of each dialect.
 func onEachDialect(t *testing.T, o rest.Options, test func(t *testing.T, h *harness)) {
-	for _, d := range []struct {
-		name  string
-		fresh func(t testing.TB) string
-	}{
-		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }},
-		{"postgres", logtest.Postgres},
-		{"mariadb", logtest.MariaDB},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, newHarnessOn(t, d.fresh(t), o))
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, newHarnessOn(t, d.Fresh(t), o)) })
 }
 
 func newHarnessOn(t testing.TB, dsn string, o rest.Options) *harness {

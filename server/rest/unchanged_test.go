@@ -119,24 +119,21 @@ func TestApplyUnchanged(t *testing.T) {
 
 // What another replica has changed is known before an answer is given from memory.
 func TestApplyUnchangedBesideAnotherReplica(t *testing.T) {
-	for name, fresh := range map[string]func(testing.TB) string{"postgres": logtest.Postgres, "mariadb": logtest.MariaDB} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := fresh(t)
-			here, there := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
-			body := cmOf("", `"data":{"k":"1"}`)
-			here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(201)
-			here.again("x", "apply c as alice", body)
-			for i := range 20 {
-				patched := there.doStep("x", applyStep{do: "merge c as bob", body: fmt.Sprintf(`{"data":{"j":"%d"}}`, i)}).want(200)
-				if got := here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(200); got.body != patched.body {
-					t.Fatalf("got\n%s, the other replica has\n%s", got.body, patched.body)
-				}
+	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		here, there := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
+		body := cmOf("", `"data":{"k":"1"}`)
+		here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(201)
+		here.again("x", "apply c as alice", body)
+		for i := range 20 {
+			patched := there.doStep("x", applyStep{do: "merge c as bob", body: fmt.Sprintf(`{"data":{"j":"%d"}}`, i)}).want(200)
+			if got := here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(200); got.body != patched.body {
+				t.Fatalf("got\n%s, the other replica has\n%s", got.body, patched.body)
 			}
-			there.doStep("x", applyStep{do: "merge c as bob", body: `{"data":{"k":"2"}}`}).want(200)
-			here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(409)
-		})
-	}
+		}
+		there.doStep("x", applyStep{do: "merge c as bob", body: `{"data":{"k":"2"}}`}).want(200)
+		here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(409)
+	})
 }
 
 // mood is an admission plugin that changes its mind.

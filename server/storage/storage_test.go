@@ -30,26 +30,15 @@ import (
 // TestRegistry has upstream's own registry work on each dialect. Two of them are on one
 // database where that is possible, so that each finds what the other has written.
 func TestRegistry(t *testing.T) {
-	for _, d := range []struct {
-		name   string
-		dsn    func(testing.TB) string
-		stores int
-	}{
-		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1},
-		{"postgres", logtest.Postgres, 2},
-		{"mariadb", logtest.MariaDB, 2},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			dsn := d.dsn(t)
-			var all []*registry.Store
-			for range d.stores {
-				all = append(all, newRegistry(t, dsn))
-			}
-			testObjects(t, all[0], all[len(all)-1])
-			testRaces(t, all)
-		})
-	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		var all []*registry.Store
+		for range d.Servers {
+			all = append(all, newRegistry(t, dsn))
+		}
+		testObjects(t, all[0], all[len(all)-1])
+		testRaces(t, all)
+	})
 }
 
 func newRegistry(t *testing.T, dsn string) *registry.Store {

@@ -1,0 +1,45 @@
+package logtest
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// Dialect is one of the databases that plinth runs on.
+type Dialect struct {
+	Name    string
+	Fresh   func(testing.TB) string // makes a database that goes with the test, and returns its DSN
+	Servers int                     // how many servers of plinth a test has run on one database
+}
+
+// Dialects are all of them.
+var Dialects = []Dialect{{"sqlite", SQLite, 1}, {"postgres", Postgres, 2}, {"mariadb", MariaDB, 2}}
+
+// SQLite returns the DSN of a new file.
+func SQLite(t testing.TB) string {
+	t.Helper()
+	return "sqlite://" + filepath.Join(t.TempDir(), "plinth.db")
+}
+
+// Each runs test on each dialect, side by side.
+func Each(t *testing.T, test func(t *testing.T, d Dialect)) {
+	for _, d := range Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
+
+// EachShared is Each for the dialects whose databases servers can share.
+func EachShared(t *testing.T, test func(t *testing.T, d Dialect)) {
+	for _, d := range Dialects {
+		if d.Servers == 1 {
+			continue
+		}
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
