@@ -47,24 +47,33 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite is a write that is not stored, on a goroutine of its own as the server
-// gets it from HTTP/2.
-func BenchmarkWrite(b *testing.B) {
+// BenchmarkFresh is a read, and a write that is not stored, each on a goroutine of its own
+// as the server gets them from HTTP/2.
+func BenchmarkFresh(b *testing.B) {
 	s := New(Config{Linger: time.Millisecond, Controllers: []string{}})
 	if err := s.Open(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
 	ctx := auth.WithUser(b.Context(), &user.DefaultInfo{Name: "a", Groups: []string{user.SystemPrivilegedGroup}})
-	body := `{"metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 1000) + `"}}`
-	for b.Loop() {
-		r := httptest.NewRequest("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", strings.NewReader(body)).WithContext(ctx)
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		var handling sync.WaitGroup
-		handling.Go(func() { s.http.Handler.ServeHTTP(w, r) })
-		if handling.Wait(); w.Code != http.StatusCreated {
-			b.Fatal(w.Body)
-		}
+	for _, row := range []struct {
+		method, path, body string
+		code               int
+	}{
+		{"GET", "/api/v1/namespaces/default", "", http.StatusOK},
+		{"POST", "/api/v1/namespaces/default/configmaps?dryRun=All", `{"metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 1000) + `"}}`, http.StatusCreated},
+	} {
+		b.Run(row.method, func(b *testing.B) {
+			for b.Loop() {
+				r := httptest.NewRequest(row.method, row.path, strings.NewReader(row.body)).WithContext(ctx)
+				r.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				var handling sync.WaitGroup
+				handling.Go(func() { s.http.Handler.ServeHTTP(w, r) })
+				if handling.Wait(); w.Code != row.code {
+					b.Fatal(w.Body)
+				}
+			}
+		})
 	}
 }

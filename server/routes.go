@@ -54,9 +54,7 @@ type router struct{ *echo.Echo }
 
 func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req.URL.RawPath = ""
-	if req.Method != http.MethodGet {
-		growStack()
-	}
+	growStack(req.Method)
 	r.Echo.ServeHTTP(w, req)
 }
 
