@@ -62,7 +62,8 @@ type Server struct {
 	apiServices *control.APIServices
 	transports  []*http.Transport // to nodes and what runs on them
 
-	audit     *audit.Log // nil: there is none
+	plugins   admission.ConfigProvider // what configures those of admission; nil: nothing does
+	audit     *audit.Log               // nil: there is none
 	authn     *auth.Authenticator
 	authz     auth.Authorizer
 	limits    limits
@@ -123,6 +124,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 			s.abandon()
 		}
 	}()
+	if s.plugins, err = admit.ReadConfig(s.config.AdmissionConfigFile); err != nil {
+		return configError("admission configuration: %w", err)
+	}
 	if err := s.openAudit(); err != nil {
 		return err
 	}
@@ -282,16 +286,12 @@ func (s *Server) wire() error {
 
 // admission is the plugins that are asked about each write.
 func (s *Server) admission() (admission.Interface, error) {
-	config, err := admit.ReadConfig(s.config.AdmissionConfigFile)
-	if err != nil {
-		return nil, configError("admission configuration: %w", err)
-	}
 	plugins, err := admit.New(admit.Options{
 		WebhookOptions: admit.WebhookOptions{
 			Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
 		},
 		Mapper: control.NewMapper(s.kinds), Stop: s.ctx.Done(),
-		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: config,
+		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: s.plugins,
 	})
 	if err != nil {
 		return nil, configError("%w", err)

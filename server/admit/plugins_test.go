@@ -72,6 +72,14 @@ plugins:
 	if err := os.WriteFile(quota, []byte(strings.ReplaceAll(text, "EventRateLimit", "ResourceQuota")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	away := filepath.Join(t.TempDir(), "away.yaml")
+	if err := os.WriteFile(away, []byte(`apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- {name: PodSecurity, path: nowhere.yaml}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		enable, disable []string
 		file            string
@@ -88,6 +96,8 @@ plugins:
 		{enable: []string{"EventRateLimit"}, file: config, want: `Unsupported value: "Planet"`},
 		{file: config}, // of a plugin that does not run
 		{file: quota, want: "ResourceQuota"},
+		{file: away, want: filepath.Join(filepath.Dir(away), "nowhere.yaml") + ": no such file"},
+		{file: away, disable: []string{"PodSecurity"}},
 	} {
 		o := pluginOptions(t)
 		o.Enable, o.Disable = c.enable, c.disable
