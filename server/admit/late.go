@@ -38,7 +38,7 @@ func (l *late) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 		if l.before != nil {
 			l.before(ctx, l.o, a)
 		}
-		return asStatus(m.Admit(ctx, a, o))
+		return asStatus(m.Admit(ctx, today(a, o), o))
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (l *late) Validate(ctx context.Context, a admission.Attributes, o admission
 		return err
 	}
 	if v, ok := upstream.(admission.ValidationInterface); ok {
-		return asStatus(v.Validate(ctx, a, o))
+		return asStatus(v.Validate(ctx, today(a, o), o))
 	}
 	return nil
 }

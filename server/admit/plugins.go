@@ -133,8 +133,8 @@ func (p *Plugins) Handles(op admission.Operation) bool {
 	return false
 }
 
-func (p *Plugins) about(a admission.Attributes) Chain {
-	if chain, ok := p.some[a.GetResource().GroupResource()]; ok {
+func (p *Plugins) about(a admission.Attributes, o admission.ObjectInterfaces) Chain {
+	if chain, ok := p.some[today(a, o).GetResource().GroupResource()]; ok {
 		return chain
 	}
 	return p.any
@@ -142,12 +142,12 @@ func (p *Plugins) about(a admission.Attributes) Chain {
 
 // Admit is Chain's.
 func (p *Plugins) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return p.about(a).Admit(ctx, a, o)
+	return p.about(a, o).Admit(ctx, a, o)
 }
 
 // Validate is Chain's.
 func (p *Plugins) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return p.about(a).Validate(ctx, a, o)
+	return p.about(a, o).Validate(ctx, a, o)
 }
 
 // anyUnder tells whether resource has an object whose key goes on with prefix.

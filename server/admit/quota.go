@@ -73,5 +73,5 @@ func (q *Quota) Validate(ctx context.Context, a admission.Attributes, o admissio
 	if err != nil {
 		return err
 	}
-	return upstream.Validate(ctx, a, o)
+	return upstream.Validate(ctx, today(a, o), o)
 }
