@@ -121,6 +121,12 @@ func Check(list []string) error {
 	return err
 }
 
+// Runs tells whether a list of controllers turns on the one of a name; see Config.Controllers.
+func Runs(list []string, name string) bool {
+	enabled, _ := choose(list)
+	return slices.ContainsFunc(enabled, func(c controller) bool { return c.is(name) })
+}
+
 func choose(list []string) (enabled []controller, err error) {
 	if list == nil {
 		list = []string{"*"}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/control"
 )
 
 // Options of a Server. The zero value is what most tests want.
@@ -37,10 +38,10 @@ type Options struct {
 	// envtest does: a test sees only what it and its operator do. []string{"*"} runs
 	// all, for tests that need namespaces to end or dependents to follow their owners.
 	Controllers []string
-	// EnableAdmissionPlugins and DisableAdmissionPlugins are server.Config's. Where no
-	// controllers run, nobody makes the default ServiceAccount that pods need, so there the
-	// zero value of DisableAdmissionPlugins leaves out ServiceAccount, as envtest does;
-	// []string{} leaves out nothing.
+	// EnableAdmissionPlugins and DisableAdmissionPlugins are server.Config's. Where the
+	// controller serviceaccount does not run, nobody makes the default ServiceAccount that
+	// pods need, so there the zero value of DisableAdmissionPlugins leaves out ServiceAccount,
+	// as envtest does; []string{} leaves out nothing.
 	EnableAdmissionPlugins, DisableAdmissionPlugins []string
 	// AdmissionConfigFile is server.Config's.
 	AdmissionConfigFile string
@@ -99,7 +100,7 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 	if o.Controllers == nil {
 		o.Controllers = []string{}
 	}
-	if len(o.Controllers) == 0 && o.DisableAdmissionPlugins == nil && !slices.Contains(o.EnableAdmissionPlugins, "ServiceAccount") {
+	if !control.Runs(o.Controllers, "serviceaccount") && o.DisableAdmissionPlugins == nil && !slices.Contains(o.EnableAdmissionPlugins, "ServiceAccount") {
 		o.DisableAdmissionPlugins = []string{"ServiceAccount"}
 	}
 	s := server.New(server.Config{

@@ -236,6 +236,9 @@ func TestPods(t *testing.T) {
 	}{
 		{"no controllers", servertest.Options{}, "", false},
 		{"controllers", servertest.Options{Controllers: []string{"*"}}, "default", false},
+		{"none by name", servertest.Options{Controllers: []string{"none"}}, "", false},
+		{"others", servertest.Options{Controllers: []string{"namespace", "garbagecollector"}}, "", false},
+		{"that of accounts", servertest.Options{Controllers: []string{"serviceaccount-controller"}}, "default", false},
 		{"nobody makes accounts", servertest.Options{DisableAdmissionPlugins: []string{}}, "", true},
 		{"the plugin is named", servertest.Options{EnableAdmissionPlugins: []string{"ServiceAccount"}}, "", true},
 	} {
