@@ -56,10 +56,17 @@ func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 	from, to := sqlstore.RangeOf(claims + namespace + "/")
 	// In memory: there is no error.
 	_ = store.Current(claims).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
-		found = bytes.Contains(e.JSON, []byte(`"deletionTimestamp":"`))
+		found = ends(e)
 		return !found
 	})
 	return found
+}
+
+// endsKey is where the entry of a claim keeps whether it waits for its end.
+type endsKey struct{}
+
+func ends(claim *sqlstore.Entry) bool {
+	return claim.Memo(endsKey{}, func() any { return bytes.Contains(claim.JSON, []byte(`"deletionTimestamp":"`)) }).(bool)
 }
 
 // claimants, claimantsInformer and byClaim are the informer of pods with the index of the
@@ -67,23 +74,39 @@ func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 type claimants struct{ coreinformers.PodInformer }
 
 func (c claimants) Informer() cache.SharedIndexInformer {
-	return claimantsInformer{c.PodInformer.Informer()}
+	return claimantsInformer{c.PodInformer.Informer().(*informer)}
 }
 
-type claimantsInformer struct{ cache.SharedIndexInformer }
+type claimantsInformer struct{ *informer }
 
 func (i claimantsInformer) GetIndexer() cache.Indexer {
-	return byClaim{i.SharedIndexInformer.GetIndexer()}
+	return byClaim{i.informer.GetIndexer(), i.informer}
 }
 
-type byClaim struct{ cache.Indexer }
+type byClaim struct {
+	cache.Indexer
+	pods *informer
+}
 
 func (byClaim) GetIndexers() cache.Indexers {
 	return cache.Indexers{common.PodPVCIndex: common.PodPVCIndexFunc()}
 }
 
-// ByIndex returns all pods of the namespace, of which the controller looks at each.
-func (b byClaim) ByIndex(_, claim string) ([]any, error) {
-	namespace, _, _ := strings.Cut(claim, "/")
-	return b.Indexer.ByIndex(cache.NamespaceIndex, namespace)
+// ByIndex returns the pods that may use a claim, of which the controller looks at each. To
+// make objects of all in the namespace for each of its claims would be to read n times n.
+func (b byClaim) ByIndex(_, claim string) (pods []any, err error) {
+	namespace, name, _ := strings.Cut(claim, "/")
+	from, to := sqlstore.RangeOf(b.pods.prefix + namespace + "/")
+	named := []byte(`"claimName":"` + name + `"`)
+	// In memory: there is no error.
+	_ = b.pods.set.store.Current(b.pods.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
+		own := e.Key[len(from):] + "-" // begins the names of claims that the pod brings
+		if strings.HasPrefix(name, own) || bytes.Contains(e.JSON, named) {
+			if pod, err := b.pods.decode(e); err == nil {
+				pods = append(pods, pod)
+			}
+		}
+		return true
+	})
+	return pods, nil
 }

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestProtection has a claim that a pod uses and one that none uses, and two volumes.
+// TestProtection has a claim that a pod uses, one that it brings and one that none uses, and
+// two volumes.
 func TestProtection(t *testing.T) {
 	c := openRunning(t, "pvc-protection", "persistentvolume-protection-controller")
 	ctx, core := t.Context(), c.client.CoreV1()
@@ -41,22 +43,36 @@ func TestProtection(t *testing.T) {
 			}
 		}
 	}
-	_, err := core.Pods("default").Create(ctx, &corev1.Pod{
+	claimed := corev1.PersistentVolumeClaimSpec{AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: sizes}}
+	pod, err := core.Pods("default").Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}},
-			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "used"},
-			}}},
+			Volumes: []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "used"}}},
+				{Name: "own", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimed}}}},
+			},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"used", "free"} {
+	_, err = core.PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p-own", Finalizers: []string{"kubernetes.io/pvc-protection"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+		},
+		Spec: claimed,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"used", "p-own", "free"} {
 		if err := core.PersistentVolumeClaims("default").Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, name := range []string{"used", "free"} {
 		if err := core.PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +95,10 @@ func TestProtection(t *testing.T) {
 	}
 	gone("claim", claim, "free")
 	gone("volume", volume, "free")
-	if err := claim("used"); err != nil {
-		t.Errorf("a claim that a pod uses: %v", err)
+	for _, name := range []string{"used", "p-own"} {
+		if err := claim(name); err != nil {
+			t.Errorf("a claim that a pod uses: %v", err)
+		}
 	}
 	if err := volume("used"); err != nil {
 		t.Errorf("a volume that is bound: %v", err)
@@ -89,4 +107,54 @@ func TestProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone("claim", claim, "used")
+	gone("claim", claim, "p-own")
+}
+
+// BenchmarkProtection ends n claims that n pods use: pods and all in one namespace.
+func BenchmarkProtection(b *testing.B) {
+	const n = 300
+	for b.Loop() {
+		b.StopTimer()
+		c := openRunning(b, "pvc-protection")
+		ctx, core := b.Context(), c.client.CoreV1()
+		for i := range n {
+			name := fmt.Sprint("x", i)
+			_, err := core.PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"kubernetes.io/pvc-protection"}},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = core.Pods("default").Create(ctx, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "c", Image: "i"}}, // not scheduled: not in use
+					Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+					}}},
+				},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		if err := core.PersistentVolumeClaims("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			list, err := core.PersistentVolumeClaims("default").List(ctx, metav1.ListOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(list.Items) == 0 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
 }
