@@ -139,7 +139,9 @@ func (c *cluster) finish(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 		now := metav1.Now()
-		job.Status.StartTime = &now
+		if job.Status.StartTime == nil { // may not change, and the steps may be in two seconds
+			job.Status.StartTime = &now
+		}
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
 		if _, err := jobs.UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
