@@ -269,16 +269,17 @@ func TestAuditPatches(t *testing.T) {
 	s := start(t, c)
 	client := admin(t, s)
 	do(t, client, "POST", s.URL()+"/api/v1/namespaces", `{"metadata":{"name":"request"}}`)
-	tests := map[string]struct{ media, patch, want string }{
-		"apply":  {"application/apply-patch+yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: &d {k: v}\n", "ResponseComplete 201"},
-		"bomb":   {"application/apply-patch+yaml", "a: &a [" + strings.Repeat("x,", 5000) + "]\nb: [" + strings.Repeat("*a,", 5000) + "]\n", "ResponseComplete 413"},
-		"broken": {"application/merge-patch+json", `{"data":`, "ResponseComplete 400"},
-		"binary": {"application/json-patch+json", "\xff\x00", "ResponseComplete 400"},
+	tests := []struct{ id, media, patch, want string }{
+		// The first makes the object that the others are about.
+		{"apply", "application/apply-patch+yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: &d {k: v}\n", "ResponseComplete 201"},
+		{"bomb", "application/apply-patch+yaml", "a: &a [" + strings.Repeat("x,", 5000) + "]\nb: [" + strings.Repeat("*a,", 5000) + "]\n", "ResponseComplete 413"},
+		{"broken", "application/merge-patch+json", `{"data":`, "ResponseComplete 400"},
+		{"binary", "application/json-patch+json", "\xff\x00", "ResponseComplete 400"},
 	}
-	for id, test := range tests {
+	for _, test := range tests {
 		r, err := http.NewRequest("PATCH", s.URL()+"/api/v1/namespaces/request/configmaps/a?fieldManager=m", strings.NewReader(test.patch))
 		must(t, err)
-		r.Header.Set("Audit-Id", id)
+		r.Header.Set("Audit-Id", test.id)
 		r.Header.Set("Content-Type", test.media)
 		answer, err := client.Do(r)
 		must(t, err)
@@ -286,10 +287,10 @@ func TestAuditPatches(t *testing.T) {
 	}
 	must(t, s.Close())
 	all := readEvents(t, log)
-	for id, test := range tests {
-		events := all[id]
+	for _, test := range tests {
+		events := all[test.id]
 		if len(events) != 2 || !strings.HasPrefix(essence(events)[1], test.want) || events[1]["requestObject"] == nil {
-			t.Errorf("%s: %.500v, want %s", id, events, test.want)
+			t.Errorf("%s: %.500v, want %s", test.id, events, test.want)
 		}
 	}
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"k": "v"}}
