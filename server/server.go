@@ -174,6 +174,13 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.startControllers(); err != nil {
 		return err
 	}
+	s.startJobs()
+	s.ready.Store(true)
+	return nil
+}
+
+// startJobs starts what goes on as long as the server does, besides controllers.
+func (s *Server) startJobs() {
 	s.jobs.Go(func() {
 		control.Maintain(s.jobsCtx, s.InProcess(nil), s.address(), s.maintainEvery, s.config.Logf)
 	})
@@ -200,8 +207,6 @@ func (s *Server) Open(ctx context.Context) (err error) {
 		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Logf) })
 	}
 	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Logf) })
-	s.ready.Store(true)
-	return nil
 }
 
 func (s *Server) openStore(ctx context.Context) error {

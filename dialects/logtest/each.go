@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -22,21 +23,15 @@ func SQLite(t testing.TB) string {
 }
 
 // Each runs test on each dialect, side by side.
-func Each(t *testing.T, test func(t *testing.T, d Dialect)) {
-	for _, d := range Dialects {
-		t.Run(d.Name, func(t *testing.T) {
-			t.Parallel()
-			test(t, d)
-		})
-	}
-}
+func Each(t *testing.T, test func(t *testing.T, d Dialect)) { each(t, Dialects, test) }
 
 // EachShared is Each for the dialects whose databases servers can share.
 func EachShared(t *testing.T, test func(t *testing.T, d Dialect)) {
-	for _, d := range Dialects {
-		if d.Servers == 1 {
-			continue
-		}
+	each(t, slices.DeleteFunc(slices.Clone(Dialects), func(d Dialect) bool { return d.Servers == 1 }), test)
+}
+
+func each(t *testing.T, dialects []Dialect, test func(t *testing.T, d Dialect)) {
+	for _, d := range dialects {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
 			test(t, d)
