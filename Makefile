@@ -2,51 +2,69 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.30.0
 
 export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-cluster test-quick bench fuzz lint clean cc
+.PHONY: help run build demo test test-cluster test-quick test-hostile bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-run: cc ## serve SQLite in ./plinth-data on https://127.0.0.1:6443
-	go run ./cmd/plinth serve
+run: build ## build plinth and serve on https://127.0.0.1:6443, with SQLite in ./plinth-data
+	@./plinth serve
 
 build: cc ## build ./plinth
-	go build -trimpath -ldflags '-s -w' -o plinth ./cmd/plinth
+	@.ci/compile plinth ./cmd/plinth
 
-test: cc ## all tests under the race detector, with real Postgres and MariaDB, but test-cluster
+DEMO_DIR ?= plinth-demo
+demo: build ## run plinth with the real controller manager and scheduler and simulated nodes, until Ctrl-C
+	@mkdir -p $(DEMO_DIR)/bin
+	@cd cmd/plinth/testdata/cluster && GOWORK=off LDFLAGS='-s -w -X k8s.io/component-base/version.gitVersion=v1.33.13' \
+	  $(CURDIR)/.ci/compile $(abspath $(DEMO_DIR))/bin/ k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok
+	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
+	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
+
+test: cc ## run all tests except test-cluster under the race detector, with real Postgres and MariaDB
 	go run ./dialects/logtest/withservers -- go test -race -timeout 30m ./...
 
-# Apart from test, and without the race detector: building the components takes two processors
-# more than five minutes the first time.
+# These tests are not part of test, and run without the race detector, because the first build of the
+# components takes more than five minutes on two processors.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## kube-controller-manager, kube-scheduler, kubelet, kwok and helm on plinth; CLUSTER=sqlite,postgres,mariadb
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -timeout 30m -run '^TestCluster$$' -v ./cmd/plinth
+test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet, kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
 
-test-quick: cc ## the same without the race detector
+test-quick: cc ## run the tests of test without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...
 
-bench: cc ## plinth's own benchmarks: a table, and charts under ./bench-out
+test-hostile: cc ## attack a server with many connections, streams, stalls and bodies: the tests of hostile clients forty times as large
+	PLINTH_TEST_HOSTILE=1 go test -timeout 20m -run Hostile -v ./server
+
+bench: cc ## run plinth's benchmarks, print a table, and write charts to ./bench-out
 	go run ./dialects/logtest/withservers -durable -- go run ./cmd/plinth bench
 
 FUZZTIME ?= 30s
-fuzz: cc ## every fuzz target in turn, FUZZTIME each
+fuzz: cc ## run every fuzz target for FUZZTIME (30s)
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for target in $$(grep -h '^func Fuzz' $$dir/*_test.go | sed 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do \
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; done; done
 
-lint: cc ## gofmt, go vet, staticcheck, and govulncheck where its database can be had
+lint: cc ## run gofmt, go vet, staticcheck, and govulncheck if its database can be reached
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w $$files"; exit 1; fi
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	@.ci/vuln $(GOVULNCHECK)
 
-clean: ## remove what the other targets made, but not ./plinth-data
-	rm -rf plinth bench-out
+release: cc ## build archives for linux/amd64 and linux/arm64 in ./dist, with checksums and SBOMs; VERSION=v1.2.3
+	@VERSION=$(VERSION) .ci/release
+
+release-check: ## start the programs of make release, the one for arm64 in an emulator
+	@.ci/release-check
+
+clean: ## remove the output of the other targets, except ./plinth-data
+	rm -rf plinth plinth-demo dist bench-out
 
 cc:
 	@command -v $(firstword $(CC)) >/dev/null || { \

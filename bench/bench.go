@@ -41,35 +41,40 @@ type scale struct {
 	starts  int
 	idle    time.Duration // until memory is looked at
 	objects int           // in a list
+	roles   int           // and as many bindings
 	// idleWatches is how many watches are open while nothing happens.
 	idleWatches int
-	watchers    int
-	watch       time.Duration
-	definitions int // of custom resources
+	// burstWatches and burstChanges are of the burst after which memory is looked at, and
+	// afterBurst is how long after it.
+	burstWatches, burstChanges int
+	afterBurst                 time.Duration
+	watchers                   int
+	watch                      time.Duration
+	definitions                int // of custom resources
 	// customObjects is how many custom resources are in a list.
 	customObjects int
-	nodes         int           // that are simulated
-	heartbeats    time.Duration // of the nodes, while nothing else happens
-	pods          int           // that come and go
+	nodes         int           // simulated
+	heartbeats    time.Duration // how long nodes send nothing but heartbeats
+	pods          int           // that are created and deleted
 }
 
-// Many short rounds rather than few long ones: what disturbs a machine comes in bursts of
-// seconds, and the median of the ratios is only as good as neighbours are alike.
+// Many short rounds are better than few long ones: other programs disturb a machine in bursts of
+// seconds, and the median of the ratios needs neighbouring rounds that are alike.
 var (
-	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, idleWatches: 1000, watchers: 100, watch: 10 * time.Second, definitions: 500, customObjects: 2000, nodes: 100, heartbeats: 15 * time.Second, pods: 1000}
-	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, idleWatches: 100, watchers: 20, watch: 500 * time.Millisecond, definitions: 5, customObjects: 100, nodes: 10, heartbeats: 500 * time.Millisecond, pods: 50}
+	full  = scale{rounds: 15, round: 500 * time.Millisecond, starts: 5, idle: 3 * time.Second, objects: 10_000, roles: 2000, idleWatches: 1000, burstWatches: 2000, burstChanges: 500, afterBurst: 30 * time.Second, watchers: 100, watch: 10 * time.Second, definitions: 500, customObjects: 2000, nodes: 100, heartbeats: 15 * time.Second, pods: 1000}
+	quick = scale{rounds: 1, round: 100 * time.Millisecond, starts: 1, idle: 100 * time.Millisecond, objects: 500, roles: 20, idleWatches: 100, burstWatches: 100, burstChanges: 20, afterBurst: 100 * time.Millisecond, watchers: 20, watch: 500 * time.Millisecond, definitions: 5, customObjects: 100, nodes: 10, heartbeats: 500 * time.Millisecond, pods: 50}
 )
 
 // run is one Run.
 type run struct {
 	Options
 	scale    scale
-	dir      string // for what is removed at the end
+	dir      string // of temporary files, removed at the end
 	progress progress
 }
 
 // Run measures everything on every database and writes the report. It needs a quiet
-// machine and, without Quick, about four minutes for each. If a database fails half-way the
+// machine and, without Quick, about five minutes for each. If a database fails half-way the
 // others are measured all the same, and the report with what there is comes with the error.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if len(o.DSNs) == 0 {
@@ -123,7 +128,7 @@ func (r *run) measure(ctx context.Context) (_ *Report, err error) {
 		if ctx.Err() != nil {
 			break
 		}
-		d := &Database{Name: dialects.Scheme(dsn)}
+		d := &Database{Name: dialects.Scheme(dsn), unjudged: r.Quick}
 		report.Databases = append(report.Databases, d)
 		if e := r.measureDatabase(ctx, d, dsn); e != nil {
 			err = errors.Join(err, fmt.Errorf("measure %s: %w", d.Name, e))
@@ -139,6 +144,9 @@ func (r *run) measureDatabase(ctx context.Context, d *Database, dsn string) erro
 	}
 	if err := r.measureServer(ctx, d, dsn); err != nil {
 		return fmt.Errorf("server: %w", err)
+	}
+	if err := r.measureRights(ctx, d, dsn); err != nil {
+		return fmt.Errorf("rights: %w", err)
 	}
 	if err := r.measureCustom(ctx, d, dsn); err != nil {
 		return fmt.Errorf("custom resources: %w", err)

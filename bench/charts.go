@@ -9,7 +9,7 @@ import (
 // logAxis maps values to pixels so that equal factors are equal lengths.
 type logAxis struct{ low, high, from, to float64 }
 
-// newLogAxis reaches over whole powers of ten around all values above 0.
+// newLogAxis spans whole powers of ten around all values above 0.
 func newLogAxis(values []float64, from, to float64) logAxis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -34,7 +34,7 @@ func (a logAxis) at(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
-// ticks are 1, 2 and 5 of each power of ten; only the powers if they are many.
+// ticks returns 1, 2 and 5 of each power of ten, or only the powers if there are many.
 func (a logAxis) ticks() (ticks []float64) {
 	steps := []float64{1, 2, 5}
 	if a.high-a.low > 3 {
@@ -60,7 +60,7 @@ func tick(v float64) string {
 func (r *Report) subtitle() string {
 	s := fmt.Sprintf("plinth %s, %s, %s, %d CPUs, %s", r.Plinth, r.Go, r.Platform, r.CPUs, r.Begun.UTC().Format("2006-01-02"))
 	if r.Quick {
-		s += ", quick run"
+		s += ", quick run: not to be judged by"
 	}
 	return s
 }
@@ -118,7 +118,7 @@ func (s *svg) throughput(d *Database, hue string, x func(int) float64, y logAxis
 	*legend += 14
 }
 
-// rates are all that the throughput chart shows.
+// rates returns all values of the throughput chart.
 func (r *Report) rates() (rates []float64) {
 	for _, d := range r.Databases {
 		for _, f := range d.Figures {
@@ -147,7 +147,7 @@ func (r *Report) rows(take func(*Figure) bool, heading func(d *Database, y float
 	return y
 }
 
-// height is what rows will need.
+// height returns the height that rows needs.
 func (r *Report) height(take func(*Figure) bool) float64 {
 	return r.rows(take, func(*Database, float64) {}, func(*Figure, float64) {}) + 44
 }
@@ -170,10 +170,7 @@ func targetsChart(r *Report) string {
 	}
 	s.text((left+right)/2, bottom+34, "middle", 12, muted, "400", "times the target, logarithmic; longer is better")
 	r.rows(take, s.heading, func(f *Figure, y float64) {
-		colour := good
-		if !f.Target.Met {
-			colour = bad
-		}
+		colour := f.Target.colour()
 		s.text(left-12, y+4, "end", 12, ink, "400", f.What)
 		s.rect(left, y-7, at(f.headroom())-left, 14, colour, 3)
 		s.text(right+14, y+4, "start", 12, colour, "600", f.reached())
@@ -182,6 +179,16 @@ func targetsChart(r *Report) string {
 	s.line(at(1), 84, at(1), bottom, ink, 1.5, "")
 	s.text(at(1), 80, "middle", 11, ink, "600", "target")
 	return s.end()
+}
+
+func (t *Target) colour() string {
+	switch {
+	case t.Met == nil:
+		return muted
+	case *t.Met:
+		return good
+	}
+	return bad
 }
 
 func (s *svg) heading(d *Database, y float64) {
@@ -196,7 +203,7 @@ func (f *Figure) reached() string {
 	return f.value()
 }
 
-// latencyChart shows for each operation where half, nine in ten and 99 in 100 of them end.
+// latencyChart shows the 50th, 90th and 99th percentile of each operation.
 func latencyChart(r *Report) string {
 	const width, left, right = 980.0, 340.0, 780.0
 	take := func(f *Figure) bool { return f.Latency != nil }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// connections is how many the load of a server measurement spreads over: each is one
-// client program, which as client-go does sends all it has over one HTTP/2 connection.
+// connections is the number of HTTP/2 connections that the load of a server measurement is spread
+// over. Each stands for one client program: client-go sends all requests over one connection.
 const connections = 8
 
 // client is one client program's connection.
@@ -24,7 +24,7 @@ type client struct {
 	accept, contentType string // empty: JSON
 }
 
-// as returns a client on the same connection that speaks other media types.
+// as returns a client on the same connection with other media types.
 func (c *client) as(accept, contentType string) *client {
 	return &client{http: c.http, base: c.base, accept: accept, contentType: contentType}
 }
@@ -51,7 +51,7 @@ func (p *process) dial() (*client, error) {
 		ForceAttemptHTTP2:  true,
 		DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
-			// As client-go's library: a list must not wait for the reader's word every 64 KiB.
+			// As in client-go: a list must not wait for a window update every 64 KiB.
 			MaxReceiveBufferPerStream:     4 << 20,
 			MaxReceiveBufferPerConnection: 1 << 30,
 		},
@@ -82,8 +82,8 @@ func closeAll(clients []*client) {
 	}
 }
 
-// do sends one request and reads the whole answer: into buffer if there is one, else it
-// is counted only. An answer other than 2xx is an error.
+// do sends one request and reads the whole answer, into a buffer if there is one, and returns its
+// length. A status other than 2xx is an error.
 func (c *client) do(ctx context.Context, method, path string, body []byte, into *bytes.Buffer) (n int64, err error) {
 	response, err := c.send(ctx, method, path, body)
 	if err != nil {

@@ -23,10 +23,10 @@ func (g *rig) compare(ctx context.Context, workers int, plinth, echo op) (*sides
 	return g.compareWith(ctx, g.echo, workers, plinth, echo)
 }
 
-// compareWith loads plinth and another process, or plinth itself with something else.
+// compareWith loads plinth and another process in turn, or plinth with two operations.
 func (g *rig) compareWith(ctx context.Context, other *process, workers int, plinth, echo op) (*sides, error) {
 	var s sides
-	// A round that does not count warms both up.
+	// The first round warms both up and does not count.
 	for _, o := range []op{plinth, echo} {
 		if _, err := closedLoop(ctx, workers, g.scale.round/3, o); err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func (s *side) add(ctx context.Context, p *process, workers int, d time.Duration
 	return nil
 }
 
-// rates compares how many operations a second there were, each worth size units.
+// rates compares operations per second; each operation counts as size units.
 func (s *sides) rates(what, floor string, size float64, unit string) Figure {
 	return Figure{
 		What: what, Value: median(s.plinth.rates) * size, Unit: unit,
@@ -72,7 +72,7 @@ func (s *sides) rates(what, floor string, size float64, unit string) Figure {
 	}
 }
 
-// cpu compares the CPU time that each operation took the server.
+// cpu compares the server's CPU time for each operation.
 func (s *sides) cpu(what string) Figure {
 	return Figure{
 		What: what, Value: median(s.plinth.cpus), Unit: "µs/req",

@@ -16,4 +16,7 @@
 // their CPU time and memory are theirs alone; all load comes from the calling process.
 // Every database it writes to is made for the purpose and removed at the end; it never
 // touches another.
+//
+// The package starts plinth through package server and knows of it what any client knows. No
+// other package but cmd/plinth may import it.
 package bench

@@ -14,26 +14,26 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/auth"
+	"github.com/plinth-io/plinth/server/pki"
 )
 
 // echoServer answers every request with the same bytes, on a listener like plinth's.
 type echoServer struct {
-	pki     *auth.PKI
+	pki     *pki.PKI
 	url     string
 	http    *http.Server
 	body    atomic.Pointer[[]byte]
 	serving sync.WaitGroup
 }
 
-// Paths of the two kinds of handlers.
+// Paths of the two handlers.
 const (
 	echoPath  = "/api/v1/namespaces/bench/configmaps" // a route of the router that plinth uses
 	plainPath = "/plain"                              // net/http and nothing else
 )
 
 func startEcho() (*echoServer, error) {
-	pki, err := auth.OpenPKI("", auth.ServingNames("127.0.0.1", nil))
+	pki, err := pki.Open("", pki.ServingNames("127.0.0.1", nil))
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +68,12 @@ func (s *echoServer) handler() http.Handler {
 	})
 }
 
-// plain writes all bytes at once, the cheapest way there is.
+// plain writes all bytes at once, which is the cheapest way.
 func (s *echoServer) plain(w http.ResponseWriter) {
 	body := *s.body.Load()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // an error is the client's leaving
+	_, _ = w.Write(body) // an error means that the client has left
 }
 
 func (s *echoServer) close() error {

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// What exactness costs: plinth is compared with itself here.
+// This file measures the cost of exactness. It compares plinth with itself.
 
-// measureTracking compares an update with the same on a plinth that does not record in
-// managedFields who changed what.
+// measureTracking compares updates with updates on a plinth that keeps no managedFields.
 func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
 	s, err := newScratch(ctx, dsn, g.run.dir)
 	if err != nil {
@@ -43,8 +42,8 @@ func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
 		Figure{What: "update of one field with managedFields", Floor: "without", Unit: "req/s", Target: atLeast(0.5)})
 }
 
-// compareRates adds figure with how often plinth and another process, which may be plinth
-// itself, did an operation each.
+// compareRates adds figure with the rates of an operation on plinth and of an operation on another
+// process, which may be plinth itself.
 func (g *rig) compareRates(ctx context.Context, other *process, workers int, plinth, against op, figure Figure) error {
 	rounds, err := g.compareWith(ctx, other, workers, plinth, against)
 	if err != nil {
@@ -70,15 +69,15 @@ func (g *rig) measureApply(ctx context.Context) error {
 		_, err := g.toPlinth[w%connections].do(ctx, http.MethodGet, path, nil, nil)
 		return err
 	}
-	if err := apply(ctx, 0); err != nil { // the first one does change something
+	if err := apply(ctx, 0); err != nil { // the first apply changes something
 		return err
 	}
 	return g.compareRates(ctx, g.plinth, concurrent, apply, get,
 		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: atLeast(0.7)})
 }
 
-// measureProtobufList compares lists in protobuf with lists in JSON, one at a time. The
-// round that warms up has the server render every object once.
+// measureProtobufList compares lists in protobuf with lists in JSON, one at a time. During
+// the first round, which does not count, the server renders every object once.
 func (g *rig) measureProtobufList(ctx context.Context) error {
 	list := func(c *client) op {
 		return func(ctx context.Context, _ int) error {
@@ -92,8 +91,8 @@ func (g *rig) measureProtobufList(ctx context.Context) error {
 		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: atLeast(1)})
 }
 
-// measureIdleWatches looks at what memory grows by when watches are opened on which
-// nothing happens.
+// measureIdleWatches measures by how much memory grows when watches are opened that receive no
+// events.
 func (g *rig) measureIdleWatches(ctx context.Context) error {
 	before, err := g.plinth.do(order{Do: doUsage})
 	if err != nil {
@@ -123,8 +122,7 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := Figure{What: fmt.Sprintf("resident memory, %s idle watches", number(float64(g.scale.idleWatches))),
-		Value: float64(after.RSS-before.RSS) / (1 << 20), Unit: "MiB"}
+	f := grown(fmt.Sprintf("memory, %s idle watches more", number(float64(g.scale.idleWatches))), before.Own, after.Own)
 	if g.d.Name == "sqlite" {
 		f.Target = atMost(20)
 	}

@@ -46,7 +46,7 @@ func fiftyFields() []byte {
 	return body
 }
 
-// fiftyValues are the values of the fields that are just strings.
+// fiftyValues returns the values of the fields that are plain strings.
 func fiftyValues() string {
 	var b strings.Builder
 	for i := 6; i < 50; i++ {
@@ -55,8 +55,8 @@ func fiftyValues() string {
 	return b.String()
 }
 
-// fiftyObject and fiftyConfigMap have the same fields, as far as ConfigMaps can have them,
-// and the same length.
+// fiftyObject and fiftyConfigMap return objects of the same length and with the same fields, as
+// far as a ConfigMap can have them.
 func fiftyObject(name string) []byte {
 	return fiftyPadded(fmt.Sprintf(`{"kind":"Fifty","apiVersion":"fifty.bench.example.com/v1","metadata":{"name":%q,"namespace":"bench"},`+
 		`"spec":{"minimum":1,"maximum":100,"mode":"Auto","paused":false,"hosts":["a.example.com","b.example.com"]%s`, name, fiftyValues()))
@@ -67,10 +67,10 @@ func fiftyConfigMap(name string) []byte {
 		`"data":{"minimum":"1","maximum":"100","mode":"Auto","paused":"false","hosts":"a.example.com b.example.com"%s`, name, fiftyValues()))
 }
 
-// fiftySize is how many bytes each object is sent with.
+// fiftySize is the number of bytes of each object as it is sent.
 const fiftySize = 2048
 
-// fiftyPadded completes an object with a note.
+// fiftyPadded completes an object with a field that fills it up to fiftySize.
 func fiftyPadded(open string) []byte {
 	open += `,"note":"`
 	const end = `"}}`

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // floor is a bare driver on one connection to the log's table, with the settings that the
-// dialect uses. It does what an append cannot do without and nothing else: no lock, no
-// expectation, no look at what is there.
+// dialect uses. It does only what every append has to do: no lock, no
+// expectation, no read of the rows before.
 type floor interface {
 	// insert writes rows durably in one transaction.
 	insert(ctx context.Context, rows []row) error
@@ -45,13 +46,14 @@ func openFloor(ctx context.Context, dsn string) (floor, error) {
 	return openSQLiteFloor(ctx, dsn)
 }
 
-// keys is how many keys the writes of floor and store go round: enough that hardly two
-// in flight are the same, few enough that what the store keeps in memory stays small.
+// keys is the number of keys that the writes of floor and store go through in turn: enough that
+// hardly ever two writes of the same key are in flight, and few enough that the store's state stays
+// small.
 const keys = 10_000
 
 func keyOf(i int64) string { return fmt.Sprintf("%sbench/cm-%05d", configMaps, i%keys) }
 
-const configMaps = "/registry/core/configmaps/"
+var configMaps = sqlstore.Prefix("", "configmaps")
 
 // valueOf is an object of 1 KiB as the log stores it.
 func valueOf(i int64) []byte {
@@ -59,7 +61,7 @@ func valueOf(i int64) []byte {
 	return append(append(value, strings.Repeat("x", 1024-len(value)-3)...), `"}}`...)
 }
 
-// floorLoad inserts transactions of n rows for d; its operations are the rows.
+// floorLoad inserts transactions of n rows for the time d. It counts rows as operations.
 func floorLoad(ctx context.Context, f floor, next *int64, n int, d time.Duration) (load, error) {
 	rows := make([]row, n)
 	l, err := closedLoop(ctx, 1, d, func(ctx context.Context, _ int) error {

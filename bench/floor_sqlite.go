@@ -12,7 +12,7 @@ import (
 	dialect "github.com/plinth-io/plinth/dialects/sqlite"
 )
 
-// sqliteFloor drives the driver without database/sql, as the dialect does: with it the
+// sqliteFloor uses the driver without database/sql, as the dialect does. With database/sql the
 // floor would be lower.
 type sqliteFloor struct {
 	conn                  *sqlite.SQLiteConn

@@ -11,7 +11,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
-// TestFloor writes with the bare driver and looks through the dialect at what is there.
+// TestFloor writes with the bare driver and reads the rows through the dialect.
 func TestFloor(t *testing.T) {
 	for name, dsn := range map[string]func() string{
 		"sqlite":   func() string { return "sqlite://x.db?durability=normal" },

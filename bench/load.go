@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// load is what a closed loop of workers did.
+// load is the result of a closed loop of workers.
 type load struct {
 	ops     int
 	took    time.Duration
@@ -15,8 +15,8 @@ type load struct {
 
 func (l *load) rate() float64 { return float64(l.ops) / l.took.Seconds() }
 
-// closedLoop lets each worker do one operation after the other, for d and at least one. The
-// first error ends it.
+// closedLoop has each worker do one operation after the other for the time d, at least one. The
+// first error ends the loop.
 func closedLoop(ctx context.Context, workers int, d time.Duration, op func(ctx context.Context, worker int) error) (load, error) {
 	return runWorkers(ctx, workers, func(ctx context.Context, worker int, begun time.Time, l *load) error {
 		for {
@@ -27,7 +27,7 @@ func closedLoop(ctx context.Context, workers int, d time.Duration, op func(ctx c
 	})
 }
 
-// each does the operation once for every number below n, workers at a time.
+// each does the operation once for every number below n, with that many workers at a time.
 func each(ctx context.Context, workers, n int, op func(ctx context.Context, i int) error) (load, error) {
 	return runWorkers(ctx, workers, func(ctx context.Context, worker int, _ time.Time, l *load) error {
 		for i := worker; i < n; i += workers {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// What a cluster costs: nodes that only say that they are there, and pods that come and go.
-// The clients make the requests of kubelets, a scheduler and a controller manager, at their
-// pace, and hold their watches.
+// This file and pods.go measure the cost of a cluster: of nodes that only send heartbeats, and of
+// pods that are created and deleted. The clients send the requests of kubelets, a scheduler and a
+// controller manager at their pace, and keep their watches open.
 
 const (
-	// leaseEvery and statusEvery are a kubelet's: its Lease is renewed, and its status, if it
-	// has not changed, is sent all the same.
+	// A kubelet renews its Lease every leaseEvery, and sends a status that has not changed every
+	// statusEvery.
 	leaseEvery  = 10 * time.Second
 	statusEvery = 5 * time.Minute
 )
@@ -28,10 +28,10 @@ const (
 // nodes is the cluster under measurement.
 type nodes struct {
 	*rig
-	leases []bytes.Buffer // as the server answered last, by node
+	leases []bytes.Buffer // the last answer of the server, by node
 }
 
-// measureNodes measures with a plinth of its own.
+// measureNodes measures a plinth of its own.
 func (r *run) measureNodes(ctx context.Context, d *Database, dsn string) (err error) {
 	s, err := newScratch(ctx, dsn, r.dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *run) measureNodes(ctx context.Context, d *Database, dsn string) (err er
 	})
 }
 
-// register makes the nodes with their leases.
+// register creates the nodes and their leases.
 func (n *nodes) register(ctx context.Context) error {
 	_, err := each(ctx, connections, n.scale.nodes, func(ctx context.Context, i int) error {
 		c := n.client(i)
@@ -75,9 +75,9 @@ func (n *nodes) register(ctx context.Context) error {
 
 func (n *nodes) client(i int) *client { return n.toPlinth[i%connections] }
 
-// watched runs f while there are the watches that a cluster has: each kubelet's of its pods
-// and its node, and those of all pods, nodes and leases that the scheduler and the
-// controller manager hold. What comes is read and thrown away.
+// watched runs f while the watches of a cluster are open: each kubelet watches its pods and its
+// node, the scheduler and the controller manager watch all pods, nodes and leases. Events are read
+// and discarded.
 func (n *nodes) watched(ctx context.Context, f func(context.Context) error) error {
 	paths := []string{
 		"/api/v1/pods?watch=1", "/api/v1/nodes?watch=1", // scheduler
@@ -103,7 +103,7 @@ func (n *nodes) watched(ctx context.Context, f func(context.Context) error) erro
 	return f(ctx)
 }
 
-// measureHeartbeats lets the nodes do nothing but say that they are there, at the real pace.
+// measureHeartbeats measures while the nodes send nothing but heartbeats, at the pace of kubelets.
 func (n *nodes) measureHeartbeats(ctx context.Context) error {
 	before, err := n.plinth.cpu()
 	if err != nil {
@@ -173,7 +173,7 @@ func leaseObject(i int, now time.Time) []byte {
 		`"spec":{"holderIdentity":%[1]q,"leaseDurationSeconds":40,"renewTime":%[2]q}}`, nodeName(i), microTime(now))
 }
 
-// nodeObject has the 50 images that a kubelet lists, which are most of a Node.
+// nodeObject returns a Node with the 50 images that a kubelet lists, which are most of its bytes.
 func nodeObject(i int) []byte {
 	var images strings.Builder
 	for k := range 50 {

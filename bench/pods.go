@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// podsPerSecond is what a kube-scheduler binds with its --kube-api-qps of 50.
+	// podsPerSecond is the number of pods that a kube-scheduler binds with --kube-api-qps=50.
 	podsPerSecond = 50
-	// podLives bounds how many pods are in the making at once.
+	// podLives bounds how many pods run through their lives at once.
 	podLives = 64
 )
 
-// times are those of requests of two sorts.
+// times are the durations of writes and of reads.
 type times struct {
 	mu            sync.Mutex
 	writes, reads []time.Duration
@@ -34,8 +34,8 @@ func (t *times) took(method string, d time.Duration) {
 	}
 }
 
-// measurePods has pods created, bound, made ready and deleted: at a pace, to see how long
-// requests take, and then as fast as they go.
+// measurePods creates, binds, runs and deletes pods: first at a fixed pace, to measure the duration
+// of requests, and then as fast as possible.
 func (n *nodes) measurePods(ctx context.Context) error {
 	var paced, free times
 	begun := time.Now()
@@ -65,7 +65,7 @@ func (n *nodes) measurePods(ctx context.Context) error {
 	return err
 }
 
-// live has every pod live, which begins when begin says so.
+// live runs the lives of all pods. Pod i starts at begin(i).
 func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Time, t *times) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(podLives)
@@ -78,7 +78,7 @@ func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Ti
 	return group.Wait()
 }
 
-// life is what a ReplicaSet's controller, the scheduler and the kubelet ask for one pod.
+// life sends the requests of a ReplicaSet's controller, the scheduler and the kubelet for one pod.
 func (n *nodes) life(ctx context.Context, i int, name string, t *times) error {
 	const pods = "/api/v1/namespaces/bench/pods"
 	path, node := pods+"/"+name, nodeName(i%n.scale.nodes)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// process is a child, seen from the measuring side. It is used by one goroutine.
+// process is a child as the measuring process sees it. Only one goroutine uses it.
 type process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
@@ -20,15 +20,15 @@ type process struct {
 	replies *json.Decoder
 	stderr  bytes.Buffer // read after the end
 	begun   time.Time
-	target  answer // where it listens, and whom it knows
+	target  answer // its address, its CA and the admin's certificate
 }
 
-// startProcess starts a child and gives it its first order, to serve.
+// startProcess starts a child and sends the first order, which makes it serve.
 func (r *run) startProcess(ctx context.Context, first order) (*process, error) {
 	if len(r.Child) == 0 {
 		return nil, errors.New("no command is given for the processes to measure")
 	}
-	// The child ends with its input. It is not killed when ctx ends: it stops by itself.
+	// The child is not killed when ctx ends, because it stops by itself at the end of its input.
 	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), r.Child[0], r.Child[1:]...)}
 	p.cmd.Stderr = &p.stderr
 	p.cmd.Env = os.Environ()
@@ -70,7 +70,7 @@ func (p *process) cpu() (time.Duration, error) {
 	return a.CPU, err
 }
 
-// stop lets the child end. What it wrote to standard error is part of an error.
+// stop ends the child. An error has what the child wrote to standard error.
 func (p *process) stop() error {
 	p.stdin.Close()
 	if err := p.cmd.Wait(); err != nil {

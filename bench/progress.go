@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// progress is one line that is written over and over. Without a writer it is silent.
+// progress is one line on a terminal that is written again and again. Without a writer it is
+// silent.
 type progress struct {
 	w     io.Writer
 	begun time.Time
@@ -20,7 +21,7 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.w, "\r\x1b[K%5s  %s", elapsed, fmt.Sprintf(format, args...))
 }
 
-// clear leaves an empty line to the cursor.
+// clear empties the line.
 func (p *progress) clear() {
 	if p.w != nil {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -14,7 +14,7 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// latencyOf sorts samples. It is nil without any.
+// latencyOf returns the percentiles of samples, which it sorts; nil if there are none.
 func latencyOf(samples []time.Duration) *Latency {
 	if len(samples) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// median is 0 without values.
+// median returns the median of values, 0 if there are none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -46,7 +46,7 @@ func median(values []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// ratios divides pair by pair.
+// ratios returns the ratios of neighbouring rounds.
 func ratios(a, b []float64) []float64 {
 	out := make([]float64, min(len(a), len(b)))
 	for i := range out {

@@ -10,7 +10,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// writers are how many write to the store at once.
+// writers are the numbers of concurrent writers to the store.
 var writers = []int{1, 16, 64, 256}
 
 // storage measures the bare driver and the store in turn, each on a database of its own.
@@ -76,7 +76,7 @@ func openStore(ctx context.Context, dsn string) (*sqlstore.Store, error) {
 
 func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*storageRounds, error) {
 	rounds := &storageRounds{store: map[int][]float64{}, samples: map[int][]time.Duration{}}
-	// A round that does not count fills the caches and the table.
+	// The first round fills the caches and the table, and does not count.
 	if _, err := s.writeLoad(ctx, 64, r.scale.round); err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (r *storageRounds) add(ctx context.Context, s *storage, d time.Duration) er
 	)
 }
 
-// writeLoad lets writers put new versions of objects into the store. Each has keys of
-// its own, so none ever fails its expectation.
+// writeLoad has writers put new versions of objects into the store. Each writer has keys of its
+// own, so no expectation ever fails.
 func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (load, error) {
 	turns := make([]int64, writers)
 	return closedLoop(ctx, writers, d, func(ctx context.Context, w int) error {

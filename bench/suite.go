@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// definition is a CustomResourceDefinition of the suite that is measured with.
+// definition is one CustomResourceDefinition of the suite.
 type definition struct {
 	group, plural, kind string
 	body                []byte // JSON
@@ -17,19 +17,19 @@ func (d *definition) path() string {
 	return "/apis/" + d.group + "/v1/namespaces/bench/" + d.plural
 }
 
-// object is the least that the definition's schema takes.
+// object returns the smallest object that the definition's schema accepts.
 func (d *definition) object(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":%q,"metadata":{"name":%q},"spec":{"mode":"Auto","replicas":2,"minimum":1,"maximum":3}}`,
 		d.group, d.kind, name)
 }
 
-// perGroup is how many definitions share a group: an operator has a few, a suite of them
-// (one for each service of a cloud, say) has many groups.
+// perGroup is the number of definitions in a group. An operator has a few definitions; a suite of
+// operators, such as one for each service of a cloud, has many groups.
 const perGroup = 20
 
-// newDefinition is number i of a suite, always the same: fifty to three hundred fields with
-// their descriptions, which makes the 10 to 60 KiB that definitions of real
-// operators have; every fourth has two versions.
+// newDefinition returns definition i of a suite, always the same. It has fifty to three hundred
+// fields with descriptions, which make 10 to 60 KiB, as in definitions of real operators. Every
+// fourth has two versions.
 func newDefinition(suite string, i int) *definition {
 	w := writer{rand.New(rand.NewPCG(uint64(i), 500))}
 	d := &definition{
@@ -66,8 +66,8 @@ type tree = map[string]any
 // writer writes schemas as generators of operators do.
 type writer struct{ *rand.Rand }
 
-// version has fields in all, most of them in the spec, with conditions in its status, the
-// usual columns and rules.
+// version returns a version with that many fields, most of them in the spec, with conditions in
+// the status, and with the usual columns and rules.
 func (w writer) version(name string, storage bool, fields int) tree {
 	column := func(name, kind, path string) tree { return tree{"name": name, "type": kind, "jsonPath": path} }
 	return tree{
@@ -123,7 +123,7 @@ func (w writer) status(fields int) tree {
 	return tree{"type": "object", "description": w.sentences(1), "properties": properties}
 }
 
-// properties are so many fields, some of them within others.
+// properties returns that many fields, some of them nested.
 func (w writer) properties(fields, depth int) tree {
 	properties := tree{}
 	for fields > 0 {
@@ -138,7 +138,7 @@ func (w writer) properties(fields, depth int) tree {
 	return properties
 }
 
-// field is one with so many within.
+// field returns a field with that many fields within.
 func (w writer) field(within, depth int) tree {
 	f := tree{"description": w.sentences(1)}
 	switch {

@@ -20,7 +20,7 @@ const (
 	bad   = "#d1495b"
 )
 
-// hues tell series apart, also for those who do not see all colours.
+// hues tell series apart, also for readers who do not see all colours.
 var hues = []string{"#0b6fb8", "#e07b00", "#3c9d5f", "#9b4f96", "#6b7280"}
 
 func newSVG(width, height float64, title, subtitle string) *svg {
@@ -33,7 +33,7 @@ func newSVG(width, height float64, title, subtitle string) *svg {
 	return s
 }
 
-// text anchors at start, middle or end.
+// text draws text; anchor is start, middle or end.
 func (s *svg) text(x, y float64, anchor string, size float64, colour, weight, text string) {
 	fmt.Fprintf(&s.b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%g" fill="%s" font-weight="%s">%s</text>`+"\n",
 		x, y, anchor, size, colour, weight, html.EscapeString(text))

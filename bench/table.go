@@ -14,7 +14,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "plinth %s, %s, %s, %d CPUs, shared by load and server\n", r.Plinth, r.Go, r.Platform, r.CPUs)
 	fmt.Fprintf(w, "server measurements: TLS, HTTP/2, %d requests at a time over %d connections, a list alone\n", concurrent, connections)
 	if r.Quick {
-		fmt.Fprintln(w, "quick: short rounds and few objects; good to see that it works, not to judge by")
+		fmt.Fprintln(w, "quick run: short rounds and few objects, to see that everything works; its figures are not compared with the targets")
 	}
 	for _, d := range r.Databases {
 		fmt.Fprintf(w, "\n%s %s, %s\n", d.Name, d.Version, d.Settings)
@@ -86,7 +86,9 @@ func (f *Figure) verdict() string {
 	var words []string
 	switch {
 	case f.Target == nil:
-	case f.Target.Met:
+	case f.Target.Met == nil:
+		words = append(words, "not judged")
+	case *f.Target.Met:
 		words = append(words, "met")
 	default:
 		words = append(words, "MISSED")
@@ -97,7 +99,8 @@ func (f *Figure) verdict() string {
 	return strings.Join(words, " ")
 }
 
-// number has three digits that count, or all before the point, in groups of three.
+// number writes v with three significant digits, or with all digits before the point in groups of
+// three.
 func number(v float64) string {
 	decimals := 0
 	switch {

@@ -16,11 +16,11 @@ import (
 // writesPerSecond is the pace of changes while watches are measured.
 const writesPerSecond = 100
 
-// watchGrace is how long after the last write an event may come before it counts as lost.
+// watchGrace is the time after the last write until an event that has not come counts as lost.
 const watchGrace = 10 * time.Second
 
-// watcher is one client with one watch. Its fields belong to its goroutine until that
-// has ended.
+// watcher is one client with one watch. Its fields belong to its goroutine until the goroutine has
+// ended.
 type watcher struct {
 	seen    []bool // by number of the write
 	events  int
@@ -30,8 +30,8 @@ type watcher struct {
 	done    chan struct{} // closed when all have come
 }
 
-// measureWatch writes at a steady pace, and at each watcher takes the time from the
-// sending of a write to the arrival of its event.
+// measureWatch writes at a steady pace. At each watcher it measures the time from sending a write
+// to receiving its event.
 func (g *rig) measureWatch(ctx context.Context) error {
 	writes := int(g.scale.watch.Seconds() * writesPerSecond)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -78,7 +78,7 @@ func (g *rig) measureWatch(ctx context.Context) error {
 	return nil
 }
 
-// waitForAll gives up after a while.
+// waitForAll waits until all watchers have all events, at most for watchGrace.
 func waitForAll(ctx context.Context, watchers []*watcher) {
 	grace := time.After(watchGrace)
 	for _, w := range watchers {
@@ -92,7 +92,7 @@ func waitForAll(ctx context.Context, watchers []*watcher) {
 	}
 }
 
-// writeAtPace starts a write whenever its time has come, however long the last ones take.
+// writeAtPace starts each write at its time, even if earlier writes have not ended.
 func (g *rig) writeAtPace(ctx context.Context, writes int) (cpu time.Duration, err error) {
 	before, err := g.plinth.cpu()
 	if err != nil {
@@ -125,7 +125,7 @@ func (g *rig) writeAtPace(ctx context.Context, writes int) (cpu time.Duration, e
 	return after - before, err
 }
 
-// read takes in events until the connection ends.
+// read receives events until the connection ends.
 func (w *watcher) read(stream io.Reader) error {
 	lines := bufio.NewReaderSize(stream, 64<<10)
 	for {
@@ -135,7 +135,7 @@ func (w *watcher) read(stream io.Reader) error {
 			return fmt.Errorf("event of more than %d bytes", len(line))
 		}
 		if err != nil {
-			return nil // whether all have come is known otherwise
+			return nil // the caller finds out whether events are missing
 		}
 		if bytes.HasPrefix(line, []byte(`{"type":"ERROR"`)) {
 			return fmt.Errorf("%s", line)
@@ -147,7 +147,7 @@ func (w *watcher) read(stream io.Reader) error {
 func (w *watcher) take(line []byte, arrived time.Time) {
 	sent, n := intField(line, "sent"), intField(line, "n")
 	if sent == 0 || n >= int64(len(w.seen)) {
-		return // not one of ours
+		return // an event of another object
 	}
 	revision := intField(line, "resourceVersion")
 	if w.seen[n] || revision <= w.last {
@@ -161,7 +161,7 @@ func (w *watcher) take(line []byte, arrived time.Time) {
 	}
 }
 
-// intField reads the decimal digits after "name":" in object; 0 if there are none.
+// intField returns the number whose digits follow "name":" in object; 0 if there are none.
 func intField(object []byte, name string) int64 {
 	mark := []byte(`"` + name + `":"`)
 	i := bytes.Index(object, mark)

@@ -1,6 +1,10 @@
 package dialects
 
 import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -21,6 +25,78 @@ func Scheme(dsn string) string {
 		return scheme
 	}
 	return ""
+}
+
+// InMemory says whether dsn is of a database that ends with its log.
+func InMemory(dsn string) bool {
+	o, err := SQLiteOptions(dsn)
+	return Scheme(dsn) == "sqlite" && err == nil && o.Path == ""
+}
+
+// HasPassword tells whether dsn has a password in it.
+func HasPassword(dsn string) bool {
+	_, rest, _ := strings.Cut(dsn, "://")
+	u, err := url.Parse("server://" + rest)
+	if err != nil || u.User == nil {
+		return false
+	}
+	password, _ := u.User.Password()
+	return password != "" && Scheme(dsn) != "sqlite"
+}
+
+// Describe names the database of a good DSN for people: without its password, with the
+// whole path of a file, and with the host and port of a server.
+func Describe(dsn string) string {
+	switch Scheme(dsn) {
+	case "sqlite":
+		return describeSQLite(dsn)
+	case "postgres":
+		if config, err := PostgresConfig(dsn, Options{}); err == nil {
+			return describePostgres(config)
+		}
+	case "mysql":
+		if config, err := MySQLConfig(dsn, Options{}); err == nil {
+			return describeMySQL(config)
+		}
+	}
+	return "a database of an unknown kind"
+}
+
+func describeSQLite(dsn string) string {
+	o, err := SQLiteOptions(dsn)
+	if err != nil || o.Path == "" {
+		return "sqlite://:memory:"
+	}
+	if path, err := filepath.Abs(o.Path); err == nil {
+		o.Path = path
+	}
+	return "sqlite://" + o.Path
+}
+
+func describePostgres(config *pgx.ConnConfig) string {
+	port := strconv.Itoa(int(config.Port))
+	u, query := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + config.Database}, url.Values{}
+	if strings.HasPrefix(config.Host, "/") { // a socket's directory
+		query.Set("host", config.Host)
+		query.Set("port", port)
+	} else {
+		u.Host = net.JoinHostPort(config.Host, port)
+	}
+	if path := config.RuntimeParams["search_path"]; path != "" {
+		query.Set("search_path", path)
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func describeMySQL(config *driver.Config) string {
+	u := url.URL{Scheme: "mysql", User: url.User(config.User), Path: "/" + config.DBName}
+	if config.Net == "unix" {
+		u.RawQuery = url.Values{"socket": {config.Addr}}.Encode()
+	} else {
+		u.Host = config.Addr
+	}
+	return u.String()
 }
 
 // The following are for programs that talk to the database itself, beside the log. The

@@ -1,10 +1,13 @@
-// Package dialects opens the log that a data source name (DSN) points at.
+// Package dialects opens the log that a data source name (DSN) points at. It owns the form
+// of DSNs and hides the passwords in them; all SQL is in the packages below, one for each
+// dialect. It knows nothing of Kubernetes.
 package dialects
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/dialects/mysql"
@@ -15,17 +18,26 @@ import (
 
 // Options are what a DSN does not say.
 type Options struct {
-	// Logf reports what an operator should know, such as a lost connection; nil: nothing.
-	Logf func(format string, args ...any)
+	// Log gets what an operator should know, such as a lost connection; nil: nothing.
+	Log *slog.Logger
 	// Getenv looks up PLINTH_DB_PASSWORD and PLINTH_DB_PASSWORD_FILE; os.Getenv.
 	Getenv func(name string) string
+	// MustExist makes Open fail where there is no log yet, with an error that wraps
+	// sqlstore.ErrNoLog. Nothing is made then, neither file nor directory nor table.
+	MustExist bool
+	// Wait bounds how long a server that takes connections may be silent while the log is
+	// opened, and how long another session may hold a lock that a migration needs; 15
+	// seconds. A migration itself takes as long as it takes.
+	Wait time.Duration
 }
 
-// ErrDSN is what errors of Open are when the server answered and waiting does not help:
-// wrong user or password, no such database or host. They say what to write instead.
+// ErrDSN is wrapped by errors of Open after which waiting does not help, because the server
+// has answered: wrong user or password, no such database or host. Their text says what to
+// write instead.
 var ErrDSN = refused.Err
 
-// Open opens the log at dsn and brings its schema up to date:
+// Open opens the log at dsn and brings its schema up to date. It ends soon after ctx does,
+// whatever it waits for. The DSN:
 //
 //	sqlite://path                                a file, made if it is missing
 //	sqlite://:memory:                            gone when the log is closed; each Open has its own
@@ -36,11 +48,12 @@ var ErrDSN = refused.Err
 //
 //	maxconns=N          the most connections it opens: 4 readers for SQLite, else 8
 //	durability=full     SQLite: what a commit survives: full, normal, off
+//	reserve=16MiB       SQLite: space kept for deletes when the disk is full; 0: none
 //	password_file=PATH  Postgres, MySQL: where the password is
 //	sslmode, sslrootcert, … as libpq has them; connect_timeout, application_name,
 //	search_path, default_query_exec_mode and the like as pgx has them (Postgres)
-//	tls=true|preferred|skip-verify|false, tls_ca=PATH, timeout, readTimeout,
-//	writeTimeout, socket=PATH (MySQL)
+//	tls=true|preferred|skip-verify|false, tls_ca=PATH, tls_cert=PATH, tls_key=PATH,
+//	timeout, readTimeout, writeTimeout, socket=PATH (MySQL)
 //
 // A password that is in neither the DSN nor its password_file is taken from the
 // environment: PLINTH_DB_PASSWORD, or the file that PLINTH_DB_PASSWORD_FILE names.
@@ -58,6 +71,21 @@ func Open(ctx context.Context, dsn string, o Options) (sqlstore.Log, error) {
 	return log, nil
 }
 
+// Inspect reads the summary of the log at dsn without becoming one of its users: it makes
+// and changes nothing, and takes no lock that would be in the way of others. Where there is no
+// log, the error wraps sqlstore.ErrNoLog.
+func Inspect(ctx context.Context, dsn string, o Options) (sqlstore.Summary, error) {
+	t, err := parse(dsn, o)
+	if err != nil {
+		return sqlstore.Summary{}, err
+	}
+	s, err := t.inspect(ctx)
+	if err != nil {
+		return s, redact(err, t.secrets)
+	}
+	return s, nil
+}
+
 // Check says what is wrong with dsn without connecting.
 func Check(dsn string, o Options) error {
 	_, err := parse(dsn, o)
@@ -67,28 +95,40 @@ func Check(dsn string, o Options) error {
 // target is a parsed DSN.
 type target struct {
 	open    func(context.Context) (sqlstore.Log, error)
+	inspect func(context.Context) (sqlstore.Summary, error)
 	secrets []string // what no error may show
 }
-
-var errScheme = errors.New("DSN is of no known kind; write sqlite://path, postgres://user:password@host:5432/database or mysql://user:password@host:3306/database")
 
 func parse(dsn string, o Options) (target, error) {
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
-		return target{}, errScheme
+		return target{}, noScheme(dsn)
 	}
-	switch strings.ToLower(scheme) {
+	switch Scheme(dsn) {
 	case "sqlite":
 		so, err := parseSQLite(rest)
-		return target{open: func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) }}, err
-	case "postgres", "postgresql":
+		so.Log = o.Log
+		so.MustExist = o.MustExist
+		return target{
+			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) },
+			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return sqlite.Inspect(ctx, so) },
+		}, err
+	case "postgres":
 		po, secrets, err := parsePostgres(rest, o)
-		return target{func(ctx context.Context) (sqlstore.Log, error) { return opened(postgres.Open(ctx, po)) }, secrets}, err
-	case "mysql", "mariadb":
+		return target{
+			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(postgres.Open(ctx, po)) },
+			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return postgres.Inspect(ctx, po) },
+			secrets: secrets,
+		}, err
+	case "mysql":
 		mo, secrets, err := parseMySQL(rest, o)
-		return target{func(ctx context.Context) (sqlstore.Log, error) { return opened(mysql.Open(ctx, mo)) }, secrets}, err
+		return target{
+			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(mysql.Open(ctx, mo)) },
+			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return mysql.Inspect(ctx, mo) },
+			secrets: secrets,
+		}, err
 	}
-	return target{}, errScheme
+	return target{}, unknownScheme(scheme)
 }
 
 // opened keeps a nil pointer from becoming an interface that is not nil.

@@ -3,11 +3,14 @@ package dialects
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/plinth-io/plinth/dialects/nearest"
 )
 
 // server is the parsed DSN of a database server.
@@ -19,8 +22,8 @@ type server struct {
 	maxConns int
 }
 
-// parseServer reads what follows the scheme. Nothing of the text gets into an error: where
-// a badly encoded password ends is anybody's guess.
+// parseServer reads what follows the scheme. No error shows any of the text, because it is
+// not known where a badly encoded password ends.
 func parseServer(scheme, rest string, o Options, known []string) (*server, error) {
 	bad := func(what string) error {
 		return fmt.Errorf("%s DSN: %s; write %[1]s://user:password@host:port/database, with special characters in user and password percent-encoded", scheme, what)
@@ -36,6 +39,9 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 	if err != nil {
 		return nil, bad("it cannot be parsed")
 	}
+	if strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
+		return nil, bad("its host has a colon in it") // such as a password without the @ after it
+	}
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return nil, bad("its parameters cannot be parsed")
@@ -50,13 +56,14 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 	return s, s.findPassword(o)
 }
 
-// checkParams refuses what is not known. It does not name it: it may be the rest of a
-// password with an & in it.
+// checkParams refuses what is not known. It names only what is spelt like a parameter that
+// some driver has: anything else may be the rest of a password with an & or ? in it, of
+// which a shell may have cut off the end.
 func (s *server) checkParams(scheme string, known []string) error {
 	known = append([]string{"maxconns", "password_file"}, known...)
 	for name, values := range s.params {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s DSN: it has an unknown parameter; known are %s", scheme, strings.Join(known, ", "))
+			return fmt.Errorf("%s DSN: %s; known are %s", scheme, unknownParam(name, known), strings.Join(known, ", "))
 		}
 		if len(values) > 1 {
 			return fmt.Errorf("%s DSN: parameter %s is given twice", scheme, name)
@@ -65,17 +72,41 @@ func (s *server) checkParams(scheme string, known []string) error {
 	return nil
 }
 
+// foreignParams are those of libpq and of the drivers for Go that people know from elsewhere.
+var foreignParams = []string{
+	"user", "password", "dbname", "hostaddr", "sslcrl", "sslcompression", "sslpassword", "ssl_min_protocol_version",
+	"gssencmode", "channel_binding", "client_encoding", "fallback_application_name", "keepalives", "keepalives_idle",
+	"load_balance_hosts", "require_auth", "pool_max_conns", "pool_min_conns", "pool_max_conn_lifetime", "poolsize", "pool_size",
+	"charset", "collation", "parseTime", "loc", "multiStatements", "interpolateParams", "allowNativePasswords",
+	"allowCleartextPasswords", "maxAllowedPacket", "ssl", "ssl-mode", "ssl-ca", "useSSL", "unix_socket", "serverPubKey",
+}
+
+func unknownParam(name string, known []string) string {
+	if slices.Contains(foreignParams, name) {
+		return fmt.Sprintf("parameter %s is not known here", name)
+	}
+	// Short words resemble many others, passwords among them.
+	wrong := min(len(name)/5, 2)
+	if meant := nearest.Within(wrong, name, known); meant != "" && wrong > 0 {
+		return fmt.Sprintf("unknown parameter %q, did you mean %s?", name, meant)
+	}
+	if wrong > 0 && nearest.Within(wrong, name, foreignParams) != "" {
+		return fmt.Sprintf("unknown parameter %q", name)
+	}
+	return "it has an unknown parameter (not shown, as it may be the rest of a password)"
+}
+
 func (s *server) takeMaxConns(scheme string) error {
 	value := s.params.Get("maxconns")
 	s.params.Del("maxconns")
 	if value == "" {
 		return nil
 	}
-	n, err := strconv.Atoi(value)
+	n, err := strconv.ParseInt(value, 10, 32) // as Postgres' pool has it
 	if err != nil || n < 2 {
-		return fmt.Errorf("%s DSN: maxconns must be a number above 1", scheme)
+		return fmt.Errorf("%s DSN: maxconns must be a number from 2 to %d", scheme, math.MaxInt32)
 	}
-	s.maxConns = n
+	s.maxConns = int(n)
 	return nil
 }
 

@@ -15,12 +15,28 @@ func noEnv(string) string { return "" }
 func TestBadDSN(t *testing.T) {
 	for _, test := range []struct{ dsn, want string }{
 		{"", "write sqlite://path"},
-		{"plinth.db", "write sqlite://path"},
+		{"plinth.db", `"plinth.db" has no scheme; did you mean sqlite://plinth.db?`},
+		{"/var/lib/plinth/db", "did you mean sqlite:///var/lib/plinth/db?"},
+		{"../db", "did you mean sqlite://../db?"},
+		{":memory:", "did you mean sqlite://:memory:?"},
+		{"sqlite:plinth.db", "did you mean sqlite://plinth.db?"},
+		{"file:/a/b", "did you mean sqlite:///a/b?"},
+		{"sqlite:/a/b", "did you mean sqlite:///a/b?"},
+		{"postgres:u:hunter2@h/db", `begins with "postgres" and has no ://; write sqlite://path`},
+		{"hunter2", "it is not shown"},
+		{"u:hunter2@h/db.io", "it is not shown"},
+		{"hunter2@h/db.io", "it is not shown"},
+		{"host=h password=hunter2 dbname=x.db", "it is not shown"},
+		{"postgress://x:hunter2@y/z", "begins with postgress://, which is not known; did you mean postgres://?"},
+		{"jdbc:postgresql://x:hunter2@y/z", "write sqlite://path"},
+		{"u:hunter2://y/z", "write sqlite://path"},
 		{"root:hunter2@tcp(localhost:3306)/db", "write sqlite://path"},
-		{"oracle://x:hunter2@y/z", "write sqlite://path"},
+		{"oracle://x:hunter2@y/z", "begins with oracle://, which is not known; write sqlite://path"},
 		{"sqlite://", "write sqlite://plinth.db"},
 		{"sqlite://a.db?durability=some", "write full, normal or off"},
 		{"sqlite://a.db?maxconns=0", "above 0"},
+		{"sqlite://a.db?reserve=much", "a number of MiB"},
+		{"sqlite://a.db?reserve=-1MiB", "a number of MiB"},
 		{"sqlite://a.db?cache=shared", "known are durability"},
 		{"postgres://u:hunter2@h:port/db", "cannot be parsed"},
 		{"postgres://u:12/hunter2@h/db", "percent-encoded"},
@@ -28,9 +44,18 @@ func TestBadDSN(t *testing.T) {
 		{"postgres://u:a#hunter2@h/db", "percent-encoded"},
 		{"postgres://u:a@hunter2@h/db", "percent-encoded"},
 		{"postgres://u:%zzhunter2@h/db", "cannot be parsed"},
-		{"postgres://u:hunter2@h/db?poolsize=3", "unknown parameter"},
+		{"postgres://u:hunter2@h/db?poolsize=3", "parameter poolsize is not known here"},
+		{"postgres://u:hunter2@h/db?ssl_mode=require", `unknown parameter "ssl_mode", did you mean sslmode?`},
+		{"postgres://u:hunter2@h/db?pasword=hunter2", `unknown parameter "pasword"; known are`},
+		{"postgres://u@h/db?password=hunter2", "parameter password is not known here"},
+		{"mysql://u:hunter2@h/db?parseTime=true", "parameter parseTime is not known here"},
+		{"mysql://u:hunter2@h/db?readTimout=1s", `unknown parameter "readTimout", did you mean readTimeout?`},
+		{"mysql://u:12?s3cret&hunter2", "it has an unknown parameter (not shown"}, // is not far from socket
+		{"mysql://u:12?hunter2&hunter2", "it has an unknown parameter (not shown"},
+		{"postgres://u:12?a&hunter2sslmode", "it has an unknown parameter (not shown"},
 		{"postgres://u:hunter2@h/db?sslmode=maybe", "sslmode"},
-		{"postgres://u:hunter2@h/db?maxconns=1", "above 1"},
+		{"postgres://u:hunter2@h/db?maxconns=1", "from 2 to"},
+		{"postgres://u:hunter2@h/db?maxconns=2147483648", "from 2 to 2147483647"},
 		{"postgres://u@h/db?password_file=/does/not/exist", "no such file"},
 		{"mysql://u:hunter2@h/", "names no database"},
 		{"mysql://u:hunter2@h/db?timeout=3", "duration"},
@@ -107,6 +132,9 @@ func FuzzDSN(f *testing.F) {
 	f.Add("mysql", "a/b?c&d#e%zz", "@h:1/db", true)
 	f.Add("postgres", "a:b@c", "@h/db?host=y", false)
 	f.Add("sqlite", "x", "y", true)
+	f.Add("postgres", "?a&", "", false)
+	f.Add("mysql", "@h/db?ssl&", "&x=y", false)
+	f.Add("postgress", "x", "@h/db", false)
 	f.Fuzz(func(t *testing.T, scheme, password, after string, encode bool) {
 		secret := "Hunter2Secret" // of letters only, so that it survives any encoding
 		password = secret + password + secret

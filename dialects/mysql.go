@@ -1,13 +1,10 @@
 package dialects
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -16,7 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/mysql"
 )
 
-var mysqlParams = []string{"tls", "tls_ca", "timeout", "readTimeout", "writeTimeout", "socket"}
+var mysqlParams = []string{"tls", "tls_ca", "tls_cert", "tls_key", "timeout", "readTimeout", "writeTimeout", "socket"}
 
 func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
 	s, err := parseServer("mysql", rest, o, mysqlParams)
@@ -46,31 +43,7 @@ func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
 	if err := mysqlTLS(config, s); err != nil {
 		return mysql.Options{}, nil, err
 	}
-	return mysql.Options{Config: config, MaxConns: s.maxConns, Logf: o.Logf}, []string{s.password}, nil
-}
-
-func mysqlTLS(config *driver.Config, s *server) error {
-	switch value := s.params.Get("tls"); value {
-	case "", "true", "false", "skip-verify", "preferred":
-		config.TLSConfig = value
-	default:
-		return errors.New("mysql DSN: tls must be true, preferred, skip-verify or false")
-	}
-	file := s.params.Get("tls_ca")
-	if file == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("mysql DSN: tls_ca: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return errors.New("mysql DSN: tls_ca: the file has no certificate in PEM form")
-	}
-	config.TLSConfig = ""
-	config.TLS = &tls.Config{RootCAs: roots, ServerName: s.url.Hostname(), MinVersion: tls.VersionTLS12}
-	return nil
+	return mysql.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait}, []string{s.password}, nil
 }
 
 // hostPort returns u's address, with host and port where it has none.

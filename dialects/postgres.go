@@ -22,7 +22,8 @@ func parsePostgres(rest string, o Options) (postgres.Options, []string, error) {
 	if err != nil {
 		return postgres.Options{}, nil, err
 	}
-	clean := url.URL{Scheme: "postgres", Host: s.url.Host, Path: s.url.Path, RawQuery: s.params.Encode()}
+	query := strings.ReplaceAll(s.params.Encode(), "+", "%20") // pgx, like libpq, takes a plus for itself
+	clean := url.URL{Scheme: "postgres", Host: s.url.Host, Path: s.url.Path, RawQuery: query}
 	if s.user != "" {
 		clean.User = url.User(s.user)
 	}
@@ -33,7 +34,7 @@ func parsePostgres(rest string, o Options) (postgres.Options, []string, error) {
 	if s.password != "" {
 		config.Password = s.password
 	}
-	return postgres.Options{Config: config, MaxConns: s.maxConns, Logf: o.Logf}, []string{s.password, config.Password}, nil
+	return postgres.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait}, []string{s.password, config.Password}, nil
 }
 
 // reason returns the last part of pgx's message, which repeats the whole DSN first.

@@ -29,13 +29,17 @@ func parseSQLite(rest string) (sqlite.Options, error) {
 			if o.MaxConns, err = strconv.Atoi(value); err != nil || o.MaxConns < 1 {
 				return o, fmt.Errorf("sqlite DSN: maxconns=%q; write a number above 0", value)
 			}
+		case "reserve":
+			if o.Reserve, err = parseReserve(value); err != nil {
+				return o, err
+			}
 		case "mode":
 			if value != "memory" {
 				return o, fmt.Errorf("sqlite DSN: mode=%q; only memory is known", value)
 			}
 			path = ":memory:"
 		default:
-			return o, fmt.Errorf("sqlite DSN: unknown parameter %q; known are durability, maxconns and mode", name)
+			return o, fmt.Errorf("sqlite DSN: unknown parameter %q; known are durability, maxconns, reserve and mode", name)
 		}
 	}
 	switch path {
@@ -45,4 +49,16 @@ func parseSQLite(rest string) (sqlite.Options, error) {
 		o.Path = ""
 	}
 	return o, nil
+}
+
+// parseReserve reads a number of MiB.
+func parseReserve(value string) (int64, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(value, "MiB"), 10, 20)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("sqlite DSN: reserve=%q; write a number of MiB such as 16MiB, or 0 for none", value)
+	case n == 0:
+		return -1, nil
+	}
+	return int64(n) << 20, nil
 }

@@ -3,10 +3,9 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +18,6 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/migrations"
 )
-
-var update = flag.Bool("update", false, "write the schema dumps anew")
 
 // database is a migrated database, opened without plinth.
 type database struct {
@@ -75,38 +72,6 @@ func (d database) exec(t *testing.T, query string) {
 	}
 }
 
-// TestSchemaDump compares the committed dumps with what the migrations make.
-// After a change of the schema: go test ./migrations -run SchemaDump -update
-func TestSchemaDump(t *testing.T) {
-	forEach(t, func(t *testing.T, d database) {
-		got := dump(t, d)
-		if *update {
-			if err := os.WriteFile(filepath.Join(string(d.dialect), "schema.sql"), []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-		want, err := migrations.Schema(d.dialect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s/schema.sql is stale; run go test ./migrations -run SchemaDump -update (-committed +made):\n%s", d.dialect, diff)
-		}
-	})
-}
-
-func TestNewerSchemaIsRefused(t *testing.T) {
-	forEach(t, func(t *testing.T, d database) {
-		d.exec(t, `UPDATE schema_migrations SET version = 99`)
-		err := d.open()
-		if !errors.Is(err, migrations.ErrNewer) || strings.Contains(err.Error(), "\n") ||
-			!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "use a newer plinth") {
-			t.Errorf("open: %v", err)
-		}
-	})
-}
-
 // TestInterruptedMigration leaves the database as a crash in the middle of the first
 // migration does: marked dirty, with a part of it done.
 func TestInterruptedMigration(t *testing.T) {
@@ -150,12 +115,18 @@ func TestManyOpenAtOnce(t *testing.T) {
 
 func TestDown(t *testing.T) {
 	forEach(t, func(t *testing.T, d database) {
-		down, err := os.ReadFile(filepath.Join(string(d.dialect), "0001_init.down.sql"))
+		downs, err := filepath.Glob(filepath.Join(string(d.dialect), "*.down.sql"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, statement := range strings.Split(strings.TrimSpace(string(down)), ";\n") {
-			d.exec(t, statement)
+		for _, file := range slices.Backward(downs) {
+			down, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range strings.Split(strings.TrimSpace(string(down)), ";\n") {
+				d.exec(t, statement)
+			}
 		}
 		if got := dump(t, d); strings.Contains(got, "log") {
 			t.Errorf("the last migration down leaves\n%s", got)

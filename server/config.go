@@ -2,21 +2,21 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/server/admit"
 	"github.com/plinth-io/plinth/server/audit"
-	"github.com/plinth-io/plinth/server/control"
-	"github.com/plinth-io/plinth/server/kind/builtin"
-	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
+	"github.com/plinth-io/plinth/server/authn"
+	"github.com/plinth-io/plinth/server/authz"
+	"github.com/plinth-io/plinth/server/debugging"
+	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/servingcert"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -32,6 +32,11 @@ type Config struct {
 	// host listens on all interfaces. Empty: 127.0.0.1:0.
 	Listen string
 
+	// AdvertiseAddress is the address at which members of the cluster reach the server, the
+	// endpoint of the kubernetes Service, as kube-apiserver's --advertise-address says. nil: the
+	// address of Listen, or the machine's if that is unspecified or loopback.
+	AdvertiseAddress net.IP
+
 	// DataDir holds what the server keeps as files: pki/ with its certificates and
 	// their keys, and kubeconfig, whose current context is the admin on this server. It
 	// is made if it is missing, readable by its owner only. Empty: the certificates live
@@ -42,9 +47,20 @@ type Config struct {
 	// those of this machine, of Listen and of the kubernetes Service.
 	SANs []string
 
-	// DatabaseTimeout is how long Open waits for a database that cannot be reached. Not at
-	// all by default. Once open, a database may be away for any time.
+	// Serving are certificates to show to clients besides the server's own, and which versions and
+	// ciphers of TLS it speaks.
+	Serving servingcert.Options
+
+	// DatabaseTimeout is how long Open waits for a database that cannot be reached, that
+	// takes connections and does not answer, or whose schema somebody else has locked. It
+	// tries once by default. Once open, a database may be away for any time.
 	DatabaseTimeout time.Duration
+
+	// NewDatabase lets Open take another database than the one that was last served from
+	// DataDir, or make one. Otherwise Open refuses: more often a volume is not mounted, or the
+	// DSN is mistaken. The other database goes on above every revision that was served from
+	// DataDir, and is the known one from then on.
+	NewDatabase bool
 
 	// History is how long superseded versions of objects stay readable for watches that
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
@@ -55,8 +71,8 @@ type Config struct {
 	EventTTL time.Duration
 
 	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
-	// one on and "-NAME" one off, as in kube-controller-manager's flag; see
-	// control.Config. nil: all. Empty: none.
+	// one on and "-NAME" one off, as in kube-controller-manager's flag, and "none", alone,
+	// stands for none; see controllers.Config. nil: all. Empty: none.
 	Controllers []string
 
 	// RuntimeConfig switches versions of the API and resources in them on and off, as
@@ -70,40 +86,39 @@ type Config struct {
 	// "extensions/v1beta1/ingresses": "false".
 	ServeRemovedAPIs []string
 
-	// EnableAdmissionPlugins and DisableAdmissionPlugins name admission plugins to run besides
-	// admit.DefaultNames, which are kube-apiserver's, and those of them not to. They have the
-	// names of kube-apiserver's flags.
+	// EnableAdmissionPlugins names admission plugins to run besides admission.DefaultNames,
+	// which are kube-apiserver's and NodeRestriction; DisableAdmissionPlugins names plugins not
+	// to run. They are called like kube-apiserver's flags.
 	EnableAdmissionPlugins, DisableAdmissionPlugins []string
 
 	// AdmissionConfigFile configures admission plugins, as kube-apiserver's
-	// --admission-control-config-file does; see admit.ReadConfig. Empty: their defaults.
+	// --admission-control-config-file does; see admission.ReadConfig. Empty: their defaults.
 	AdmissionConfigFile string
 
-	// KubeletCertificate and KubeletKey are the files of what the server shows to kubelets,
-	// for logs, exec and port-forward. Empty: a certificate of its own authority, for user
-	// plinth-kubelet-client in group system:masters, which kubelets accept that have
-	// DataDir/pki/ca.crt for their --client-ca-file.
+	// KubeletCertificate and KubeletKey are the files of the certificate that the server shows
+	// to kubelets, for logs, exec and port-forward. Empty: a certificate of its own authority,
+	// for user plinth-kubelet-client in group system:masters. Kubelets accept it if their
+	// --client-ca-file is DataDir/pki/ca.crt.
 	KubeletCertificate, KubeletKey string
 
-	// KubeletCA is the file of the authority that has signed the kubelets' own certificates.
-	// Empty: these are not verified, as in kube-apiserver.
+	// KubeletCA is the file of the authority that has signed the certificates of kubelets.
+	// Empty: they are not verified, as in kube-apiserver.
 	KubeletCA string
 
-	// KubeletAddressTypes are the types of a node's addresses at which its kubelet is looked
-	// for, in this order. nil: NodeAddressTypes.
+	// KubeletAddressTypes are the types of a node's addresses at which its kubelet may be
+	// reached, the best first. nil: NodeAddressTypes.
 	KubeletAddressTypes []string
 
 	// Dial connects to nodes, pods and endpoints of Services; nil: a net.Dialer. It is for
 	// programs that reach them through a tunnel.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// ServiceClusterIPRange is where the addresses of Services are from, in CIDR notation:
-	// one range, or one of IPv4 and one of IPv6, of which the first is what Services have
-	// by default. Empty: 10.96.0.0/12. Other ranges are added by ServiceCIDR objects.
+	// ServiceClusterIPRange has the addresses of Services, in CIDR notation: one range, or one
+	// of IPv4 and one of IPv6, the first of which is the default of Services. Empty:
+	// 10.96.0.0/12. ServiceCIDR objects add other ranges.
 	ServiceClusterIPRange []string
 
-	// ServiceNodePortRange is where the node ports of Services are from, FIRST-LAST. Empty:
-	// 30000-32767.
+	// ServiceNodePortRange has the node ports of Services, FIRST-LAST. Empty: 30000-32767.
 	ServiceNodePortRange string
 
 	// ShutdownDelay is how long the server goes on after Shutdown with /readyz failing, so
@@ -122,30 +137,66 @@ type Config struct {
 	// --request-timeout does. A client may ask for less with the parameter timeout.
 	RequestTimeout time.Duration
 
-	// MaxReads and MaxWrites are how many requests of each kind may run at once, 400 and
-	// 200, as kube-apiserver's --max-requests-inflight and
-	// --max-mutating-requests-inflight. More are told to come back later (429), except
-	// for members of system:masters. Watches do not count.
+	// MaxReads and MaxWrites are, added up, the seats that priority and fairness divides among
+	// the clients, 400 and 200, as kube-apiserver's --max-requests-inflight and
+	// --max-mutating-requests-inflight. Requests for which there is no seat wait, or are told to
+	// come back later (429), except for members of system:masters. A watch needs a seat only
+	// until it has begun. With NoFairness they are how many requests of each kind may run at
+	// once.
 	MaxReads  int
 	MaxWrites int
 
-	// Audit says what of requests goes to an audit log and where that is, in the terms of
-	// kube-apiserver's --audit flags; see audit.NewOptions. nil: there is no such log.
+	// NoFairness switches priority and fairness off; see package fairness.
+	NoFairness bool
+
+	// MaxConnections is how many connections of clients may be open at once, 4096. When there
+	// are more, the one is closed that has had no request for the longest time. Negative: any
+	// number.
+	MaxConnections int
+
+	// MaxStreams is how many requests may be under way on one connection of HTTP/2, 1000; more
+	// wait at the client.
+	MaxStreams int
+
+	// GoAwayChance is the chance of a request to end its connection of HTTP/2, as
+	// kube-apiserver's --goaway-chance: between 0, the default, and 0.02.
+	GoAwayChance float64
+
+	// Audit configures the audit log, in the terms of kube-apiserver's --audit flags; see
+	// audit.NewOptions. nil: there is no audit log.
 	Audit *audit.Options
 
-	// Tokens says how tokens of service accounts are signed and which tokens are believed.
+	// Authentication says who may send requests, besides who has a certificate of the server's own
+	// authority or a token of a service account, in the terms of kube-apiserver's flags; see
+	// authn.NewOptions. nil: anybody else is system:anonymous.
+	Authentication *authn.Options
+
+	// Authorization says who may do what, in the terms of kube-apiserver's --authorization flags;
+	// see authz.NewOptions. nil: Node and RBAC.
+	Authorization *authz.Options
+
+	// Tokens says how tokens of service accounts are signed and which tokens are accepted.
 	Tokens tokens.Options
+
+	// Debugging says whether /debug/pprof and /debug/flags are served, to those who may reach them.
+	Debugging debugging.Options
+
+	// Encryption says which objects are encrypted in the database.
+	Encryption encryption.Options
 
 	// Untracked leaves metadata.managedFields alone and refuses server-side apply. It is
 	// there to measure what the tracking costs, and for nothing else.
 	Untracked bool
 
-	// Logf reports what an operator should know; nil: nothing. No line holds a password.
-	Logf func(format string, args ...any)
+	// Log gets what an operator should know; nil: nothing. No record holds a password.
+	Log *slog.Logger
 }
 
-// ErrConfig is wrapped by errors of Open that say what to write in a Config instead.
-var ErrConfig = errors.New("bad configuration")
+// NodeAddressTypes is what Config.KubeletAddressTypes is by default, as in kube-apiserver.
+var NodeAddressTypes = []string{
+	string(corev1.NodeHostName), string(corev1.NodeInternalDNS), string(corev1.NodeInternalIP),
+	string(corev1.NodeExternalDNS), string(corev1.NodeExternalIP),
+}
 
 func (c Config) withDefaults() Config {
 	if c.DSN == "" && c.DataDir == "" {
@@ -158,6 +209,10 @@ func (c Config) withDefaults() Config {
 	}
 	if c.EventTTL == 0 {
 		c.EventTTL = time.Hour
+	}
+	c.SANs = slices.Clone(c.SANs)
+	for i := range c.SANs {
+		c.SANs[i] = strings.TrimSpace(c.SANs[i]) // "a, b" is what people write
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -180,62 +235,11 @@ func (c Config) withDefaults() Config {
 	if c.MaxWrites == 0 {
 		c.MaxWrites = 200
 	}
-	if c.Logf == nil {
-		c.Logf = func(string, ...any) {}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = 4096
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-// check finds what can be known to be wrong without any I/O.
-func (c *Config) check() error {
-	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
-		return configError("listen address %q: write HOST:PORT, such as 127.0.0.1:6443, or port 0 for a free one", c.Listen)
-	}
-	if err := dialects.Check(c.DSN, dialects.Options{}); err != nil {
-		return configError("%w", err)
-	}
-	if err := control.Check(c.Controllers); err != nil {
-		return configError("%w", err)
-	}
-	if err := audit.Check(c.Audit); err != nil {
-		return configError("audit: %w", err)
-	}
-	if err := c.Tokens.Check(); err != nil {
-		return configError("%w", err)
-	}
-	enabled, err := builtin.ParseEnabled(c.RuntimeConfig)
-	if err != nil {
-		return configError("runtime config: %w", err)
-	}
-	if _, err := enabled.Removed(c.ServeRemovedAPIs); err != nil {
-		return configError("%w", err)
-	}
-	if err := admit.Check(c.EnableAdmissionPlugins, c.DisableAdmissionPlugins); err != nil {
-		return configError("%w", err)
-	}
-	if c.EventTTL > 0 && c.EventTTL < time.Second {
-		return configError("event TTL %v is less than a second: write a duration such as 1h", c.EventTTL)
-	}
-	if err := c.checkKubelets(); err != nil {
-		return err
-	}
-	if _, err := allocate.ParseRanges(c.ServiceClusterIPRange, c.ServiceNodePortRange); err != nil {
-		return configError("%w", err)
-	}
-	for _, name := range c.SANs {
-		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-			return configError("name %q for the certificate: write a DNS name or an IP address, such as plinth.example.com", name)
-		}
-	}
-	if c.ShutdownDelay < 0 || c.ShutdownTimeout < 0 || c.RequestTimeout < 0 {
-		return configError("a timeout is negative: write a duration such as 30s")
-	}
-	if c.ShutdownDelay >= c.ShutdownTimeout {
-		return configError("shutdown delay %v: write less than the shutdown timeout, %v", c.ShutdownDelay, c.ShutdownTimeout)
-	}
-	return nil
-}
-
-func configError(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrConfig, fmt.Errorf(format, args...))
 }

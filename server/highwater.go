@@ -5,87 +5,181 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// A database that was restored from a backup is behind what its clients have seen, and
-// would give the revisions that they hold to other changes. The database cannot know;
-// the file "revision" in the data directory does: it has the newest revision served,
-// written now and then. A database that is behind it goes on above it, with everything
-// older marked as compacted, so that clients list anew.
+// A database that was restored from a backup is behind what its clients have seen, and would
+// give the revisions that they hold to other changes. So would a database that they do not
+// know at all, for example when a volume is not mounted. The database cannot notice this. The
+// file "revision" in the data directory can: it has the cluster that was served last, its
+// newest revision, written now and then, and the name of its database. If the same cluster is
+// further back, it goes on above what was served, with everything older marked as compacted,
+// so that clients list anew. Another cluster is refused, unless it was copied from the known
+// one or Config.NewDatabase permits it.
 
 const (
 	highWaterEvery = 10 * time.Second
-	// highWaterSlack is above what can be served between two writes of the file.
+	// highWaterSlack is more revisions than can be served between two writes of the file.
 	highWaterSlack = 1_000_000
 )
 
-// highWater is the file. The zero value, without a path, remembers nothing.
+// highWater is the file "revision". Without a path it remembers nothing.
 type highWater struct {
-	path    string
-	cluster string
-	written int64
+	path string
+	last served // content of the file
+
+	cluster, database string // what is being served
 }
 
-func newHighWater(dataDir, cluster string) *highWater {
-	if dataDir == "" {
-		return &highWater{}
-	}
-	return &highWater{path: filepath.Join(dataDir, "revision"), cluster: cluster}
+// served is what was served, at most up to revision.
+type served struct {
+	cluster  string
+	revision int64
+	database string // empty if an older version wrote the file
 }
 
-// check compares the log with the file, and raises it if it is behind.
-func (h *highWater) check(ctx context.Context, log sqlstore.Log, logf func(string, ...any)) error {
-	if err := h.read(); err != nil || h.written == 0 {
-		return err
+// readHighWater reads the file, if there is one. A database in memory is new every time,
+// so it has none.
+func readHighWater(dataDir, dsn string, out *slog.Logger) (*highWater, error) {
+	if dataDir == "" || dialects.InMemory(dsn) {
+		return &highWater{}, nil
 	}
-	head, err := log.Head(ctx)
-	if err != nil || head.Revision >= h.written {
-		return err
-	}
-	above := h.written + highWaterSlack
-	logf("the database is at revision %d but %d was served before: a restored backup; going on above %d", head.Revision, h.written, above)
-	return log.Raise(ctx, above)
-}
-
-// read takes what the file says, if it is about this cluster.
-func (h *highWater) read() error {
-	if h.path == "" {
-		return nil
-	}
+	h := &highWater{path: filepath.Join(dataDir, "revision"), database: dialects.Describe(dsn)}
 	text, err := os.ReadFile(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which revisions were served: %w", err)
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	if n, _ := fmt.Sscanf(first, "%s %d", &h.last.cluster, &h.last.revision); n != 2 {
+		out.Warn("the file of the newest revision served cannot be read and is ignored; write CLUSTER REVISION into it if you know them", "file", h.path)
+		h.last = served{}
+	}
+	h.last.database, _, _ = strings.Cut(rest, "\n")
+	return h, nil
+}
+
+// known tells whether the file names a cluster that was served.
+func (h *highWater) known() bool { return h.last.revision > 0 }
+
+// check compares the log with the file. It raises the log's revision if the log is behind the
+// file, or another one that is permitted.
+func (h *highWater) check(ctx context.Context, log sqlstore.Log, newDatabase bool, out *slog.Logger) error {
+	h.cluster = log.ClusterID()
+	if !h.known() {
 		return nil
 	}
+	head, err := log.Head(ctx)
 	if err != nil {
 		return err
 	}
-	var cluster string
-	var revision int64
-	if n, _ := fmt.Sscanf(string(text), "%s %d\n", &cluster, &revision); n == 2 && cluster == h.cluster {
-		h.written = revision
+	same, err := h.isKnown(ctx, log)
+	if err != nil {
+		return err
 	}
-	return nil
+	above := h.last.revision + highWaterSlack
+	switch {
+	case same && head.Revision >= h.last.revision:
+		if newDatabase {
+			out.Warn("--new-database is given and the database is the known one: take the flag away, or it permits the next change, too")
+		}
+		return nil
+	case same:
+		out.Warn("the database is older than what was served before, as a restored backup is; going on above it", "revision", head.Revision, "served", h.last.revision, "above", above)
+	case newDatabase:
+		above = max(above, head.Revision+1) // watches of the other cluster must end, whatever this one has
+		out.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
+	default:
+		from, to := sqlstore.RangeOf(sqlstore.Root)
+		n, err := log.Count(ctx, from, to, head.Revision)
+		if err != nil {
+			return err
+		}
+		return h.refuse(fmt.Sprintf("there is cluster %s with %d objects at revision %d", h.cluster, n, head.Revision))
+	}
+	return log.Raise(ctx, above)
+}
+
+// isKnown tells whether log is the cluster that was served before, or a copy of it.
+func (h *highWater) isKnown(ctx context.Context, log sqlstore.Log) (bool, error) {
+	if h.cluster == h.last.cluster {
+		return true, nil
+	}
+	return sqlstore.CopiedFrom(ctx, log, h.last.cluster)
+}
+
+// refuse returns an error that says what was served, what is there now, and what to do.
+func (h *highWater) refuse(now string) error {
+	return configError("this is not the database that was served from %s before: that had %s; now %s at %s; mount or name the right database, or say with --new-database (PLINTH_NEW_DATABASE=true) that another one is meant",
+		filepath.Dir(h.path), h.last, now, h.database)
+}
+
+func (s served) String() string {
+	text := fmt.Sprintf("cluster %s at revision %d", s.cluster, s.revision)
+	if s.database != "" {
+		text += " in " + s.database
+	}
+	return text
+}
+
+// remember writes the file. After a failure the server goes on: the file is written again
+// soon.
+func (h *highWater) remember(revision int64, out *slog.Logger) {
+	if err := h.write(revision); err != nil {
+		out.Warn("the newest revision could not be written to the data directory", "err", err)
+	}
 }
 
 func (h *highWater) write(revision int64) error {
-	if h.path == "" || revision == h.written {
+	now := served{h.cluster, revision, h.database}
+	if h.path == "" || now == h.last {
 		return nil
 	}
-	temp := h.path + ".new"
-	if err := os.WriteFile(temp, fmt.Appendf(nil, "%s %d\n", h.cluster, revision), 0o600); err != nil {
+	if err := replaceFile(h.path, fmt.Appendf(nil, "%s %d\n%s\n", now.cluster, now.revision, now.database)); err != nil {
 		return err
 	}
-	h.written = revision
-	return os.Rename(temp, h.path)
+	h.last = now
+	return nil
+}
+
+// replaceFile replaces a file as a whole: after a crash it has the old content or the new.
+func replaceFile(path string, text []byte) (err error) {
+	temp := path + ".new"
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp) // it takes space on a disk that may be full
+		}
+	}()
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
 }
 
 // keep writes the file now and then until ctx ends, and once more then.
-func (h *highWater) keep(ctx context.Context, revision func() int64, logf func(string, ...any)) {
+func (h *highWater) keep(ctx context.Context, revision func() int64, out *slog.Logger) {
 	tick := time.NewTicker(highWaterEvery)
 	defer tick.Stop()
 	for done := false; !done; {
@@ -94,8 +188,6 @@ func (h *highWater) keep(ctx context.Context, revision func() int64, logf func(s
 		case <-ctx.Done():
 			done = true
 		}
-		if err := h.write(revision()); err != nil {
-			logf("remember the newest revision: %v", err)
-		}
+		h.remember(revision(), out)
 	}
 }

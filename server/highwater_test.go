@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func TestRestoredBackup(t *testing.T) {
 	dir := t.TempDir()
 	db := filepath.Join(dir, "plinth.db")
 	open := func() *Server {
-		s := New(Config{DataDir: dir, Logf: t.Logf})
+		s := New(Config{DataDir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		if err := s.Open(context.Background()); err != nil {
 			t.Fatal(err)
 		}

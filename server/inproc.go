@@ -9,43 +9,28 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
-	clientrest "k8s.io/client-go/rest"
 
-	"github.com/plinth-io/plinth/server/auth"
+	"github.com/plinth-io/plinth/server/authn"
 )
-
-// InProcess returns a client configuration whose requests go straight to the server's
-// handler, without sockets and TLS. They are made by who; nil stands for the server
-// itself, system:apiserver in group system:masters. For controllers inside.
-func (s *Server) InProcess(who user.Info) *clientrest.Config {
-	if who == nil {
-		who = &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
-	}
-	return &clientrest.Config{
-		Host:      "http://plinth.invalid",
-		UserAgent: "plinth/" + Release(), // manager of what plinth writes
-		QPS:       -1,
-		Transport: &inProcess{s: s, who: who},
-	}
-}
 
 // inProcess is an http.RoundTripper. The handler runs in a goroutine of its own. When the
 // request's context ends or the response's body is closed, its context ends and its
 // writes fail. Shutdown waits for it as for every request.
 type inProcess struct {
-	s   *Server
-	who user.Info
+	handler func() http.Handler // called for each request: clients are made before the handler is
+	ctx     context.Context     // of the server
+	who     user.Info
 }
 
 // RoundTrip returns when the handler has written its header.
 func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(auth.WithUser(r.Context(), t.who))
+	ctx, cancel := context.WithCancel(authn.WithUser(r.Context(), t.who))
 	w := newPipeWriter(cancel)
-	stop := context.AfterFunc(t.s.ctx, cancel)
+	stop := context.AfterFunc(t.ctx, cancel)
 	context.AfterFunc(ctx, w.abort)
 	go func() {
 		defer stop()
-		w.run(t.s.handler, incoming(r.WithContext(ctx)))
+		w.run(t.handler(), incoming(r.WithContext(ctx)))
 	}()
 	select {
 	case <-w.written:
@@ -55,9 +40,9 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// incoming makes the request that a server reads of the one that a client sent.
+// incoming turns a client's request into the request that a server would read.
 func incoming(r *http.Request) *http.Request {
-	u := *r.URL // the client's may be read when the handler still runs
+	u := *r.URL // the client may read its own while the handler runs
 	r.URL = &u
 	r.RequestURI = r.URL.RequestURI()
 	r.RemoteAddr = "in-process"

@@ -16,7 +16,7 @@ func TestInProcessLeavesTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := *r.URL
-	response, err := (&inProcess{s: s, who: &user.DefaultInfo{Name: "a"}}).RoundTrip(r)
+	response, err := s.InProcess(&user.DefaultInfo{Name: "a"}).Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,60 +3,140 @@ package server
 import (
 	"context"
 	"errors"
-	"syscall"
+	"slices"
 
 	"github.com/plinth-io/plinth/server/health"
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// probes are the health endpoints. A database that is away is no reason to restart
-// plinth: livez leaves it out.
-func (s *Server) probes() []*health.Probe {
-	storage := health.Check{Name: "storage", Run: s.store.Healthy, Why: error.Error}
-	if s.shared { // else it is a file, whose errors say nothing that not everybody may know
-		storage.Why = storageReason
-	}
-	bootstrap := health.Check{Name: "bootstrap", Why: error.Error, Run: func() error {
-		if !s.ready.Load() {
-			return errors.New("not finished")
-		}
-		return nil
-	}}
-	shutdown := health.Check{Name: "shutdown", Why: error.Error, Run: func() error {
-		if s.stopping.Load() {
-			return errors.New("process is shutting down")
-		}
-		return nil
-	}}
-	return []*health.Probe{
-		health.New("livez", s.config.Logf, health.Ping),
-		health.New("healthz", s.config.Logf, health.Ping, storage, bootstrap),
-		health.New("readyz", s.config.Logf, health.Ping, storage, bootstrap, shutdown),
-	}
+// hooks are the checks that kube-apiserver has of its hooks, poststarthook/NAME, with the parts of
+// this server that do the same work, in kube-apiserver's order. Hooks whose work no part does are
+// left out.
+var hooks = []struct {
+	name string
+	part part
+}{
+	{"start-apiserver-admission-initializer", admissionPart},
+	{"generic-apiserver-start-informers", statePart},
+	{"priority-and-fairness-config-consumer", fairnessJob},
+	{"priority-and-fairness-filter", fairnessJob},
+	{"start-apiextensions-informers", definitionsRead},
+	{"start-apiextensions-controllers", definitionsJob},
+	{"crd-informer-synced", definitionsRead},
+	{"start-system-namespaces-controller", clusterJob},
+	{"start-cluster-authentication-info-controller", clusterJob},
+	{identityLease, clusterJob},
+	{identityLeases, clusterJob},
+	{"start-legacy-token-tracking-controller", clusterJob},
+	{"start-service-ip-repair-controllers", clusterJob},
+	{"rbac/bootstrap-roles", rolesPart},
+	{"scheduling/bootstrap-system-priority-classes", bootstrapPart},
+	{"priority-and-fairness-config-producer", fairnessJob},
+	{"bootstrap-controller", bootstrapPart},
+	{"start-kubernetes-service-cidr-controller", clusterJob},
+	{"aggregator-reload-proxy-client-cert", certificatesJob},
+	{"start-kube-aggregator-informers", extensionsRead},
+	{"apiservice-status-local-available-controller", extensionsJob},
+	{"apiservice-status-remote-available-controller", extensionsJob},
+	{"apiservice-registration-controller", extensionsJob},
+	{"apiservice-discovery-controller", extensionsJob},
+	{"kube-apiserver-autoregistration", extensionsJob},
+	{"apiservice-openapi-controller", extensionsJob},
+	{"apiservice-openapiv3-controller", extensionsJob},
 }
 
-// databaseHealth is the storage check in words for everybody.
-func (s *Server) databaseHealth() error {
-	err := s.store.Healthy()
-	if err != nil && s.shared {
-		return errors.New(storageReason(err))
+// Only servers that share a database have Leases.
+const (
+	identityLease  = "start-kube-apiserver-identity-lease-controller"
+	identityLeases = "start-kube-apiserver-identity-lease-garbage-collector"
+)
+
+const hookPrefix = "poststarthook/"
+
+// probes are the health endpoints. A database that is away is no reason to restart
+// plinth: livez leaves it out. During a start livez waits for nothing.
+func (s *Server) probes() []*health.Probe {
+	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: s.store.Healthy, Why: error.Error}
+	if s.shared { // errors of a file have no secrets
+		storage.Why = storageReason
+	}
+	stored := []health.Check{storage}
+	for _, c := range s.encryption.Checks() {
+		stored = append(stored, health.Check{Name: c.Name, Run: func() error { return c.Run(context.Background()) }})
+	}
+	again := storage // upstream asks with another timeout; to log the same twice helps nobody
+	again.Name, again.Expected = "etcd-readiness", true
+	written := health.Check{Name: "log", Run: s.logged.Check, Why: error.Error}
+
+	live := append([]health.Check{health.Ping, written}, s.hookChecks(s.parts.alive)...)
+	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, s.readyHooks())
+	synced := expected("informer-sync", s.synced)
+	ready := slices.Concat([]health.Check{health.Ping, written}, stored, []health.Check{again, synced},
+		s.readyHooks(), []health.Check{expected("shutdown", s.notStopping)})
+	var out []*health.Probe
+	for _, p := range []struct {
+		name   string
+		checks []health.Check
+	}{{"livez", live}, {"healthz", healthy}, {"readyz", ready}} {
+		out = append(out, health.New(p.name, s.results, s.config.Log, p.checks...))
+	}
+	return out
+}
+
+// readyHooks also wants the group versions of this server to have their APIServices.
+func (s *Server) readyHooks() []health.Check {
+	checks := s.hookChecks(s.parts.ready)
+	after := 1 + slices.IndexFunc(checks, func(c health.Check) bool { return c.Name == hookPrefix+"kube-apiserver-autoregistration" })
+	return slices.Insert(checks, after, expected("autoregister-completion", s.registered))
+}
+
+func (s *Server) registered() error {
+	if err := s.parts.ready(extensionsJob); err != nil {
+		return s.unlessStopping(err)
+	}
+	return s.apiServices.Registered()
+}
+
+// hookChecks returns the checks of the parts, given how a part is checked.
+func (s *Server) hookChecks(check func(part) error) (checks []health.Check) {
+	for _, h := range hooks {
+		if !s.shared && (h.name == identityLease || h.name == identityLeases) || s.fairness == nil && h.part == fairnessJob {
+			continue
+		}
+		c := expected(hookPrefix+h.name, func() error {
+			if h.part == rolesPart && s.cluster.PolicyReady() {
+				return nil
+			}
+			return s.unlessStopping(check(h.part))
+		})
+		if h.name == "bootstrap-controller" {
+			c.Aliases = []string{"bootstrap"}
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// expected is a check that fails during each start or stop.
+func expected(name string, run func() error) health.Check {
+	return health.Check{Name: name, Expected: true, Run: run, Why: error.Error}
+}
+
+// synced is an error until everything that is read from memory is there.
+func (s *Server) synced() error {
+	return errors.Join(s.parts.ready(statePart), s.parts.ready(definitionsRead), s.parts.ready(extensionsRead))
+}
+
+// unlessStopping forgives parts that have ended because the server stops.
+func (s *Server) unlessStopping(err error) error {
+	if s.stopping.Load() && errors.Is(err, errEnded) {
+		return nil
 	}
 	return err
 }
 
-// storageReason says why the database cannot be used without saying where it is or as
-// whom it is used; the log has that.
-func storageReason(err error) string {
-	reason := "database error"
-	if errors.Is(err, sqlstore.ErrUnavailable) {
-		reason = "database unavailable"
+func (s *Server) notStopping() error {
+	if s.stopping.Load() {
+		return errors.New("process is shutting down")
 	}
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
-		return reason + ": " + errno.Error()
-	case errors.Is(err, context.DeadlineExceeded):
-		return reason + ": timeout"
-	}
-	return reason + "; the log says more"
+	return nil
 }

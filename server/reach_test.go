@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
 
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/kubelettest"
 )
 
@@ -46,14 +47,18 @@ type reached struct {
 	kubelet *kubelettest.Kubelet
 }
 
+// startReached starts a server; c.Dial connects to what is not of the node.
 func startReached(t *testing.T, c Config) *reached {
 	var kubelet atomic.Pointer[kubelettest.Kubelet]
+	elsewhere := c.Dial
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		switch host, port, _ := net.SplitHostPort(address); {
 		case (host == nodeIP || host == nodeName) && port == "10250":
 			address = kubelet.Load().Listener.Addr().String()
 		case host == nodeIP, host == podIP:
 			address = kubelet.Load().Pods.Listener.Addr().String()
+		case elsewhere != nil:
+			return elsewhere(ctx, network, address)
 		default:
 			return nil, fmt.Errorf("nobody is at %s", address)
 		}
@@ -309,7 +314,7 @@ func (r *reached) ask(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.URL()+path, strings.NewReader(body))
 	must(t, err)
-	resp, err := admin(t, r.Server).Do(req)
+	resp, err := apitest.Admin(t, r.Server).Do(req)
 	must(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
@@ -397,7 +402,7 @@ func TestStopWithConnections(t *testing.T) {
 			typed.Close()
 		}()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := r.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -462,7 +467,7 @@ func TestKubeletFiles(t *testing.T) {
 // TestDescribed looks at what OpenAPI says of what is no part of an object.
 func TestDescribed(t *testing.T) {
 	s := start(t, Config{})
-	resp, err := admin(t, s).Get(s.URL() + "/openapi/v3/api/v1")
+	resp, err := apitest.Admin(t, s).Get(s.URL() + "/openapi/v3/api/v1")
 	must(t, err)
 	defer resp.Body.Close()
 	var doc struct {

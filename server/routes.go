@@ -6,63 +6,80 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
+	"github.com/plinth-io/plinth/server/aggregator"
+	"github.com/plinth-io/plinth/server/debugging"
+	"github.com/plinth-io/plinth/server/fairness"
+	"github.com/plinth-io/plinth/server/guard"
+	"github.com/plinth-io/plinth/server/health"
+	"github.com/plinth-io/plinth/server/openapi"
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/server/tokens"
 )
 
-// routes is every path that the server answers, each for all methods: handlers refuse
-// those that they do not have. What is not here gets 404.
-func (s *Server) routes() router {
-	e := echo.New()
-	e.Use(s.guard)
-	// With no handler for a method of its own, a path's "not found" handler gets them all;
-	// echo's Any knows only some methods.
-	any := e.RouteNotFound
-
-	any("/api", s.api)
-	any("/api/*", s.api)
-	any("/apis", s.api)
-	any("/apis/*", s.api)
-
-	any("/", s.handle(s.discovery))
-	any("/index.html", s.handle(s.discovery))
-	any("/openapi/v2", s.handle(s.openapi))
-	any("/openapi/v3", s.documents)
-	any("/openapi/v3/*", s.document)
-
-	for _, probe := range s.probes() {
-		any("/"+probe.Name(), s.handle(probe))
-		for _, check := range probe.Names() {
-			any("/"+probe.Name()+"/"+check, s.handle(probe.Find(check)))
-		}
-	}
-	for path, document := range s.issuer() {
-		any(path, document)
-		any(path+"/", document)
-	}
-	any("/version", s.version)
-	any("/version/*", s.version)
-	any("/metrics", s.handle(s.metrics.Handler()))
-	return router{e}
+// routes are what answers requests.
+type routes struct {
+	rest       *rest.API
+	extensions *aggregator.Services
+	discovery  http.Handler
+	openapi    http.Handler
+	metrics    http.Handler
+	slis       http.Handler
+	debug      http.Handler // nil: there is no such path
+	probes     []*health.Probe
+	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
+	documents  map[string]func() (tokens.Document, error) // of the issuer of tokens
 }
 
-// router matches paths as they are decoded, as upstream's does: echo would take the
-// encoded one where the two are not the same.
-type router struct{ *echo.Echo }
+// add adds every path that the server answers.
+func (r *routes) add(g *guard.Guard) {
+	g.Route("/api", r.api)
+	g.Route("/api/*", r.api)
+	g.Route("/apis", r.api)
+	g.Route("/apis/*", r.api)
 
-func (r router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	req.URL.RawPath = ""
-	growStack(req.Method)
-	r.Echo.ServeHTTP(w, req)
+	g.Route("/", guard.HTTP(r.discovery))
+	g.Route("/index.html", guard.HTTP(r.discovery))
+	g.Route("/openapi/v2", guard.HTTP(r.openapi))
+	g.Route("/openapi/v3", guard.HTTP(openapi.MergedIndex(r.openapi, r.extensions.Documents)))
+	g.Route("/openapi/v3/*", r.schema)
+
+	for _, probe := range r.probes {
+		g.Route("/"+probe.Name(), guard.HTTP(probe))
+		for _, check := range slices.Concat(probe.Names(), probe.Aliases()) {
+			g.Route("/"+probe.Name()+"/"+check, guard.HTTP(probe.Find(check)))
+		}
+	}
+	for path, document := range r.documents {
+		g.Route(path, issuerDocument(document))
+		g.Route(path+"/", issuerDocument(document))
+	}
+	g.Route("/version", serveVersion)
+	g.Route("/version/*", serveVersion)
+	if r.fairness != nil {
+		for _, path := range fairness.DebugPaths {
+			g.Route(path, r.fairness)
+		}
+	}
+	g.Route("/metrics", guard.HTTP(r.metrics))
+	g.Route("/metrics/slis", guard.HTTP(r.slis))
+	if r.debug != nil {
+		for _, path := range debugging.Paths {
+			if strings.HasSuffix(path, "/") {
+				path += "*"
+			}
+			g.Route(path, guard.HTTP(r.debug))
+		}
+	}
 }
 
 // otherPaths are the routes that GET / lists besides discovery's own.
-func (s *Server) otherPaths() []string {
-	paths := []string{"/index.html", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
-	paths = slices.AppendSeq(paths, maps.Keys(s.issuer()))
-	for _, probe := range s.probes() {
+func (r *routes) otherPaths() []string {
+	paths := []string{"/index.html", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/version"}
+	paths = slices.AppendSeq(paths, maps.Keys(r.documents))
+	for _, probe := range r.probes {
 		paths = append(paths, "/"+probe.Name())
 		for _, check := range probe.Names() {
 			paths = append(paths, "/"+probe.Name()+"/"+check)
@@ -73,47 +90,54 @@ func (s *Server) otherPaths() []string {
 
 // api serves resources, here or where an extension server has them; the shorter paths are
 // discovery's.
-func (s *Server) api(c echo.Context) error {
-	x := c.(*call)
-	if extension := s.extensions.Of(x.info); extension != nil {
-		extension.Serve(x.Response(), x.Request(), x.info, x.who)
+func (r *routes) api(x *guard.Call) error {
+	if extension := r.extensions.Of(x.Info); extension != nil {
+		extension.Serve(x.Response(), x.Request(), x.Info, x.User)
 		return nil
 	}
-	if x.info.IsResourceRequest {
-		s.rest.Serve(x.Response(), x.Request(), x.info, x.who)
+	if x.Info.IsResourceRequest {
+		r.rest.Serve(x.Response(), x.Request(), x.Info, x.User)
 		return nil
 	}
-	s.discovery.ServeHTTP(x.Response(), x.Request())
+	r.discovery.ServeHTTP(x.Response(), x.Request())
 	return nil
 }
 
-// document serves a document of OpenAPI v3, here or where an extension server has it.
-func (s *Server) document(c echo.Context) error {
-	x := c.(*call)
-	if extension := s.extensions.Document(x.info.Path); extension != nil {
-		extension.Serve(x.Response(), x.Request(), x.info, x.who)
+// schema serves the OpenAPI v3 document of a group version, here or where an extension
+// server has it.
+func (r *routes) schema(x *guard.Call) error {
+	if extension := r.extensions.Document(x.Info.Path); extension != nil {
+		extension.Serve(x.Response(), x.Request(), x.Info, x.User)
 		return nil
 	}
-	s.openapi.ServeHTTP(x.Response(), x.Request())
+	r.openapi.ServeHTTP(x.Response(), x.Request())
 	return nil
 }
 
-// handle makes a route of a handler of the standard library's kind.
-func (s *Server) handle(h http.Handler) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		h.ServeHTTP(c.Response(), c.Request())
+// issuerDocument serves a document of the issuer of tokens.
+func issuerDocument(document func() (tokens.Document, error)) func(*guard.Call) error {
+	return func(x *guard.Call) error {
+		d, err := document()
+		if err != nil {
+			return err
+		}
+		if err := response.Routed(x.Request(), d.MediaType); err != nil {
+			return err
+		}
+		d.ServeHTTP(x.Response(), x.Request())
 		return nil
 	}
 }
 
-// version is a path of the API machinery in upstream, so that its errors are too.
-func (s *Server) version(c echo.Context) error {
-	if strings.Trim(c.Param("*"), "/") != "" {
-		return rest.ErrNotFound()
+// serveVersion answers a path that is the API machinery's in upstream, so that its errors
+// are too.
+func serveVersion(x *guard.Call) error {
+	if strings.Trim(x.Param("*"), "/") != "" {
+		return response.NotFound()
 	}
-	if err := rest.Routed(c.Request(), "application/json"); err != nil {
+	if err := response.Routed(x.Request(), "application/json"); err != nil {
 		return err
 	}
-	responsewriters.WriteRawJSON(http.StatusOK, Version(), c.Response())
+	responsewriters.WriteRawJSON(http.StatusOK, Version(), x.Response())
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 	addressesPath = "/apis/networking.k8s.io/v1/ipaddresses"
 )
 
-// wired is a server whose Services a test makes.
+// wired is a server on which a test creates Services.
 type wired struct {
 	t      *testing.T
 	client *http.Client
@@ -26,7 +27,7 @@ type wired struct {
 
 func openWired(t *testing.T, c Config) *wired {
 	s := start(t, c)
-	return &wired{t, admin(t, s), s.URL()}
+	return &wired{t, apitest.Admin(t, s), s.URL()}
 }
 
 // do sends a request; it may be called by any goroutine. Code 0 stands for no answer.
@@ -53,8 +54,8 @@ func (w *wired) do(method, path, body string) (code int, answer string) {
 	return resp.StatusCode, string(text)
 }
 
-// shape is what a test asks of a Service: type, family policy and families, addresses, and
-// ports.
+// shape has the fields of a Service that the tests compare: type, family policy and families,
+// addresses, and ports.
 type shape struct {
 	Spec struct {
 		Type                string   `json:"type"`
@@ -140,7 +141,8 @@ func (w *wired) play(steps []step) {
 
 const one = `"ports":[{"port":80}]`
 
-// TestServices has Services of all types made, changed and deleted.
+// TestServices creates, changes and deletes Services of all types.
+// https://kubernetes.io/docs/concepts/services-networking/service/
 func TestServices(t *testing.T) {
 	w := openWired(t, Config{ServiceClusterIPRange: []string{"10.0.0.0/24"}})
 	w.play([]step{
@@ -233,7 +235,8 @@ func TestServicesOfTwoFamilies(t *testing.T) {
 	}
 }
 
-// A range that is full takes no more until one goes, or a ServiceCIDR comes.
+// TestServicesFull: a full range has no address until a Service is deleted or a ServiceCIDR is
+// added.
 func TestServicesFull(t *testing.T) {
 	w := openWired(t, Config{ServiceClusterIPRange: []string{"10.0.0.0/29"}, ServiceNodePortRange: "30000-30002"})
 	for i := range 5 { // of the 6 addresses the kubernetes Service has one
@@ -256,9 +259,9 @@ func TestServicesFull(t *testing.T) {
 	w.play([]step{{"POST", "n", `{"type":"NodePort",` + one + `}`, 500, "failed to allocate a nodePort: range is full"}})
 }
 
-// TestServicesAtOnce has many Services made at once, through two servers of one database
-// where there can be two: no address and no port is given out twice, and what was refused or
-// deleted leaves nothing behind.
+// TestServicesAtOnce creates many Services at once, through two servers of one database where there
+// can be two. No address and no port is allocated twice, and Services that are refused or deleted
+// keep none.
 func TestServicesAtOnce(t *testing.T) {
 	const services = 50
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/plinth-io/plinth/server/control"
 )
 
 // Close stops the server within Config.ShutdownTimeout; see Shutdown.
@@ -24,18 +23,22 @@ func (s *Server) Close() error {
 // that nobody takes are lost; the error says so. Calls after the first wait for it and
 // return the same.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.shutdownOnce.Do(func() { s.shutdownErr = s.shutdown(ctx) })
-	return s.shutdownErr
+	s.stop.once.Do(func() { s.stop.err = s.shutdown(ctx) })
+	return s.stop.err
 }
 
 func (s *Server) shutdown(ctx context.Context) error {
+	begun := time.Now()
 	s.stopping.Store(true)
 	sleep(ctx, s.config.ShutdownDelay)
 	s.stopJobs()
 	s.waitJobs(ctx)
 	s.leaveCluster(ctx)
 	err := s.stopServing(ctx)
-	return errors.Join(err, s.closeStore(), s.audit.Close(ctx))
+	err = errors.Join(err, s.database.close(), s.audit.Close(ctx))
+	s.encryption.Close()
+	s.tellStopped(begun, err)
+	return err
 }
 
 // waitJobs waits for background work to end, but lets none hold up the stop for ever: what
@@ -46,7 +49,7 @@ func (s *Server) waitJobs(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		s.config.Logf("stop: background work did not end in time")
+		s.config.Log.Warn("background work did not end in time")
 	}
 }
 
@@ -55,15 +58,8 @@ func (s *Server) leaveCluster(ctx context.Context) {
 	if !s.shared || !s.ready.Load() {
 		return
 	}
-	if err := control.RemoveEndpoint(ctx, s.InProcess(nil), s.address()); err != nil {
-		s.config.Logf("leave the kubernetes Service: %v", err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	if err := s.cluster.Leave(ctx); err != nil {
+		s.config.Log.Warn("the kubernetes Service still has this server's address", "err", err)
 	}
 }
 
@@ -77,23 +73,22 @@ func (s *Server) stopServing(ctx context.Context) error {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.http.Shutdown(ctx) }()
-	s.running.close()
+	s.guard.Close()
 	s.rest.Drain()
 	s.extensions.Drain()
 	err := s.linger(ctx, stopped)
 	s.cancel()
+	s.endDebugging()
 	s.http.Close()
 	s.serving.Wait()
 	if err != nil {
 		select {
-		case <-s.running.idle:
+		case <-s.guard.Idle():
 		case <-time.After(cutOffGrace):
 		}
 	}
 	s.extensions.Close()
-	for _, t := range s.transports {
-		t.CloseIdleConnections()
-	}
+	s.transports.closeIdle()
 	return err
 }
 
@@ -102,10 +97,12 @@ func (s *Server) stopServing(ctx context.Context) error {
 // connection for a second after that, and one that sent no request yet for five.
 func (s *Server) linger(ctx context.Context, stopped <-chan error) error {
 	select {
-	case <-s.running.idle:
+	case <-s.guard.Idle():
 	case <-ctx.Done():
+		s.stop.cutOff = s.guard.Running()
 		return fmt.Errorf("requests that were still running have been cut off: %w", ctx.Err())
 	}
+	s.awaitAnswers(ctx)
 	select {
 	case <-stopped:
 	case <-time.After(s.config.Linger):
@@ -113,14 +110,12 @@ func (s *Server) linger(ctx context.Context, stopped <-chan error) error {
 	return nil
 }
 
-func (s *Server) closeStore() error {
-	if s.store == nil {
-		return nil
+// awaitAnswers waits until net/http has written what handlers have answered, but not for clients
+// that do not read. It counts looks, not time: on a busy machine time passes without any work.
+func (s *Server) awaitAnswers(ctx context.Context) {
+	for look := 0; look < 200 && s.guard.Answering() > 0; look++ {
+		sleep(ctx, 5*time.Millisecond)
 	}
-	if err := s.store.Close(); err != nil {
-		return fmt.Errorf("close database: %w", err)
-	}
-	return nil
 }
 
 // abandon undoes an Open that failed half-way.
@@ -131,4 +126,19 @@ func (s *Server) abandon() {
 		s.listener.Close()
 	}
 	_ = s.Shutdown(ctx)
+}
+
+// tellStopped ends the log of a server that was ready.
+func (s *Server) tellStopped(begun time.Time, err error) {
+	if !s.ready.Load() {
+		return
+	}
+	level, attrs := slog.LevelInfo, []any{"took", time.Since(begun), "revision", s.store.Revision()}
+	if s.stop.cutOff > 0 {
+		level, attrs = slog.LevelWarn, append(attrs, "cutOff", s.stop.cutOff)
+	}
+	if err != nil {
+		level, attrs = slog.LevelWarn, append(attrs, "err", err)
+	}
+	s.config.Log.Log(context.Background(), level, "stopped", attrs...)
 }

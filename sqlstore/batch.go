@@ -68,5 +68,6 @@ func (b *batch) entry(i int) *Entry {
 		CreateRevision: r.CreateRevision,
 		At:             b.appended.At,
 		JSON:           Splice(c.Value, r.Revision),
+		form:           c.form,
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // within runs a query that may take no longer than d. A database that accepts
-// connections and never answers gives no error of its own: without a bound whoever waits
-// would wait with it, and nobody would know.
+// connections and never answers gives no error of its own: without a bound the query's
+// callers would wait for ever, and the Store would not know that the database is away.
 func (s *Store) within(d time.Duration, query func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	defer cancel()
@@ -24,8 +24,8 @@ func (s *Store) within(d time.Duration, query func(context.Context) error) error
 	}
 }
 
-// lateIs returns why ctx ended, and as kind if it was its time that ran out.
-func lateIs(ctx context.Context, kind error) error {
+// deadlineError returns why ctx ended. The error wraps kind if ctx ran out of time.
+func deadlineError(ctx context.Context, kind error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", kind, ctx.Err())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // catchUp reads rows from the log until there are no more and at least revision
@@ -42,8 +43,8 @@ func complete(rows []Row, applied, target int64, limit int) bool {
 
 // reloadIfSwept reads the state anew if rows after applied may have been compacted
 // away: a replica that was cut off for longer than the history cannot know what was
-// deleted in the meantime. The floor is read after the rows, so rows that are judged
-// complete are.
+// deleted in the meantime. The floor is read after the rows: if it permits them, none was
+// missing when they were read.
 func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 	head, err := s.boundedHead()
 	if err != nil {
@@ -53,21 +54,23 @@ func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 		s.raiseFloor(head.Floor)
 		return false, nil
 	}
-	s.o.Logf("the log was compacted up to %d, beyond what was read up to %d; reading the state anew", head.Floor, applied)
+	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", head.Floor, "revision", applied)
 	return true, s.load(s.ctx)
 }
 
 func (s *Store) applyRows(rows []Row) {
-	puts := s.tail.puts[:0]
+	ctx, cancel := context.WithTimeout(s.ctx, pageTransform)
+	defer cancel()
+	updates := s.tail.updates[:0]
 	for i := range rows {
-		puts = append(puts, put{NewEntry(&rows[i]), rows[i].Deleted})
+		updates = append(updates, update{s.open(ctx, &rows[i]), rows[i].Deleted})
 	}
-	s.state.apply(puts)
-	clear(puts)
-	s.tail.puts = puts[:0]
+	s.state.apply(updates)
+	clear(updates)
+	s.tail.updates = updates[:0]
 }
 
-// load reads the whole state at the head and puts it in the place of what is there.
+// load reads the whole state at the head and puts it in the place of the one that is there.
 func (s *Store) load(ctx context.Context) error {
 	for {
 		head, err := s.log.Head(ctx)
@@ -86,12 +89,22 @@ func (s *Store) load(ctx context.Context) error {
 	}
 }
 
+// pageTimeout bounds the reading of one page. Reading all pages has no bound, but a database
+// that hangs in between must not keep a start waiting for ever.
+const pageTimeout = 2 * time.Minute
+
 func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entryMap, error) {
-	from, to := RangeOf("/registry/")
+	from, to := RangeOf(Root)
 	next := func(from string, limit int) ([]Row, error) {
+		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+		defer cancel()
 		return s.log.State(ctx, from, to, revision, limit)
 	}
 	loaded := make(map[string]*entryMap)
+	var bad UnreadableError
+	defer func() { s.tellUnreadable(&bad) }()
+	keys, cancel := context.WithTimeout(ctx, loadTransform)
+	defer cancel()
 	for rows, err := range pagesOf(from, next) {
 		if err != nil {
 			return nil, err
@@ -101,7 +114,9 @@ func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entr
 			if loaded[name] == nil {
 				loaded[name] = new(entryMap)
 			}
-			loaded[name].Set(rows[i].Key, s.entryOf(&rows[i]))
+			e := s.entryOf(keys, &rows[i])
+			loaded[name].Set(e.Key, e)
+			bad.note(e)
 		}
 	}
 	return loaded, nil

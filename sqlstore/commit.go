@@ -2,19 +2,25 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Commit appends one change and returns the entry it made, when that is durable and
 // visible to readers of this Store. Errors are a *ConflictError if the expectation does
-// not hold; ErrKey; ErrTooLarge; ErrUnavailable if nothing was written; ErrUnknown if the outcome
-// is not known, which is also so when ctx ends during the transaction; ErrClosed.
+// not hold; ErrKey; ErrTooLarge; ErrUnavailable if nothing was written, ErrFull among them;
+// ErrUnknown if the outcome is not known, which is also so when ctx ends during the transaction;
+// ErrClosed.
 func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 	if err := s.checkChange(&c); err != nil {
 		return nil, err
+	}
+	if err := s.checkRoom(ctx, &c); err != nil {
+		return nil, err
+	}
+	if err := s.seal(ctx, &c); err != nil {
+		return nil, fmt.Errorf("commit %s: %w", c.Key, err)
 	}
 	p := newPending(c)
 	if err := s.commits.submit(p); err != nil {
@@ -34,7 +40,7 @@ func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	if s.commits.withdraw(p) {
 		err := ctx.Err()
 		if s.Healthy() != nil {
-			err = lateIs(ctx, ErrUnavailable)
+			err = deadlineError(ctx, ErrUnavailable)
 		}
 		return nil, fmt.Errorf("commit %s: nothing was written: %w", key, err)
 	}
@@ -46,54 +52,18 @@ func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	}
 }
 
-// checkChange refuses what can be refused without the database.
-func (s *Store) checkChange(c *Change) error {
-	if err := checkKey(c.Key); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	switch {
-	case c.Delete && c.Expect == 0:
-		return fmt.Errorf("commit %s: a delete must say what it deletes", c.Key)
-	case len(c.Value) > s.o.MaxValueBytes:
-		return fmt.Errorf("commit %s of %d bytes: %w", c.Key, len(c.Value), ErrTooLarge)
-	}
-	return s.checkExpect(c)
-}
-
-// MaxValueBytes bounds the value of a change.
-func (s *Store) MaxValueBytes() int { return s.o.MaxValueBytes }
-
-func checkKey(key string) error {
-	switch {
-	case len(key) > MaxKeyBytes:
-		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", ErrKey, len(key), MaxKeyBytes)
-	case ResourceOf(key) == "":
-		return fmt.Errorf("%w: %q does not name a resource", ErrKey, key)
-	case !utf8.ValidString(key) || strings.ContainsFunc(key, isControl):
-		return fmt.Errorf("%w: %q has control characters or is not UTF-8", ErrKey, key)
-	}
-	return nil
-}
-
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
-
-// checkExpect finds most conflicts without a transaction: revisions of a key only
-// grow, so an expectation that the state has already gone past cannot hold in the log.
-func (s *Store) checkExpect(c *Change) error {
-	if c.Expect == 0 {
-		return nil // a delete may be on its way
-	}
-	s.state.mu.RLock()
-	current, applied := s.state.get(c.Key), s.state.applied.Load()
-	s.state.mu.RUnlock()
-	if c.Expect > applied || current != nil && current.Revision == c.Expect {
+// End deletes the object of an entry, unless the object has been changed or deleted since:
+// then End does nothing. Errors are those of Commit without *ConflictError.
+func (s *Store) End(ctx context.Context, e *Entry) error {
+	_, err := s.Commit(ctx, Tombstone(e))
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
 		return nil
 	}
-	s.stats.conflicts.Add(1)
-	return &ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
+	return err
 }
 
-// pending is one change that somebody waits for.
+// pending is one change whose caller waits.
 type pending struct {
 	change Change
 	taken  bool          // guarded by committer.mu

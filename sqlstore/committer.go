@@ -25,7 +25,7 @@ type committer struct {
 func (c *committer) init(o Options) {
 	c.maxCount, c.maxBytes = o.MaxBatch, o.MaxBatchBytes
 	c.wake = make(chan struct{}, 1)
-	// Two suffice for the pipeline: one in its transaction, one being applied.
+	// The pipeline needs two batches: one in its transaction, one being applied.
 	c.done = make(chan *batch, 2)
 	for range cap(c.done) {
 		c.done <- &batch{keys: make(map[string]struct{})}
@@ -39,7 +39,7 @@ func (c *committer) submit(p *pending) error {
 		return ErrClosed
 	}
 	c.queue = append(c.queue, p)
-	c.nudge()
+	c.signal()
 	return nil
 }
 
@@ -63,13 +63,13 @@ func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.nudge()
+	c.signal()
 }
 
 // inFlight says that a batch is in its transaction or on its way to the tail.
 func (c *committer) inFlight() bool { return len(c.done) < cap(c.done) }
 
-func (c *committer) nudge() {
+func (c *committer) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -93,7 +93,7 @@ func (s *Store) runCommitter() {
 // fail it calls probe now and then, so that the Store finds out by itself when they
 // work again.
 func (c *committer) await(probeIn time.Duration, probe func() error) bool {
-	c.letQueue()
+	c.yieldWhileQueueGrows()
 	c.mu.Lock()
 	n, closed := len(c.queue), c.closed
 	c.mu.Unlock()
@@ -106,17 +106,17 @@ func (c *committer) await(probeIn time.Duration, probe func() error) bool {
 	}
 	select {
 	case <-c.wake:
-		c.letQueue()
+		c.yieldWhileQueueGrows()
 	case <-timeout:
 		_ = probe() // which health remembers
 	}
 	return true
 }
 
-// letQueue gives way to callers that are ready to run for as long as this makes the
-// queue grow. Those whose commits were just answered come back together; taking the
-// first of them alone would let a whole transaction go by for the others.
-func (c *committer) letQueue() {
+// yieldWhileQueueGrows gives way to callers that are ready to run, for as long as this
+// makes the queue grow. Callers whose commits were just answered come back together; a
+// batch with the first of them alone would make the others wait for a whole transaction.
+func (c *committer) yieldWhileQueueGrows() {
 	for last := -1; ; {
 		c.mu.Lock()
 		n := len(c.queue)
@@ -138,8 +138,8 @@ func (s *Store) append(b *batch) {
 		s.tail.commits <- b
 		return
 	case errors.Is(err, ErrUnknown):
-		s.heads.lose() // before anybody hears of it, so that their next Sync reads the head
-		s.tail.nudge(0)
+		s.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
+		s.tail.lookFor(0)
 		b.fail(err)
 	case errors.Is(err, ErrUnavailable) || len(b.changes) == 1:
 		b.fail(err)
@@ -150,15 +150,15 @@ func (s *Store) append(b *batch) {
 	s.commits.done <- b
 }
 
-// appendEach tries every change alone after an error that is not the database's state
-// and wrote nothing: one bad change must not fail its neighbours.
+// appendEach tries every change alone after a batch has failed because of its content and
+// nothing was written: one bad change must not fail its neighbours.
 func (s *Store) appendEach(b *batch) {
 	for i, p := range b.waiters {
 		one := &batch{changes: []Change{b.changes[i]}, waiters: []*pending{p}}
 		if err := s.appendLog(one); err != nil {
 			if errors.Is(err, ErrUnknown) {
-				s.heads.lose()
-				s.tail.nudge(0)
+				s.heads.addUnknown()
+				s.tail.lookFor(0)
 			}
 			one.fail(err)
 			continue
@@ -169,8 +169,8 @@ func (s *Store) appendEach(b *batch) {
 
 func (s *Store) appendLog(b *batch) error {
 	if s.Healthy() != nil {
-		// An outcome that is known is worth a round trip: a database that hangs would
-		// otherwise take the batch and leave open what became of it.
+		// The probe costs a round trip, and its outcome is known. Without it a database that
+		// hangs would take the batch and leave its outcome unknown.
 		if err := s.probe(); errors.Is(err, ErrUnavailable) {
 			return err
 		}
@@ -187,8 +187,8 @@ func (s *Store) appendLog(b *batch) error {
 }
 
 // probe asks whether the database takes writes again: an empty batch takes the write
-// lock and writes nothing. It is the answer to those who came meanwhile, too: with a
-// database that hangs they have waited long enough.
+// lock and writes nothing. If the database is away, all callers in the queue get the
+// probe's error: with a database that hangs they have waited long enough.
 func (s *Store) probe() error {
 	_, err := s.boundedAppend(s.o.QueryTimeout, nil)
 	s.health.probed(err)
@@ -198,7 +198,7 @@ func (s *Store) probe() error {
 	return err
 }
 
-// refuse answers all who are in the queue.
+// refuse answers all callers in the queue with err.
 func (c *committer) refuse(err error) {
 	c.mu.Lock()
 	queue := c.queue

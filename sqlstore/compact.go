@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -9,6 +10,11 @@ import (
 const (
 	compactStep = 500 // revisions of one transaction
 	busyPause   = 100 * time.Millisecond
+
+	// On a full disk a delete frees nothing until the rows that it supersedes are gone. So
+	// the history is at most this short then.
+	fullHistory = 5 * time.Second
+	fullEvery   = time.Second
 )
 
 // compactor moves the floor behind the history. Its goroutine is the only caller of
@@ -17,7 +23,8 @@ type compactor struct {
 	requests chan compactRequest
 
 	// owned by the compactor's goroutine
-	target int64 // newest revision known to be older than the history
+	target int64     // newest revision known to be older than the history
+	failed time.Time // since when compaction fails; zero if it works
 }
 
 type compactRequest struct {
@@ -52,11 +59,15 @@ func (s *Store) CompactTo(ctx context.Context, revision int64) error {
 func (s *Store) runCompactor() {
 	ticker := time.NewTicker(s.o.CompactEvery)
 	defer ticker.Stop()
+	hurry := time.NewTicker(fullEvery)
+	defer hurry.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			if err := s.compactHistory(); err != nil && s.ctx.Err() == nil {
-				s.o.Logf("compact: %v", err)
+			s.logCompaction(s.compactHistory(s.o.History))
+		case <-hurry.C:
+			if errors.Is(s.log.Condition(), ErrFull) {
+				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
 			}
 		case r := <-s.compact.requests:
 			r.done <- s.compactTo(min(r.revision, s.Revision()))
@@ -66,12 +77,26 @@ func (s *Store) runCompactor() {
 	}
 }
 
-// compactHistory compacts what is older than the history.
-func (s *Store) compactHistory() error {
-	if s.o.History < 0 {
+// logCompaction logs when compaction begins to fail and when it works again.
+func (s *Store) logCompaction(err error) {
+	since := &s.compact.failed
+	switch {
+	case s.ctx.Err() != nil:
+	case err != nil && since.IsZero():
+		*since = time.Now()
+		s.o.Log.Warn("compaction fails, old versions stay; it is tried again", "err", err)
+	case err == nil && !since.IsZero():
+		s.o.Log.Info("compaction works again", "after", time.Since(*since))
+		*since = time.Time{}
+	}
+}
+
+// compactHistory compacts what is older than the history; a negative one is for ever.
+func (s *Store) compactHistory(history time.Duration) error {
+	if history < 0 {
 		return nil
 	}
-	target, err := s.newestBefore(time.Now().Add(-s.o.History).UnixMilli())
+	target, err := s.newestBefore(time.Now().Add(-history).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("find the end of the history: %w", err)
 	}

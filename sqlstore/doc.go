@@ -12,8 +12,8 @@
 // # What holds
 //
 //  1. Revision order is commit order. A writer takes the log's one write lock before
-//     revisions are drawn and holds it to commit: whoever has seen revision n has seen
-//     all below n. A missing number means nothing.
+//     revisions are drawn and holds it to commit: a reader that has seen revision n has
+//     seen all below n. A missing number means nothing.
 //  2. Every change carries an expectation: the revision it replaces, or absence. It is
 //     checked under the write lock. A change whose expectation fails gets its own
 //     error; its neighbours in the batch are not touched.
@@ -44,15 +44,25 @@
 // and has no resourceVersion. The revision is spliced in as the first field of metadata
 // (see Splice), so that a read serves stored bytes without parsing them.
 //
+// # Encryption at rest
+//
+// A Transformer (transform.go) changes values before their commit joins a batch, and the values
+// of rows that come from the log, so that the state holds plain JSON. What it cannot read becomes
+// an unreadable Entry: it has a revision and no JSON, is left out of scans, can be deleted, and
+// is tried again when it is read. The stored form of an entry that changes nothing is renewed by
+// Refresh.
+//
 // # Who runs
 //
 // Each Store has these goroutines, started by Open and ended by Close: the committer
 // (commit.go) owns the batch and the write connection; the tail (tail.go) is the only
 // writer of state and window; the head reader (sync.go) asks the database for its head
-// on behalf of all who wait in Sync; the compactor (compact.go) moves the floor; and one
-// stands in Log.Follow. Watchers have none. Callers never hold a lock while SQL runs.
+// on behalf of all who wait in Sync; the compactor (compact.go) moves the floor; one waits
+// in Log.Follow; and one (health.go) logs what Log.Condition says. Watchers have none.
+// Callers never hold a lock while SQL runs.
 //
-// Get, Current, Keep, Revision, Floor, Healthy and Stats neither wait nor run SQL. Wait
+// Get, Current, Keep, Revision, Floor, Healthy and Stats neither wait nor run SQL; only Get of an
+// unreadable entry may wait for a key. Wait
 // and a Watcher in the window run none. At and its View run SQL when they read the past,
 // Sync when the database is shared, Poll when the Watcher is behind the window.
 package sqlstore

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"bytes"
 	"strconv"
-	"strings"
 	"sync/atomic"
 )
 
@@ -16,6 +15,7 @@ type Entry struct {
 	At             int64  // commit time, Unix milliseconds
 	JSON           []byte // the whole object with its resourceVersion, no newline at the end
 
+	form *form // nil: the log holds the value as it is
 	memo atomic.Pointer[memo]
 }
 
@@ -44,6 +44,9 @@ func Splice(value []byte, revision int64) []byte {
 
 // Unsplice returns e's object as a value to store: without its resourceVersion.
 func Unsplice(e *Entry) []byte {
+	if e.Unreadable() != nil {
+		return nil
+	}
 	field := `"resourceVersion":"` + strconv.FormatInt(e.Revision, 10) + `"`
 	i := bytes.Index(e.JSON, metadataStart) + len(metadataStart)
 	if !bytes.HasPrefix(e.JSON[i:], []byte(field)) {
@@ -73,6 +76,7 @@ func (e *Entry) AtRevision(revision int64) *Entry {
 		CreateRevision: e.CreateRevision,
 		At:             e.At,
 		JSON:           Splice(Unsplice(e), revision),
+		form:           e.form,
 	}
 }
 
@@ -98,7 +102,7 @@ type memo struct {
 func (e *Entry) Recall(key any) (any, bool) { return e.memo.Load().find(key) }
 
 // Memo returns what derive made of e under key, calling it the first time. Two callers
-// that race may both derive; one result wins and is what everybody gets.
+// that race may both derive; both get the result that was stored first.
 func (e *Entry) Memo(key any, derive func() any) any {
 	head := e.memo.Load()
 	if v, ok := head.find(key); ok {
@@ -123,28 +127,4 @@ func (m *memo) find(key any) (any, bool) {
 		}
 	}
 	return nil, false
-}
-
-// ResourceOf returns the part of key that names its resource, with the trailing slash:
-// /registry/<group>/<resource>/. It is empty if key has fewer segments.
-func ResourceOf(key string) string {
-	n := 0
-	for i := 0; i < len(key); i++ {
-		if key[i] == '/' {
-			if n++; n == 4 {
-				return key[:i+1]
-			}
-		}
-	}
-	return ""
-}
-
-// RangeOf returns the half-open range [from, to) of all keys that begin with prefix.
-func RangeOf(prefix string) (from, to string) {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			return prefix, prefix[:i] + string([]byte{prefix[i] + 1})
-		}
-	}
-	return prefix, strings.Repeat("\xff", len(prefix)+1)
 }

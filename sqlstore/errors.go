@@ -10,6 +10,11 @@ var (
 	// full. Nothing was written. It is worth trying again later.
 	ErrUnavailable = errors.New("database unavailable")
 
+	// ErrFull says that the database's disk is nearly full. Only changes that free space are
+	// written then: deletes, and changes to objects that are being deleted. ErrFull wraps
+	// ErrUnavailable.
+	ErrFull = fmt.Errorf("%w: its disk is nearly full", ErrUnavailable)
+
 	// ErrUnknown says that a COMMIT failed and the change may or may not be there.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
 
@@ -18,6 +23,10 @@ var (
 
 	// ErrCompacted says that a revision is below the floor.
 	ErrCompacted = errors.New("revision is compacted")
+
+	// ErrNoLog says that there is no database, or no log in it, and that Open was told to
+	// make none.
+	ErrNoLog = errors.New("there is no plinth database")
 
 	// ErrFuture says that a revision did not come up within the time waited for it.
 	ErrFuture = errors.New("revision is in the future")

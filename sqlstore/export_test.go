@@ -1,5 +1,8 @@
 package sqlstore
 
+// PingEvery is how often an idle Store asks for the head.
+const PingEvery = pingEvery
+
 // WindowLimit is the bound of the window in bytes.
 func (s *Store) WindowLimit() int { return s.o.WindowBytes }
 

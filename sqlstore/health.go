@@ -9,8 +9,8 @@ import (
 const (
 	// probeEvery is how often a Store asks a database that failed whether it works again.
 	probeEvery = 500 * time.Millisecond
-	// doubtFor is how long a failed write is believed when the database answers probes
-	// all the same: a full disk takes locks and no rows.
+	// doubtFor is how long writes count as failing after a failed write although the database
+	// answers probes: on a full disk the lock can be taken, but no row can be written.
 	doubtFor = 10 * time.Second
 )
 
@@ -20,12 +20,51 @@ type health struct {
 	readErr     error
 	writeErr    error
 	writeAt     time.Time // when rows were refused with writeErr
-	probeFailed bool      // since then
+	probeFailed bool      // after writeAt
+
+	outage    outage
+	condition func() error // the log's
+	closing   func() bool  // the Store is closing, and errors mean nothing any more
+}
+
+// report logs what has changed. The caller holds mu.
+func (h *health) report() {
+	if h.closing() {
+		return
+	}
+	err := h.writeErr
+	if err == nil {
+		err = h.readErr
+	}
+	h.outage.note(h.condition(), err)
+}
+
+// runHealth logs what the log itself finds wrong, also while the Store is idle.
+func (s *Store) runHealth() {
+	tick := time.NewTicker(conditionEvery)
+	defer tick.Stop()
+	for {
+		s.health.look()
+		select {
+		case <-tick.C:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (h *health) look() {
+	h.mu.Lock()
+	h.report()
+	h.mu.Unlock()
 }
 
 // Healthy returns nil, or why the database cannot be used now. Reads that do not ask
 // for the most recent state go on from memory meanwhile.
 func (s *Store) Healthy() error {
+	if err := s.log.Condition(); err != nil {
+		return err
+	}
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	if s.health.writeErr != nil {
@@ -34,9 +73,13 @@ func (s *Store) Healthy() error {
 	return s.health.readErr
 }
 
+// Condition is Log.Condition: what is known to be wrong without asking the database.
+func (s *Store) Condition() error { return s.log.Condition() }
+
 func (h *health) read(err error) {
 	h.mu.Lock()
 	h.readErr = err
+	h.report()
 	h.mu.Unlock()
 }
 
@@ -46,14 +89,15 @@ func (h *health) readFails() bool {
 	return h.readErr != nil
 }
 
-// wrote notes the outcome of a batch. One that failed for its own sake says nothing
-// about the database.
+// wrote notes the outcome of a batch. A batch that failed because of its content says
+// nothing about the database.
 func (h *health) wrote(err error) {
 	if err != nil && !isAway(err) {
 		return
 	}
 	h.mu.Lock()
 	h.writeErr, h.writeAt, h.probeFailed = err, time.Now(), false
+	h.report()
 	h.mu.Unlock()
 }
 
@@ -61,6 +105,7 @@ func (h *health) wrote(err error) {
 func (h *health) probed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	defer h.report()
 	switch {
 	case err != nil:
 		h.writeErr, h.probeFailed = err, true

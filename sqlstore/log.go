@@ -12,35 +12,6 @@ type Row struct {
 	Value          []byte // the object as JSON, without resourceVersion
 }
 
-// Change is one requested row.
-type Change struct {
-	Key string
-	// Expect is the revision of the row that this change replaces. 0 expects that the
-	// key is absent: never written, or its newest row is a tombstone.
-	Expect int64
-	Delete bool   // append a tombstone; Expect must not be 0
-	Value  []byte // the object, or its last state for a tombstone
-}
-
-// Result is what became of one change of a batch.
-type Result struct {
-	// Revision is the new row's revision, 0 if the expectation failed.
-	Revision       int64
-	CreateRevision int64 // of the new row
-	// Found is the revision of the key's newest row when the expectation failed; 0 if
-	// the key has no row. FoundDeleted says that it is a tombstone.
-	Found        int64
-	FoundDeleted bool
-}
-
-// Appended describes a batch that was committed (or had nothing to commit).
-type Appended struct {
-	Head    int64    // newest revision found under the write lock, before this batch
-	Floor   int64    // compacted revision found under the write lock
-	At      int64    // commit time written to the new rows, Unix milliseconds
-	Results []Result // one for each change, in order
-}
-
 // Head is the end of the log at one moment.
 type Head struct {
 	Revision int64 // newest revision ever drawn and committed, or the floor if that is higher
@@ -60,15 +31,14 @@ type Step struct {
 // away, read-only or full wrap ErrUnavailable; no error text contains a password.
 type Log interface {
 	// Append writes a batch in one transaction (an empty one takes the lock and writes
-	// nothing, which tells whether the database takes writes): it takes the write lock, reads head and
-	// floor, checks each change's expectation against the newest row of its key, draws
-	// revisions for those that hold in order of the batch, starting at head+1, inserts
-	// them in one statement (or one prepared statement's loop) and commits. Keys in a
-	// batch are distinct. A change that fails its expectation never fails the batch.
-	// An error before COMMIT was sent means nothing was written; an error of COMMIT
-	// itself wraps ErrUnknown. ctx counts until COMMIT is sent; COMMIT itself has a bound
-	// of the dialect's. Deadlocks and lock timeouts are retried inside as long as
-	// COMMIT was not sent.
+	// nothing, which tells whether the database takes writes): it takes the write lock, reads head
+	// and floor, checks each change's expectation against the newest row of its key, draws
+	// revisions for those that hold in order of the batch, starting at head+1, inserts them in one
+	// statement (or one prepared statement's loop) and commits. Keys in a batch are distinct. A
+	// change that fails its expectation never fails the batch. An error before COMMIT was sent
+	// means nothing was written; an error of COMMIT itself wraps ErrUnknown. ctx counts until
+	// COMMIT is sent; COMMIT itself has a bound of the dialect's. Deadlocks and lock timeouts are
+	// retried inside as long as COMMIT was not sent.
 	Append(ctx context.Context, batch []Change) (Appended, error)
 
 	// Head reads the end of the log.
@@ -122,8 +92,28 @@ type Log interface {
 	// the head.
 	Exclusive() bool
 
+	// Condition returns what keeps the log from taking changes, as far as that is known
+	// without asking the database: nil, ErrUnavailable, or ErrFull, with which deletes are
+	// still taken. It does no I/O.
+	Condition() error
+
+	// Size returns the space that the log takes. It may walk through an index, so it is for
+	// people and for metrics.
+	Size(ctx context.Context) (Size, error)
+
 	// ClusterID names this log for as long as it lives; made by the first migration.
 	ClusterID() string
+
+	// Made says that this Open has made the log: before, there was none, or a part of one
+	// that a crash had left. Of several processes that open it at once, one has made it.
+	Made() bool
+
+	// Marks returns the marks of the log: what SetMarks has written and not removed.
+	Marks(ctx context.Context) (map[string]string, error)
+
+	// SetMarks writes marks in one transaction; an empty value removes one. Names have at
+	// most 59 bytes and values 255.
+	SetMarks(ctx context.Context, marks map[string]string) error
 
 	Close() error
 }

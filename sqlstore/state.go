@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,7 +16,7 @@ type entryMap = btree.Map[string, *Entry]
 // state is everything that reads are served from. The tail is its only writer.
 type state struct {
 	applied atomic.Int64 // newest revision applied; written under mu
-	floor   atomic.Int64 // highest compacted revision heard of
+	floor   atomic.Int64 // highest compacted revision that is known
 
 	keep int // Options.Snapshots
 
@@ -40,8 +41,8 @@ type resource struct {
 	topics topics
 }
 
-// put is one row on its way into the state.
-type put struct {
+// update is one row to apply to the state: the key's new entry, or its last one.
+type update struct {
 	entry   *Entry
 	deleted bool
 }
@@ -63,16 +64,16 @@ func (st *state) resource(name string) *resource {
 }
 
 // Get returns the current entry of key, nil if it is absent. It never waits for the
-// database.
+// database. The entry may be unreadable: see Entry.Unreadable.
 func (s *Store) Get(key string) *Entry {
 	s.state.mu.RLock()
 	e := s.state.get(key)
 	s.state.mu.RUnlock()
-	return e
+	return s.readable(e)
 }
 
-// ChangedAt returns the revision of the last change of resource, or one from when all of
-// it was read: as long as it stays the same, so does the resource.
+// ChangedAt returns a revision that stays the same as long as no object of resource
+// changes: that of the last change, or of the last full read of the log.
 func (s *Store) ChangedAt(resource string) int64 {
 	s.state.mu.RLock()
 	defer s.state.mu.RUnlock()
@@ -80,6 +81,26 @@ func (s *Store) ChangedAt(resource string) int64 {
 		return r.last
 	}
 	return s.state.base
+}
+
+// Since returns the changes of resource after a revision, and the revision through which they
+// are complete. It runs no SQL and does not wait: complete is false if the window does not have
+// all of the changes any more, and then the caller reads Current.
+func (s *Store) Since(resource string, after int64) (events []*Event, through int64, complete bool) {
+	s.state.mu.RLock()
+	defer s.state.mu.RUnlock()
+	start, through := s.state.base, s.state.applied.Load()
+	r := s.state.resources[resource]
+	if r != nil {
+		start = r.start
+	}
+	if after < start {
+		return nil, 0, false
+	}
+	if r != nil {
+		events = slices.Clone(r.since(after))
+	}
+	return events, through, true
 }
 
 func (st *state) get(key string) *Entry {
@@ -91,9 +112,9 @@ func (st *state) get(key string) *Entry {
 	return e
 }
 
-// apply makes rows visible together and then wakes who waits for them. Their
-// revisions increase and are above applied.
-func (st *state) apply(rows []put) {
+// apply makes rows visible together and then wakes the callers that wait for them. The
+// revisions of rows increase and are above applied.
+func (st *state) apply(rows []update) {
 	if len(rows) == 0 {
 		return
 	}
@@ -101,7 +122,7 @@ func (st *state) apply(rows []put) {
 	for i := range rows {
 		st.applyRow(rows[i].entry, rows[i].deleted)
 	}
-	st.advanceLocked(rows[len(rows)-1].entry.Revision)
+	st.advanceAndUnlock(rows[len(rows)-1].entry.Revision)
 }
 
 func (st *state) applyRow(e *Entry, deleted bool) {
@@ -122,12 +143,12 @@ func (st *state) applyRow(e *Entry, deleted bool) {
 // advance moves applied over revisions that have no rows.
 func (st *state) advance(revision int64) {
 	st.mu.Lock()
-	st.advanceLocked(max(revision, st.applied.Load()))
+	st.advanceAndUnlock(max(revision, st.applied.Load()))
 }
 
-// advanceLocked sets applied, gives mu back and wakes: a thousand watchers are not
-// woken under the lock that each of them takes next.
-func (st *state) advanceLocked(revision int64) {
+// advanceAndUnlock sets applied, unlocks mu, which the caller holds, and then wakes waiters
+// and watchers: each of these takes mu next.
+func (st *state) advanceAndUnlock(revision int64) {
 	st.applied.Store(revision)
 	ready := st.takeReady(revision)
 	woken := st.window.takeMarked()
@@ -140,8 +161,8 @@ func (st *state) advanceLocked(revision int64) {
 	}
 }
 
-// replace puts a fully read state in the place of what is there. Events between the
-// two are unknown, so windows begin anew and watchers that are behind must read the log.
+// replace puts a fully read state in the place of the one that is there. Events between
+// the two are unknown, so windows begin anew, and watchers that are behind read the log.
 func (st *state) replace(loaded map[string]*entryMap, head Head) {
 	revision := head.Revision
 	st.mu.Lock()
@@ -160,5 +181,5 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 		r.topics.markAll(revision, &st.window)
 	}
 	st.raise(head.Floor)
-	st.advanceLocked(revision)
+	st.advanceAndUnlock(revision)
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -9,6 +10,9 @@ import (
 type Stats struct {
 	Revision int64
 	Floor    int64
+
+	Usable bool // the database takes reads and writes
+	Full   bool // it takes deletes only, because its disk is nearly full
 
 	Entries      map[string]int // objects by resource
 	Watchers     int64
@@ -49,6 +53,8 @@ func (s *Store) Stats() Stats {
 		HeadReads:     s.stats.headReads.Load(),
 		WatchReads:    s.stats.watchReads.Load(),
 		Compacted:     s.stats.compactedDeleted.Load(),
+		Usable:        s.Healthy() == nil,
+		Full:          errors.Is(s.log.Condition(), ErrFull),
 	}
 	s.state.addStats(&v)
 	return v

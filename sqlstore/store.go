@@ -2,8 +2,15 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 )
+
+// closeGrace bounds how long Close waits for a database that does not answer.
+const closeGrace = 10 * time.Second
 
 // Options of a Store. Zero values are replaced by the defaults given.
 type Options struct {
@@ -26,33 +33,112 @@ type Options struct {
 	// AppendTimeout bounds one transaction until its COMMIT is sent; 15 seconds, so that a
 	// lock which another replica holds for a while is not taken for a database that hangs.
 	AppendTimeout time.Duration
-	// Logf reports what an operator should know; nil: nothing.
-	Logf func(format string, args ...any)
+	// Transformer changes values on their way into the log and back; nil: none does. See
+	// Entry.Unreadable for values that cannot be read.
+	Transformer Transformer
+	// Log gets what an operator should know; nil: nothing.
+	Log *slog.Logger
 }
 
-// View is the exact state of one resource at one revision.
-type View interface {
-	Revision() int64
-	// Scan calls f for each entry with from <= key < to in key order until f returns
-	// false. A view of the past may read the log and fail.
-	Scan(ctx context.Context, from, to string, f func(*Entry) bool) error
-	// Count returns the number of entries with from <= key < to.
-	Count(ctx context.Context, from, to string) (int64, error)
-	// Get returns the entry of key, nil if there was none.
-	Get(ctx context.Context, key string) (*Entry, error)
+// Store serves the objects of one Log. Its methods are safe for concurrent use.
+type Store struct {
+	log   Log
+	o     Options
+	stats counters
+
+	state   state
+	commits committer
+	tail    tail
+	heads   headReader
+	compact compactor
+	health  health
+
+	hadUnreadable atomic.Bool
+
+	ctx       context.Context // ends when Close gives up on the database
+	cancel    context.CancelFunc
+	stop      chan struct{} // closed by Close when all commits are applied
+	wg        sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
 }
 
-// EventType says what happened to a key.
-type EventType uint8
+// Open reads the whole state of log and starts the Store's goroutines. The Store owns
+// log from then on and closes it; if Open fails, log is still the caller's.
+func Open(ctx context.Context, log Log, o Options) (*Store, error) {
+	s := newStore(log, o.withDefaults())
+	if err := s.load(ctx); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	s.start()
+	return s, nil
+}
 
-const (
-	Put    EventType = iota // Prev is nil for a key that was absent
-	Delete                  // Entry is the last state at the tombstone's revision
-)
+func newStore(log Log, o Options) *Store {
+	s := &Store{log: log, o: o, stop: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.state.init(o)
+	s.commits.init(o)
+	s.tail.init()
+	s.heads.init()
+	s.compact.init()
+	s.health.outage.log, s.health.condition = o.Log, log.Condition
+	s.health.closing = func() bool { return s.ctx.Err() != nil }
+	return s
+}
 
-// Event is one change as watchers see it. It is made once and shared by all of them.
-type Event struct {
-	Type  EventType
-	Entry *Entry
-	Prev  *Entry // what the key held before, nil if it was absent
+func (s *Store) start() {
+	s.wg.Go(s.runTail)
+	s.wg.Go(s.runHeads)
+	s.wg.Go(s.runCompactor)
+	s.wg.Go(s.runFollow)
+	s.wg.Go(s.runHealth)
+	go s.runCommitter() // ends the tail, which Close waits for
+}
+
+// Close refuses new commits, finishes those already queued, ends all watchers with
+// ErrClosed, and closes the log.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		giveUp := time.AfterFunc(closeGrace, s.cancel)
+		defer giveUp.Stop()
+		s.commits.close()
+		<-s.tail.done
+		s.state.close()
+		close(s.stop)
+		s.cancel()
+		s.wg.Wait()
+		s.closeErr = s.log.Close()
+	})
+	return s.closeErr
+}
+
+func (o Options) withDefaults() Options {
+	orInt := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if o.History == 0 {
+		o.History = 5 * time.Minute
+	}
+	if o.CompactEvery <= 0 {
+		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
+	}
+	orInt(&o.WindowBytes, 32<<20)
+	orInt(&o.MaxBatch, 512)
+	orInt(&o.MaxBatchBytes, 4<<20)
+	orInt(&o.MaxValueBytes, 3<<20)
+	orInt(&o.Snapshots, 8)
+	if o.QueryTimeout <= 0 {
+		o.QueryTimeout = 5 * time.Second
+	}
+	if o.AppendTimeout <= 0 {
+		o.AppendTimeout = 15 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
 }

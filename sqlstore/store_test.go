@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ const (
 
 func openLog(t testing.TB, dsn string) Log {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Logf: t.Logf})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func create(t testing.TB, s *Store, key string) *Entry {
 // poll polls w until it has delivered everything through revision.
 func poll(t testing.TB, w *Watcher, revision int64) (events []*Event) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for {
 		more, through, err := w.Poll(ctx)
@@ -94,77 +96,6 @@ func poll(t testing.TB, w *Watcher, revision int64) (events []*Event) {
 		if ctx.Err() != nil {
 			t.Fatalf("watcher is at %d, wanted %d", through, revision)
 		}
-	}
-}
-
-func TestCommitAndGet(t *testing.T) {
-	s := newStore(t, Options{})
-	a := create(t, s, maps+"ns/a")
-	if got := s.Get(a.Key); got != a {
-		t.Fatalf("got %v, want the entry that Commit returned", got)
-	}
-	if a.Revision != a.CreateRevision || !strings.Contains(string(a.JSON), fmt.Sprintf(`"resourceVersion":"%d"`, a.Revision)) {
-		t.Fatalf("entry %+v %s", a, a.JSON)
-	}
-	b := commit(t, s, Change{Key: a.Key, Expect: a.Revision, Value: value(a.Key, 1)})
-	if b.Revision <= a.Revision || b.CreateRevision != a.Revision {
-		t.Fatalf("update of %+v made %+v", a, b)
-	}
-	gone := commit(t, s, Change{Key: a.Key, Expect: b.Revision, Delete: true, Value: value(a.Key, 1)})
-	if s.Get(a.Key) != nil {
-		t.Fatal("deleted key is still there")
-	}
-	if again := create(t, s, a.Key); again.CreateRevision != again.Revision || again.Revision <= gone.Revision {
-		t.Fatalf("created again: %+v", again)
-	}
-}
-
-func TestConflicts(t *testing.T) {
-	s := newStore(t, Options{})
-	a := create(t, s, maps+"ns/a")
-	b := commit(t, s, Change{Key: a.Key, Expect: a.Revision, Value: value(a.Key, 1)})
-	for _, c := range []Change{
-		{Key: a.Key},                         // exists
-		{Key: a.Key, Expect: a.Revision},     // replaced
-		{Key: a.Key, Expect: b.Revision + 7}, // never was
-	} {
-		c.Value = value(a.Key, 2)
-		_, err := s.Commit(context.Background(), c)
-		var conflict *ConflictError
-		if !errors.As(err, &conflict) || conflict.Current != b || conflict.Expect != c.Expect {
-			t.Errorf("expecting %d: %v", c.Expect, err)
-		}
-	}
-	_, err := s.Commit(context.Background(), Change{Key: maps + "ns/b", Expect: a.Revision, Value: value("b", 0)})
-	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.Current != nil {
-		t.Errorf("update of an absent key: %v", err)
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	s := newStore(t, Options{MaxValueBytes: 2000})
-	for _, key := range []string{
-		"a",
-		"/registry/core/pods",
-		pods + "a\x00b",
-		pods + "a\nb",
-		pods + "a\xff",
-		pods + strings.Repeat("日", 3000),
-		pods + strings.Repeat("a", MaxKeyBytes-len(pods)+1),
-	} {
-		if _, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, ErrKey) {
-			t.Errorf("key of %d bytes: %v, want ErrKey", len(key), err)
-		}
-	}
-	create(t, s, pods+strings.Repeat("a", MaxKeyBytes-len(pods)))
-	create(t, s, pods+"\uFFFD")
-	if _, err := s.Commit(context.Background(), Change{Key: pods + "a", Delete: true}); err == nil {
-		t.Error("a delete that expects nothing was accepted")
-	}
-	_, err := s.Commit(context.Background(), Change{Key: pods + "a", Value: make([]byte, 2001)})
-	if !errors.Is(err, ErrTooLarge) {
-		t.Errorf("too large: %v", err)
 	}
 }
 
@@ -235,21 +166,38 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-func TestWaitAndSync(t *testing.T) {
-	s := newStore(t, Options{})
-	a := create(t, s, maps+"ns/a")
-	if r, err := s.Sync(t.Context()); err != nil || r != a.Revision {
-		t.Fatalf("sync: %d, %v", r, err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if err := s.Wait(ctx, a.Revision+1); !errors.Is(err, ErrFuture) {
-		t.Fatalf("wait for the future: %v", err)
-	}
-	done := make(chan error)
-	go func() { done <- s.Wait(context.Background(), a.Revision+1) }()
-	create(t, s, maps+"ns/b")
-	if err := <-done; err != nil {
+func TestCloseFinishesQueuedCommits(t *testing.T) {
+	dsn := fileDSN(t)
+	log := newFaultyLog(t, dsn)
+	s, err := Open(t.Context(), log, Options{MaxBatch: 3})
+	if err != nil {
 		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var keys []string
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			key := fmt.Sprintf("%sns/%d", maps, i)
+			_, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)})
+			if err == nil {
+				mu.Lock()
+				keys = append(keys, key)
+				mu.Unlock()
+			} else if !errors.Is(err, ErrClosed) {
+				t.Errorf("commit: %v", err)
+			}
+		})
+	}
+	time.Sleep(time.Millisecond)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	s = openStore(t, openLog(t, dsn), Options{})
+	for _, key := range keys {
+		if s.Get(key) == nil {
+			t.Errorf("%s was acknowledged and is gone", key)
+		}
 	}
 }

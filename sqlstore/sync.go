@@ -15,10 +15,10 @@ const pingEvery = 5 * time.Second
 type headReader struct {
 	wake chan struct{} // has a token when next is wanted
 
-	mu    sync.Mutex
-	next  *headRead // of those who came after the query in flight began
-	lost  int       // commits with unknown outcome; the process does not know its own head
-	found int       // of those, the ones whose outcome was read since
+	mu       sync.Mutex
+	next     *headRead // the query for callers that came after the one in flight began
+	unknown  int       // commits with unknown outcome, after which the process does not know its head
+	resolved int       // how many of these have an outcome that was read since
 }
 
 type headRead struct {
@@ -35,7 +35,7 @@ func (h *headReader) init() {
 // Sync waits until reads see everything that was committed by any process before the
 // call, and returns the revision they see. ErrUnavailable if the database cannot tell.
 func (s *Store) Sync(ctx context.Context) (int64, error) {
-	if s.log.Exclusive() && !s.heads.isLost() {
+	if s.log.Exclusive() && !s.heads.hasUnknown() {
 		return s.Revision(), nil
 	}
 	head, err := s.askHead(ctx)
@@ -64,37 +64,37 @@ func (s *Store) askHead(ctx context.Context) (Head, error) {
 	case <-s.stop:
 		return Head{}, ErrClosed
 	case <-ctx.Done():
-		return Head{}, fmt.Errorf("read head: %w", lateIs(ctx, ErrUnavailable))
+		return Head{}, fmt.Errorf("read head: %w", deadlineError(ctx, ErrUnavailable))
 	}
 }
 
-// lose makes the next Sync of an exclusive log read its head too.
-func (h *headReader) lose() {
+// addUnknown makes the next Sync of an exclusive log read its head too.
+func (h *headReader) addUnknown() {
 	h.mu.Lock()
-	h.lost++
+	h.unknown++
 	h.mu.Unlock()
 }
 
-func (h *headReader) isLost() bool {
+func (h *headReader) hasUnknown() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lost > h.found
+	return h.unknown > h.resolved
 }
 
-// find notes that the outcomes of the first lost commits were read.
-func (h *headReader) find(lost int) {
+// resolve notes that the outcomes of the first unknown commits were read.
+func (h *headReader) resolve(unknown int) {
 	h.mu.Lock()
-	h.found = lost
+	h.resolved = unknown
 	h.mu.Unlock()
 }
 
-// begin starts a query for all who wait now.
-func (h *headReader) begin() (r *headRead, lost int) {
+// begin starts a query for all callers that wait now.
+func (h *headReader) begin() (r *headRead, unknown int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r, lost = h.next, h.lost
+	r, unknown = h.next, h.unknown
 	h.next = &headRead{done: make(chan struct{})}
-	return r, lost
+	return r, unknown
 }
 
 func (s *Store) runHeads() {
@@ -109,7 +109,7 @@ func (s *Store) runHeads() {
 	}
 }
 
-// ping fires when the head should be read without anybody asking.
+// ping fires when the head should be read though no caller asks for it.
 func (s *Store) ping() <-chan time.Time {
 	switch {
 	case s.health.readFails():
@@ -122,24 +122,25 @@ func (s *Store) ping() <-chan time.Time {
 }
 
 func (s *Store) readHead() {
-	r, lost := s.heads.begin()
+	r, unknown := s.heads.begin()
 	s.stats.headReads.Add(1)
 	r.head, r.err = s.boundedHead()
 	s.health.read(r.err)
 	if r.err == nil {
 		s.raiseFloor(r.head.Floor)
 		if r.head.Revision > s.Revision() {
-			s.tail.nudge(r.head.Revision)
+			s.tail.lookFor(r.head.Revision)
 		}
 	}
-	if r.err == nil && s.heads.isLost() && s.catchesUp(r.head.Revision) {
-		s.heads.find(lost)
+	if r.err == nil && s.heads.hasUnknown() && s.waitForTail(r.head.Revision) {
+		s.heads.resolve(unknown)
 	}
 	close(r.done)
 }
 
-// catchesUp waits for the tail, and not for ever: others wait for the head meanwhile.
-func (s *Store) catchesUp(revision int64) bool {
+// waitForTail says whether the tail reaches revision within QueryTimeout. It must not wait
+// for ever: callers of Sync wait for the next head meanwhile.
+func (s *Store) waitForTail(revision int64) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.QueryTimeout)
 	defer cancel()
 	return s.Wait(ctx, revision) == nil

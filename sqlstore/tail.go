@@ -16,31 +16,31 @@ const (
 // then it reads the log, as it does for changes of other processes.
 type tail struct {
 	commits chan *batch   // closed by the committer at its end
-	nudged  chan struct{} // has a token when hint or look changed
-	hint    atomic.Int64  // newest revision heard of
+	wake    chan struct{} // has a token when hint or look changed
+	hint    atomic.Int64  // newest revision that a hint told
 	look    atomic.Bool   // there may be rows beyond hint
 	done    chan struct{} // closed when the last batch is applied
 
 	// owned by the tail's goroutine
-	page  pager
-	puts  []put
-	retry time.Duration
+	page    pager
+	updates []update
+	retry   time.Duration
 }
 
 func (t *tail) init() {
 	t.commits = make(chan *batch, 1)
-	t.nudged = make(chan struct{}, 1)
+	t.wake = make(chan struct{}, 1)
 	t.done = make(chan struct{})
 }
 
 // Revision returns the newest revision that reads see.
 func (s *Store) Revision() int64 { return s.state.applied.Load() }
 
-// Floor returns the compacted revision as far as this Store has heard of it.
+// Floor returns the compacted revision as far as this Store knows it.
 func (s *Store) Floor() int64 { return s.state.floor.Load() }
 
-// nudge makes the tail look into the log for rows up to head, or for any if it is 0.
-func (t *tail) nudge(head int64) {
+// lookFor makes the tail look into the log for rows up to head, or for any if it is 0.
+func (t *tail) lookFor(head int64) {
 	if head == 0 {
 		t.look.Store(true)
 	}
@@ -50,12 +50,12 @@ func (t *tail) nudge(head int64) {
 		}
 	}
 	select {
-	case t.nudged <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (s *Store) runFollow() { s.log.Follow(s.ctx, s.tail.nudge) }
+func (s *Store) runFollow() { s.log.Follow(s.ctx, s.tail.lookFor) }
 
 func (s *Store) runTail() {
 	defer close(s.tail.done)
@@ -68,7 +68,7 @@ func (s *Store) runTail() {
 			}
 			s.applyBatch(b)
 			continue
-		case <-s.tail.nudged:
+		case <-s.tail.wake:
 			s.awaitOwn()
 		case <-again:
 		}
@@ -76,8 +76,8 @@ func (s *Store) runTail() {
 	}
 }
 
-// awaitOwn lets a batch of this process arrive first if it may be what a hint is about:
-// databases tell a process of its own commits too, and often before COMMIT returns.
+// awaitOwn lets a batch of this process arrive first if a hint may be about that batch:
+// databases send a process hints of its own commits, too, and often before COMMIT returns.
 func (s *Store) awaitOwn() {
 	if s.Revision() >= s.tail.hint.Load() || !s.commits.inFlight() {
 		return
@@ -93,11 +93,11 @@ func (s *Store) awaitOwn() {
 	}
 }
 
-// follow reads what others appended, and returns when to try again if that failed.
+// follow reads what other processes appended. It returns when to try again if that failed.
 func (s *Store) follow() <-chan time.Time {
 	hint := s.tail.hint.Load()
 	if look := s.tail.look.Swap(false); !look && s.Revision() >= hint {
-		return nil // a hint of what came directly
+		return nil // a hint of a batch that came directly
 	}
 	err := s.catchUp(hint)
 	s.health.read(err)
@@ -120,7 +120,7 @@ func (s *Store) applyBatch(b *batch) {
 		s.raiseFloor(b.appended.Floor)
 		s.applyOwn(b)
 	} else {
-		s.answer(b) // closing; durable all the same
+		s.answer(b) // the Store is closing; the batch is durable all the same
 	}
 	b.reset()
 	if b.keys != nil {
@@ -147,7 +147,7 @@ func (s *Store) reach(revision int64) bool {
 
 func (s *Store) applyOwn(b *batch) {
 	applied := s.Revision()
-	puts := s.tail.puts[:0]
+	updates := s.tail.updates[:0]
 	for i, r := range b.appended.Results {
 		p := b.waiters[i]
 		if r.Revision == 0 {
@@ -158,21 +158,27 @@ func (s *Store) applyOwn(b *batch) {
 			continue
 		}
 		p.entry = b.entry(i)
-		puts = append(puts, put{p.entry, p.change.Delete})
+		updates = append(updates, update{p.entry, p.change.Delete})
 	}
-	s.state.apply(puts)
+	s.state.apply(updates)
 	s.answer(b)
-	clear(puts)
-	s.tail.puts = puts[:0]
+	clear(updates)
+	s.tail.updates = updates[:0]
 }
 
 // applied returns the entry of b's i-th change when its row has been applied: the one
 // that readers share if it is still current.
 func (s *Store) applied(b *batch, i int) *Entry {
-	if e := s.Get(b.changes[i].Key); e != nil && e.Revision == b.appended.Results[i].Revision {
+	e := s.Get(b.changes[i].Key)
+	switch {
+	case e == nil || e.Revision != b.appended.Results[i].Revision:
+		return b.entry(i)
+	case e.Unreadable() == nil:
 		return e
 	}
-	return b.entry(i)
+	own := b.entry(i) // its key was taken away meanwhile
+	s.state.swap(e, own)
+	return own
 }
 
 func (s *Store) answer(b *batch) {

@@ -2,8 +2,7 @@ package sqlstore
 
 import "sort"
 
-// topic is a prefix that is watched, with what its watchers wait for. Guarded by
-// state.mu.
+// topic is a prefix that is watched. Guarded by state.mu.
 type topic struct {
 	prefix   string
 	watchers int
@@ -20,8 +19,8 @@ type topics struct {
 	count    map[int]int // topics by length
 }
 
-// join returns the topic of prefix for one more watcher; last is a bound for its
-// newest change if it is new.
+// join returns the topic of prefix for one more watcher. A new topic takes its newest
+// change to be at last or before.
 func (ts *topics) join(prefix string, last int64) *topic {
 	t := ts.byPrefix[prefix]
 	if t == nil {

@@ -2,13 +2,21 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"sort"
 )
 
-// snapshot is a resource's state, the same at every revision in [from, through].
-type snapshot struct {
-	entries       *entryMap
-	from, through int64
+// View is the exact state of one resource at one revision.
+type View interface {
+	Revision() int64
+	// Scan calls f for each entry with from <= key < to in key order until f returns
+	// false. A view of the past may read the log and fail. Unreadable entries are left out;
+	// if there were any, the error is an *UnreadableError.
+	Scan(ctx context.Context, from, to string, f func(*Entry) bool) error
+	// Count returns the number of entries with from <= key < to.
+	Count(ctx context.Context, from, to string) (int64, error)
+	// Get returns the entry of key, nil if there was none. It may be unreadable.
+	Get(ctx context.Context, key string) (*Entry, error)
 }
 
 // Current returns the current state of resource as a constant-time copy. Its revision
@@ -17,43 +25,32 @@ func (s *Store) Current(resource string) View {
 	return s.state.current(resource).at(s, resource)
 }
 
-var noEntries entryMap
-
-func (st *state) current(name string) snapshot {
-	st.mu.RLock()
-	snap, ok := st.cached(name)
-	st.mu.RUnlock()
-	if ok {
-		return snap
+// At returns the state of resource at revision: a kept snapshot or the current state
+// when nothing of the resource changed since, else a view that reads the log.
+// ErrCompacted if revision is below the floor, ErrFuture if the Store has not reached
+// it: Wait first.
+func (s *Store) At(ctx context.Context, resource string, revision int64) (View, error) {
+	if revision < s.Floor() {
+		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, ErrCompacted)
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r := st.resource(name)
-	if r.copied == nil {
-		r.copied = r.entries.Copy()
+	if revision > s.Revision() {
+		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, ErrFuture)
 	}
-	snap, _ = st.cached(name)
-	return snap
-}
-
-// cached returns the current state without copying, if a copy is at hand: every copy
-// makes the next write copy the nodes on its path.
-func (st *state) cached(name string) (snapshot, bool) {
-	r := st.resources[name]
-	if r == nil {
-		return snapshot{&noEntries, st.base, st.applied.Load()}, true
+	if s.state.unchangedSince(resource, revision) {
+		if snap := s.state.current(resource); snap.covers(revision) {
+			return &stateView{snap, s, resource, revision}, nil
+		}
 	}
-	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
-}
-
-func (n snapshot) at(s *Store, resource string) View {
-	return &stateView{snapshot: n, state: &s.state, resource: resource, revision: n.through}
+	if snap := s.state.keptAt(resource, revision); snap != nil {
+		return &stateView{*snap, s, resource, revision}, nil
+	}
+	return &logView{s: s, revision: revision}, nil
 }
 
 // stateView is a View in memory.
 type stateView struct {
 	snapshot
-	state    *state
+	store    *Store
 	resource string
 	revision int64
 }
@@ -61,10 +58,11 @@ type stateView struct {
 func (v *stateView) Revision() int64 { return v.revision }
 
 func (v *stateView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
+	visit, failed := v.store.readableOnly(f)
 	v.entries.Ascend(from, func(key string, e *Entry) bool {
-		return key < to && f(e)
+		return key < to && visit(e)
 	})
-	return nil
+	return failed()
 }
 
 func (v *stateView) Count(ctx context.Context, from, to string) (int64, error) {
@@ -82,5 +80,50 @@ func rank(m *entryMap, key string) int {
 
 func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
 	e, _ := v.entries.Get(key)
-	return e, nil
+	return v.store.readable(e), nil
+}
+
+// logView is a View of the past that reads the log.
+type logView struct {
+	s        *Store
+	revision int64
+}
+
+func (v *logView) Revision() int64 { return v.revision }
+
+func (v *logView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
+	next := func(from string, limit int) ([]Row, error) {
+		return v.s.log.State(ctx, from, to, v.revision, limit)
+	}
+	visit, failed := v.s.readableOnly(f)
+	for rows, err := range pagesOf(from, next) {
+		if err != nil {
+			return fmt.Errorf("read state at %d: %w", v.revision, err)
+		}
+		for i := range rows {
+			if !visit(v.s.entryOf(ctx, &rows[i])) {
+				return failed()
+			}
+		}
+	}
+	return failed()
+}
+
+func (v *logView) Count(ctx context.Context, from, to string) (int64, error) {
+	n, err := v.s.log.Count(ctx, from, to, v.revision)
+	if err != nil {
+		return 0, fmt.Errorf("count state at %d: %w", v.revision, err)
+	}
+	return n, nil
+}
+
+func (v *logView) Get(ctx context.Context, key string) (*Entry, error) {
+	rows, err := v.s.log.State(ctx, key, after(key), v.revision, 1)
+	if err != nil {
+		return nil, fmt.Errorf("read %s at %d: %w", key, v.revision, err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return v.s.entryOf(ctx, &rows[0]), nil
 }

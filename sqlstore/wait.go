@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// waiter is somebody who waits for a revision.
+// waiter is a call of Wait.
 type waiter struct {
 	revision int64
 	done     chan struct{}
@@ -26,7 +26,7 @@ func (s *Store) Wait(ctx context.Context, revision int64) error {
 	}
 }
 
-// waiter returns nil if revision is there already.
+// waiter returns nil if revision is applied already.
 func (st *state) waiter(revision int64) (*waiter, error) {
 	if st.applied.Load() >= revision {
 		return nil, nil
@@ -62,7 +62,7 @@ func (st *state) drop(w *waiter) {
 	}
 }
 
-// takeReady removes and returns those who waited for revision or less. mu is held.
+// takeReady removes and returns the waiters that revision is enough for. mu is held.
 func (st *state) takeReady(revision int64) (ready []*waiter) {
 	if len(st.waiters) == 0 {
 		return nil
@@ -91,5 +91,5 @@ func (st *state) close() {
 		close(w.done)
 	}
 	st.waiters = nil
-	st.advanceLocked(st.applied.Load())
+	st.advanceAndUnlock(st.applied.Load())
 }

@@ -23,7 +23,7 @@ type Watcher struct {
 	topic    *topic
 
 	pos  int64         // all changes up to here were delivered
-	wait chan struct{} // closed when there may be news since the last Poll
+	wait chan struct{} // closed when there may be events that the last Poll did not see
 	page pager
 
 	closed bool // guarded by state.mu
@@ -137,8 +137,10 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	}
 	bytes := 0
 	events := make([]*Event, len(steps))
+	keys, cancel := context.WithTimeout(ctx, pageTransform)
+	defer cancel()
 	for i := range steps {
-		events[i] = w.s.eventOf(&steps[i])
+		events[i] = w.s.eventOf(keys, &steps[i])
 		bytes += events[i].size()
 		w.pos = steps[i].Revision
 	}
@@ -149,22 +151,11 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	return events, nil
 }
 
-func (s *Store) eventOf(step *Step) *Event {
-	ev := &Event{Entry: s.entryOf(&step.Row)}
-	if step.Deleted {
-		ev.Type = Delete
-	}
-	if step.Prev != nil {
-		ev.Prev = s.entryOf(step.Prev)
-	}
-	return ev
-}
-
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
-func (s *Store) entryOf(row *Row) *Entry {
+func (s *Store) entryOf(ctx context.Context, row *Row) *Entry {
 	if e := s.Get(row.Key); e != nil && e.Revision == row.Revision {
 		return e
 	}
-	return NewEntry(row)
+	return s.open(ctx, row)
 }

@@ -11,9 +11,9 @@ const eventOverhead = 400
 type window struct {
 	limit int
 	bytes int
-	order queue[*resource] // whose event is the oldest, the second oldest, …
+	order queue[*resource] // the resource of the oldest event, of the second oldest, …
 
-	marked []*topic // has news in the batch that is being applied
+	marked []*topic // topics that have events in the batch that is being applied
 }
 
 // add appends ev to r's events and drops the oldest events of all resources until the
@@ -50,14 +50,6 @@ func (w *window) takeMarked() []chan struct{} {
 	}
 	w.marked = w.marked[:0]
 	return woken
-}
-
-func (ev *Event) size() int {
-	n := eventOverhead + len(ev.Entry.JSON) + len(ev.Entry.Key)
-	if ev.Prev != nil {
-		n += len(ev.Prev.JSON)
-	}
-	return n
 }
 
 // since returns the events of r after revision.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,18 +15,25 @@ import (
 	"github.com/plinth-io/plinth/bench"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/quiet"
+	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/server/memory"
 )
 
-const benchHelp = `Measure plinth on this machine, beside what the machine can do: the store beside the
-bare database driver, the server beside handlers that do nothing. One table comes out,
-and charts (SVG) and the figures (JSON) in the output directory.
+const benchHelp = `Measure plinth on this machine and compare it with what the machine can do: the store
+with the bare database driver, and the server with handlers that do nothing. The command
+prints a table. It writes charts (SVG) and the figures (JSON) to the output directory.
 
-Without --dsn, SQLite is measured on the disk that the output directory is on, and the
-servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name if they are set. Servers are
-asked for scratch databases, which are dropped at the end; nothing else is touched.
+Without --dsn, the command measures SQLite, on the disk of the output directory. It also
+measures the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set.
+On a server it creates scratch databases and drops them at the end. It touches no other
+database.
 
-It takes some four minutes for each database and wants a machine that does nothing else.`
+A run takes about five minutes for each database. The machine should do nothing else
+meanwhile. With --quick it takes about 20 seconds; the figures of a quick run are not
+compared with the targets.
+
+Memory is in MiB. The exit code is 0 if everything could be measured, whether or not the
+targets are met, and 1 if something failed.`
 
 func newBench() *cobra.Command {
 	var o bench.Options
@@ -40,14 +48,14 @@ func newBench() *cobra.Command {
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
-			return runBench(cmd.Context(), o, cmd.OutOrStdout())
+			return runBench(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&o.DSNs, "dsn", nil, "`database` to measure, as for serve; repeat it for several")
-	f.StringVar(&o.Dir, "out", "bench-out", "`directory` for charts and figures")
-	f.BoolVar(&o.Quick, "quick", false, "take seconds instead of minutes, to see that it works")
+	f.StringArrayVar(&o.DSNs, "dsn", nil, "`database` to measure, written as for serve; repeat the flag for several")
+	f.StringVar(&o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
+	f.BoolVar(&o.Quick, "quick", false, "take seconds instead of minutes, to see that everything works; figures are not judged")
 	f.BoolVar(&o.Profiles, "profiles", false, "leave CPU profiles of the server in the output directory")
 	if err := f.MarkHidden("profiles"); err != nil {
 		panic(err) // not a flag
@@ -56,23 +64,24 @@ func newBench() *cobra.Command {
 	return cmd
 }
 
-// newBenchChild is what bench starts to have something to measure.
+// newBenchChild is the hidden command of the processes that bench starts and measures.
 func newBenchChild() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-child",
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			quiet.Libraries(os.Stderr)
+			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+			defer memory.Keep()() // as serve does
 			return bench.Child(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }
 
-func runBench(ctx context.Context, o bench.Options, stdout io.Writer) error {
+func runBench(ctx context.Context, o bench.Options, stdout, stderr io.Writer) error {
 	for _, dsn := range o.DSNs {
 		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
-			return usagef("%v", err)
+			return usagef("--dsn: %v", err)
 		}
 	}
 	if len(o.DSNs) == 0 {
@@ -87,6 +96,7 @@ func runBench(ctx context.Context, o bench.Options, stdout io.Writer) error {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Progress = os.Stderr
 	}
+	fmt.Fprintln(stderr, announceBench(&o))
 	report, err := bench.Run(ctx, o)
 	if report == nil {
 		return err
@@ -105,11 +115,25 @@ func benchDatabases() []string {
 	return dsns
 }
 
+// announceBench says what is going to be measured, how long that takes, and where results go.
+func announceBench(o *bench.Options) string {
+	names := make([]string, len(o.DSNs))
+	for i, dsn := range o.DSNs {
+		names[i] = dialects.Scheme(dsn)
+	}
+	long := fmt.Sprintf("%d minutes", 5*len(names))
+	if o.Quick {
+		long = fmt.Sprintf("%d seconds", 20*len(names))
+	}
+	return fmt.Sprintf("Measuring %s, which takes about %s. Charts and figures will be in %s.", strings.Join(names, ", "), long, o.Dir)
+}
+
 func printBench(w io.Writer, r *bench.Report) error {
 	if err := r.WriteTable(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nmeasured in %s; written:\n", (time.Duration(r.Seconds) * time.Second).String())
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
 	for _, file := range r.Files {
 		fmt.Fprintf(w, "  %s\n", file)
 	}

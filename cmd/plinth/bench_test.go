@@ -6,18 +6,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/bench"
 )
 
-// TestBench runs the command in this process; what it measures is this binary again,
-// which asPlinth makes plinth.
+// TestBench runs the command in this process. It measures this binary, which is plinth with
+// asPlinth.
 func TestBench(t *testing.T) {
 	t.Setenv(asPlinth, "1")
-	t.Setenv("PLINTH_TEST_POSTGRES", "") // how bench takes to them is for package bench
+	t.Setenv("PLINTH_TEST_POSTGRES", "") // package bench tests the other databases
 	t.Setenv("PLINTH_TEST_MYSQL", "")
 	out := filepath.Join(t.TempDir(), "out")
 	var stdout, stderr bytes.Buffer
 	if code := run([]string{"bench", "--quick", "--out", out}, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if want := "Measuring sqlite, which takes about 20 seconds. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("no %q in %s", want, stderr.String())
+	}
+	for _, unwanted := range []string{"MISSED", " met", " MB", " -0"} {
+		if strings.Contains(stdout.String(), unwanted) {
+			t.Errorf("%q in\n%s", unwanted, stdout.String())
+		}
 	}
 	for _, want := range []string{"\nsqlite 3.", "store, 64 writers", "start to /readyz", filepath.Join(out, "targets.svg")} {
 		if !strings.Contains(stdout.String(), want) {
@@ -34,5 +44,20 @@ func TestBenchRefuses(t *testing.T) {
 	code := run([]string{"bench", "--dsn", "oracle://u:s3cret@h/db"}, &stdout, &stderr)
 	if out := stderr.String(); code != 2 || strings.Count(out, "\n") != 1 || strings.Contains(out, "s3cret") {
 		t.Errorf("exit code %d, printed %s", code, out)
+	}
+}
+
+func TestAnnounceBench(t *testing.T) {
+	for _, c := range []struct {
+		quick bool
+		want  string
+	}{
+		{false, "Measuring sqlite, postgres, which takes about 10 minutes. Charts and figures will be in out."},
+		{true, "Measuring sqlite, postgres, which takes about 40 seconds. Charts and figures will be in out."},
+	} {
+		o := bench.Options{DSNs: []string{"sqlite://a.db", "postgres://u@h/db"}, Quick: c.quick, Dir: "out"}
+		if got := announceBench(&o); got != c.want {
+			t.Errorf("quick is %v: %s", c.quick, got)
+		}
 	}
 }

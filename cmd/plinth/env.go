@@ -2,11 +2,16 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/plinth-io/plinth/dialects/nearest"
 )
 
 // envName is the variable that stands in for a flag: PLINTH_DATA_DIR for --data-dir.
@@ -21,6 +26,9 @@ func documentEnv(cmd *cobra.Command) {
 	})
 }
 
+// fromEnv marks a flag whose value is that of its variable.
+const fromEnv = "plinth_from_env"
+
 // applyEnv sets the flags that were not given from the environment. An empty variable
 // counts as none.
 func applyEnv(cmd *cobra.Command) (err error) {
@@ -32,17 +40,109 @@ func applyEnv(cmd *cobra.Command) (err error) {
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
 			err = explain(envName(f.Name), setErr)
 		}
+		_ = cmd.Flags().SetAnnotation(f.Name, fromEnv, nil) // the flag is there
 	})
 	return err
+}
+
+// source names what has set a flag, as the user wrote it: the flag or its variable.
+func source(f *pflag.Flag) string {
+	if _, ok := f.Annotations[fromEnv]; ok {
+		return envName(f.Name)
+	}
+	return "--" + f.Name
+}
+
+// otherVariables are the variables that plinth reads besides those of flags.
+var otherVariables = []string{"PLINTH_DB_PASSWORD", "PLINTH_DB_PASSWORD_FILE"}
+
+// notOurs are variables that others set: this project's tests and benchmarks, and
+// Kubernetes and Docker for a Service or container that is called plinth.
+var notOurs = regexp.MustCompile(`^PLINTH_(TEST|BENCH)|_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$|_NAME$|_ENV_`)
+
+// warnOfVariables reports the variables in environ that look like plinth's and have no
+// effect. They are no error: a variable may be meant for another version.
+func warnOfVariables(root *cobra.Command, environ []string, log *slog.Logger) {
+	known := variables(root)
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, "PLINTH_") || slices.Contains(known, name) || notOurs.MatchString(name) {
+			continue
+		}
+		hint := "see plinth serve --help"
+		if meant := nearest.Of(strings.TrimPrefix(name, "PLINTH_"), withoutPrefix(known)); meant != "" {
+			hint = "did you mean PLINTH_" + meant + "?"
+		}
+		log.Warn("this variable is not known and has no effect; "+hint, "variable", name)
+	}
+}
+
+// variables returns the names of the variables that some command reads.
+func variables(root *cobra.Command) []string {
+	names := slices.Clone(otherVariables)
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, envName(f.Name)) })
+	}
+	return names
+}
+
+func withoutPrefix(variables []string) []string {
+	var names []string
+	for _, name := range variables {
+		names = append(names, strings.TrimPrefix(name, "PLINTH_"))
+	}
+	return names
 }
 
 // flagError explains what the parser found wrong on the command line.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var unknown *pflag.NotExistError
+	var empty *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &invalid):
 		return explain("--"+invalid.GetFlag().Name, err)
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown)
+	case errors.As(err, &empty):
+		what, _ := pflag.UnquoteUsage(empty.GetFlag())
+		return usagef("--%s needs a value; write --%[1]s %s", empty.GetFlag().Name, strings.ToUpper(what))
 	}
 	return usagef("%v; see %s --help", err, cmd.CommandPath())
+}
+
+// unknownFlag is the error for a flag that cmd does not have. A single dash may be followed by a
+// whole name, because some programs write all flags with one dash.
+func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+	word, given := err.GetSpecifiedName(), "--"+err.GetSpecifiedName()
+	if letters := err.GetSpecifiedShortnames(); letters != "" {
+		word, _, _ = strings.Cut(letters, "=")
+		given = "-" + word
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if meant := nearest.Of(word, names); meant != "" {
+		return usagef("unknown flag %s; did you mean --%s?", given, meant)
+	}
+	return usagef("unknown flag %s; see %s --help", given, cmd.CommandPath())
+}
+
+// toWrite says how to write the values of a flag, by the flag's type. Types that take any text
+// are left out.
+var toWrite = map[string]string{
+	"bool":        "true or false",
+	"duration":    "a duration such as 30s or 5m",
+	"ip":          "an IP address such as 192.0.2.10",
+	"int":         "a whole number",
+	"int32":       "a whole number",
+	"int64":       "a whole number",
+	"float32":     "a number such as 0.5",
+	"float64":     "a number such as 0.5",
+	"stringSlice": "words separated by commas, without quotes",
 }
 
 // explain says what to write instead of a value that source gave.
@@ -51,10 +151,9 @@ func explain(source string, err error) error {
 	if !errors.As(err, &invalid) {
 		return usagef("%s: %v", source, err)
 	}
-	write := map[string]string{"duration": "a duration such as 30s or 5m", "int": "a whole number"}
-	kind := invalid.GetFlag().Value.Type()
-	if write[kind] == "" {
+	write := toWrite[invalid.GetFlag().Value.Type()]
+	if write == "" {
 		return usagef("%s: %q: %v", source, invalid.GetValue(), invalid.Unwrap())
 	}
-	return usagef("%s: %q: write %s", source, invalid.GetValue(), write[kind])
+	return usagef("%s: %q: write %s", source, invalid.GetValue(), write)
 }

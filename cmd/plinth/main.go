@@ -1,4 +1,8 @@
 // Plinth serves the Kubernetes API from a SQL database.
+//
+// This package is the command line: it turns flags and environment variables into a
+// server.Config, one file for each subcommand, and prints what comes of it. It must not know
+// how requests are served.
 package main
 
 import (
@@ -14,18 +18,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/nearest"
 	"github.com/plinth-io/plinth/server"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(runProgram(newProgram(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Exit codes: 0 done, 1 it did not work out, 2 it was asked for wrongly.
+// run returns the exit code: 0 for success, 1 for a failure, 2 for a mistake on the command line,
+// in the environment or in the configuration.
 func run(args []string, stdout, stderr io.Writer) int {
+	return runProgram(newRoot(), args, stdout, stderr)
+}
+
+// runProgram is run for plinth, or for what it is called as.
+func runProgram(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
-	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -33,7 +43,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, "plinth:", oneLine(err))
+	fmt.Fprintln(stderr, root.Name()+":", oneLine(err))
 	var usage *usageError
 	if errors.As(err, &usage) || errors.Is(err, server.ErrConfig) || errors.Is(err, dialects.ErrDSN) {
 		return 2
@@ -41,8 +51,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// untilSignal ends the context at SIGINT or SIGTERM. A second signal ends the process
-// at once, as if it were not caught.
+// untilSignal ends the context at SIGINT or SIGTERM. A second signal is not caught, so it ends
+// the process at once.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -54,14 +64,43 @@ func newRoot() *cobra.Command {
 		Use:           "plinth",
 		Short:         "The Kubernetes API on a SQL database",
 		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	version := root.Flags().Bool("version", false, "print the version and exit")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			return printBuild(cmd.OutOrStdout(), server.BuildInfo(), "")
+		}
+		return cmd.Help()
+	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServe(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newVersion())
+	root.AddCommand(newServe(), newKubeconfig(), newCerts(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newStatus(), newVersion(), newDocs())
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	refineCompletion(root)
 	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Print help for a command",
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return commandNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = unknownCommand(found, rest[0])
+			}
+			if err != nil {
+				return err
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
 }
 
 // usageError is a mistake on the command line or in the environment.
@@ -75,7 +114,27 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if cmd.HasSubCommands() {
+		return unknownCommand(cmd, args[0])
+	}
 	return usagef("unexpected %q; see %s --help", args[0], cmd.CommandPath())
+}
+
+// unknownCommand is the error for a word that names no subcommand of cmd.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	if meant := nearest.Of(word, commandNames(cmd)); meant != "" {
+		return usagef("unknown command %q; did you mean %s %s?", word, cmd.CommandPath(), meant)
+	}
+	return usagef("unknown command %q; see %s --help", word, cmd.CommandPath())
+}
+
+func commandNames(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
 }
 
 func oneLine(err error) string {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/logging"
 )
 
 // asPlinth makes the test binary be plinth, so that tests have a real process.
@@ -30,9 +31,13 @@ const asPlinth = "PLINTH_TEST_MAIN"
 func TestMain(m *testing.M) {
 	if os.Getenv(asPlinth) != "" {
 		os.Unsetenv(asPlinth)
+		if isSQLite() {
+			sqliteMain()
+		}
 		main()
 	}
-	// Most tests here wait for other processes: as many at once as processors is too few.
+	// Most tests here wait for other processes, so more of them run at once than there are
+	// processors.
 	flag.Parse()
 	if n := flag.Lookup("test.parallel").Value; n.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		if err := n.Set("6"); err != nil {
@@ -65,26 +70,62 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		has  string
 	}{
-		{"unknown command", nil, []string{"serv"}, `unexpected "serv"; see plinth --help`},
+		{"unknown command", nil, []string{"srve"}, `unknown command "srve"; did you mean plinth serve?`},
+		{"unknown command like no other", nil, []string{"frobnicate"}, `unknown command "frobnicate"; see plinth --help`},
+		{"help for an unknown command", nil, []string{"help", "nope"}, `unknown command "nope"; see plinth --help`},
+		{"help for a mistyped command", nil, []string{"help", "versoin"}, "did you mean plinth version?"},
+		{"unknown shell", nil, []string{"completion", "bsh"}, "did you mean plinth completion bash?"},
 		{"argument", nil, []string{"serve", "now"}, `unexpected "now"; see plinth serve --help`},
-		{"unknown flag", nil, []string{"serve", "--lisen=:1"}, "see plinth serve --help"},
+		{"mistyped flag", nil, []string{"serve", "--lisen=:1"}, "unknown flag --lisen; did you mean --listen?"},
+		{"one dash", nil, []string{"serve", "-listen=:1"}, "unknown flag -listen; did you mean --listen?"},
+		{"unknown flag", nil, []string{"serve", "--frobnicate"}, "unknown flag --frobnicate; see plinth serve --help"},
+		{"unknown letter", nil, []string{"-x"}, "unknown flag -x; see plinth --help"},
+		{"flag without a value", nil, []string{"serve", "--listen"}, "--listen needs a value; write --listen HOST:PORT"},
+		{"output", nil, []string{"version", "-o", "xml"}, `--output: "xml": write json or yaml`},
 		{"duration", nil, []string{"serve", "--history=5"}, `--history: "5": write a duration such as`},
-		{"event TTL", nil, []string{"serve", "--event-ttl=-1s"}, "write a duration such as 1h"},
-		{"event TTL below a second", nil, []string{"serve", "--event-ttl=1ns"}, "write a duration such as 1h"},
+		{"bool", nil, []string{"serve", "--allow-privileged=si"}, `--allow-privileged: "si": write true or false`},
+		{"bool of upstream", nil, []string{"serve", "--audit-log-compress=maybe"}, `--audit-log-compress: "maybe": write true or false`},
+		{"bool in the environment", []string{"PLINTH_ALLOW_PRIVILEGED=si"}, []string{"serve"}, `PLINTH_ALLOW_PRIVILEGED: "si": write true or false`},
+		{"float", nil, []string{"serve", "--audit-log-batch-throttle-qps=x"}, "write a number such as 0.5"},
+		{"list", nil, []string{"serve", `--tls-san="a`}, "write words separated by commas"},
+		{"number of the flag package", nil, []string{"serve", "--default-not-ready-toleration-seconds=x"}, "write a whole number"},
+		{"event TTL", nil, []string{"serve", "--event-ttl=-1s"}, "--event-ttl -1s is negative; write a duration such as 1h"},
+		{"event TTL below a second", nil, []string{"serve", "--event-ttl=1ns"}, "--event-ttl 1ns is less than a second: write a duration such as 1h"},
 		{"number", nil, []string{"serve", "--max-requests-inflight", "many"}, "write a whole number"},
+		{"negative number", nil, []string{"serve", "--max-requests-inflight=-1"}, "--max-requests-inflight -1 is negative"},
+		{"negative duration", nil, []string{"serve", "--request-timeout=-1s"}, "--request-timeout -1s is negative: write a duration such as 30s"},
+		{"delay", nil, []string{"serve", "--shutdown-delay-duration=1h"}, "--shutdown-delay-duration 1h0m0s: write less than --shutdown-timeout, 30s"},
 		{"duration in the environment", []string{"PLINTH_HISTORY=long"}, []string{"serve"}, `PLINTH_HISTORY: "long": write a duration`},
-		{"listen", nil, []string{"serve", "--listen", "6443"}, "write HOST:PORT"},
-		{"listen in the environment", []string{"PLINTH_LISTEN=nowhere"}, []string{"serve"}, "write HOST:PORT"},
-		{"name", nil, []string{"serve", "--tls-san", "a b"}, "write a DNS name"},
+		{"listen", nil, []string{"serve", "--listen", "6443"}, `--listen "6443": write HOST:PORT`},
+		{"listen in the environment", []string{"PLINTH_LISTEN=nowhere"}, []string{"serve"}, `PLINTH_LISTEN "nowhere": write HOST:PORT`},
+		{"name", nil, []string{"serve", "--tls-san", "a b"}, `--tls-san: "a b": write a DNS name`},
+		{"controllers", nil, []string{"serve", "--controllers=deployment"}, `--controllers: controller "deployment" is not known; write *, none`},
+		{"none and others", nil, []string{"serve", "--controllers=none,podgc"}, "--controllers: none turns all controllers off and stands alone"},
+		{"addresses of Services", nil, []string{"serve", "--service-cluster-ip-range=x"}, `--service-cluster-ip-range "x": write a range`},
+		{"ports of Services", nil, []string{"serve", "--service-node-port-range=x"}, `--service-node-port-range "x": write FIRST-LAST`},
+		{"key for kubelets", nil, []string{"serve", "--kubelet-client-certificate=x"}, "--kubelet-client-certificate and --kubelet-client-key belong together"},
+		{"issuer", []string{"PLINTH_SERVICE_ACCOUNT_ISSUER=https://a:b"}, []string{"serve"}, `PLINTH_SERVICE_ACCOUNT_ISSUER "https://a:b": write a URL`},
+		{"admission plugin", nil, []string{"serve", "--enable-admission-plugins=Nope"}, `--enable-admission-plugins: plugin "Nope" is unknown`},
 		{"runtime config", nil, []string{"serve", "--runtime-config=apps/v1/deployment=false"}, "write its plural name"},
-		{"runtime config in the environment", []string{"PLINTH_RUNTIME_CONFIG=api/all=maybe"}, []string{"serve"}, "write api/all=true or api/all=false"},
-		{"removed API without a name", nil, []string{"serve", "--serve-removed-apis=,"}, `removed API "": write all, a VERSION`},
+		{"runtime config in the environment", []string{"PLINTH_RUNTIME_CONFIG=api/all=maybe"}, []string{"serve"}, "PLINTH_RUNTIME_CONFIG: api/all=maybe: write api/all=true"},
+		{"removed API without a name", nil, []string{"serve", "--serve-removed-apis=,"}, `--serve-removed-apis: removed API "": write all, a VERSION`},
 		{"feature gates", nil, []string{"serve", "--feature-gates=Nonsense=true"}, "--feature-gates: unrecognized feature gate: Nonsense"},
-		{"data directory", nil, []string{"serve", "--data-dir="}, "write a path"},
-		{"DSN without a scheme", nil, []string{"serve", "--dsn", "plinth.db", "--listen=127.0.0.1:0"}, "write sqlite://"},
-		{"DSN of another kind", nil, []string{"serve", "--dsn", "oracle://u:s3cret@h/db", "--listen=127.0.0.1:0"}, "write "},
-		{"DSN with a parameter", nil, []string{"serve", "--dsn", "postgres://u:s3cret@h/db?pasword=s3cret", "--listen=127.0.0.1:0"}, "unknown parameter"},
-		{"DSN in the environment", []string{"PLINTH_DSN=mysql://u:s3cret@h:x/db"}, []string{"serve", "--listen=127.0.0.1:0"}, "write mysql://"},
+		{"feature gate that is not a bool", nil, []string{"serve", "--feature-gates=AllAlpha=si"}, `--feature-gates: "AllAlpha=si": write AllAlpha=true or AllAlpha=false`},
+		{"data directory", nil, []string{"serve", "--data-dir="}, "--data-dir is empty; write a path"},
+		{"DSN without a scheme", nil, []string{"serve", "--dsn", "plinth.db", "--listen=127.0.0.1:0"}, `--dsn: "plinth.db" has no scheme; did you mean sqlite://plinth.db?`},
+		{"DSN that may be a password", nil, []string{"serve", "--dsn", "s3cret"}, "--dsn: it has no scheme (it is not shown"},
+		{"DSN of another kind", nil, []string{"serve", "--dsn", "oracle://u:s3cret@h/db", "--listen=127.0.0.1:0"}, "--dsn: it begins with oracle://"},
+		{"DSN of a mistyped kind", nil, []string{"serve", "--dsn", "postgress://u:s3cret@h/db"}, "did you mean postgres://?"},
+		{"DSN with a parameter", nil, []string{"serve", "--dsn", "postgres://u:s3cret@h/db?sslmod=s3cret", "--listen=127.0.0.1:0"}, `unknown parameter "sslmod", did you mean sslmode?`},
+		{"DSN with a parameter of others", nil, []string{"serve", "--dsn", "mariadb://u:s3cret@h/db?parseTime=true"}, "parameter parseTime is not known here"},
+		{"DSN with a parameter that may be a password", nil, []string{"serve", "--dsn", "mysql://u:12?s3cret", "--listen=127.0.0.1:0"}, "unknown parameter (not shown"},
+		{"DSN in the environment", []string{"PLINTH_DSN=mysql://u:s3cret@h:x/db"}, []string{"serve", "--listen=127.0.0.1:0"}, "PLINTH_DSN: mysql DSN: it cannot be parsed; write mysql://"},
+		{"DSN to copy from", nil, []string{"copy", "--from", "plinth.db", "--to", "sqlite://b.db"}, `--from: "plinth.db" has no scheme`},
+		{"DSN to measure", nil, []string{"bench", "--dsn", "plinth.db"}, `--dsn: "plinth.db" has no scheme`},
+		{"verbosity", nil, []string{"serve", "-v", "much"}, `--v: "much": write 0, or a higher number`},
+		{"verbosity in the environment", []string{"PLINTH_V=-1"}, []string{"serve"}, `PLINTH_V: "-1": write 0, or a higher number`},
+		{"log format", nil, []string{"serve", "--log-format=xml"}, `--log-format: "xml": write text or json`},
+		{"log format in the environment", []string{"PLINTH_LOG_FORMAT=yaml"}, []string{"serve"}, `PLINTH_LOG_FORMAT: "yaml": write text or json`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,16 +138,32 @@ func TestUsageErrors(t *testing.T) {
 			if !strings.Contains(out, tt.has) || strings.Count(out, "\n") != 1 || strings.Contains(out, "s3cret") {
 				t.Errorf("printed %s; want one line with %s and no password", out, tt.has)
 			}
+			if !strings.HasPrefix(out, "plinth: ") || strings.Contains(out, "strconv") {
+				t.Errorf("printed %s; want plinth: in front and nothing of Go", out)
+			}
 		})
 	}
 }
 
+// TestVersionCommand prints the version in all its forms. The build has only what the linker tells
+// a release.
 func TestVersionCommand(t *testing.T) {
-	cmd, _ := plinth(t, nil, "version")
-	cmd.Stderr = nil
-	out, err := cmd.Output()
-	if want := regexp.MustCompile(`^plinth \S+ \(Kubernetes v1\.33\.\d+, go\S+, \w+/\w+\)\n$`); err != nil || !want.Match(out) {
-		t.Errorf("%s, %v", out, err)
+	text := `^plinth \S+ \(Kubernetes v1\.33\.\d+, go\S+, \w+/\w+, commit \w+.*\)\n$`
+	fields := `\s+"version": ".*",\s+"commit": ".*",\s+"date": ".*",\s+"treeState": ".*",\s+"kubernetesVersion": "v1\.33\.\d+",\s+"goVersion": "go.*",\s+"platform": ".*"\s+\}\n$`
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"version"}, text},
+		{[]string{"--version"}, text},
+		{[]string{"version", "-o", "json"}, `^\{` + fields},
+		{[]string{"version", "--output=yaml"}, `^commit: `},
+	} {
+		cmd, _ := plinth(t, nil, tt.args...)
+		cmd.Stderr = nil
+		if out, err := cmd.Output(); err != nil || !regexp.MustCompile(tt.want).Match(out) {
+			t.Errorf("%v: %s, %v", tt.args, out, err)
+		}
 	}
 }
 
@@ -139,7 +196,8 @@ func startPlinth(t *testing.T, env []string, args ...string) *started {
 	return &started{cmd, stderr, found[1], rest}
 }
 
-// serve, use, SIGTERM: exit 0, one line on standard output, none on standard error.
+// serve, use, SIGTERM: exit 0, one line on standard output, and the few records of a start and a
+// stop on standard error.
 func TestServe(t *testing.T) {
 	p := startPlinth(t, []string{"PLINTH_LISTEN=127.0.0.1:1", "PLINTH_DATA_DIR=elsewhere"}, "serve", "--listen", "127.0.0.1:0")
 	if want := filepath.Join(p.cmd.Dir, "elsewhere", "kubeconfig"); p.kubeconfig != want {
@@ -153,10 +211,10 @@ func TestServe(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	ready, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
-	if err != nil || string(ready) != "ok" {
-		t.Errorf("/readyz: %s, %v", ready, err)
-	}
+	soon(t, "/readyz is ok", func() bool { // the server's APIServices are registered soon
+		ready, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context())
+		return err == nil && string(ready) == "ok"
+	})
 	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -167,20 +225,24 @@ func TestServe(t *testing.T) {
 	for range w.ResultChan() {
 	}
 	more, _ := p.rest.ReadString(0)
-	if err := p.cmd.Wait(); err != nil || more != "" || p.stderr.Len() != 0 {
-		t.Errorf("ended with %v; more on standard output %q, on standard error %q", err, more, p.stderr)
+	if err := p.cmd.Wait(); err != nil || more != "" {
+		t.Errorf("ended with %v; more on standard output %q", err, more)
 	}
+	matchAll(t, withoutChance(messages(t, p.stderr.String())),
+		`INFO  starting version=.* dataDir=`+filepath.Dir(p.kubeconfig),
+		`INFO  made a new database .*`, `INFO  made certificates .*`, `INFO  ready .*`, `INFO  stopping .*`, `INFO  stopped .*`)
 }
 
-// The second signal does not wait for the delay.
+// The second signal does not wait for the delay. It is SIGTERM, because tests that a shell has put in the
+// background begin with SIGINT ignored.
 func TestSecondSignal(t *testing.T) {
 	p := startPlinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--shutdown-delay-duration", "20m", "--shutdown-timeout", "30m")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- p.cmd.Wait() }()
 	for {
-		if err := p.cmd.Process.Signal(os.Interrupt); err != nil && err != os.ErrProcessDone {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && err != os.ErrProcessDone {
 			t.Fatal(err)
 		}
 		select {
@@ -206,7 +268,7 @@ func TestSecondProcess(t *testing.T) {
 	}
 	second, stderr := plinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Dir(p.kubeconfig))
 	_ = second.Run()
-	if code := second.ProcessState.ExitCode(); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+	if code := second.ProcessState.ExitCode(); code != 1 || strings.Count(stderr.String(), "\n") != 2 || !strings.Contains(stderr.String(), "\nplinth: ") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if after, err := os.ReadFile(p.kubeconfig); err != nil || !bytes.Equal(before, after) {
@@ -224,8 +286,8 @@ func TestRefusedDSN(t *testing.T) {
 		u.Path = "/no-such-database"
 		cmd, stderr := plinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--database-timeout", "20m", "--dsn", u.String())
 		_ = cmd.Run()
-		want := "plinth: open database: database \"no-such-database\" does not exist; create it or write another name in the DSN\n"
-		if code := cmd.ProcessState.ExitCode(); code != 2 || stderr.String() != want {
+		want := "\nplinth: open database: database \"no-such-database\" does not exist; create it or write another name in the DSN\n"
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.HasSuffix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 2 {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}
@@ -239,4 +301,12 @@ func TestShellQuote(t *testing.T) {
 			t.Errorf("shellQuote(%s) = %s, want %s", path, got, want)
 		}
 	}
+}
+
+func init() { logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0) }
+
+// forEach runs test on a fresh database of each dialect, side by side.
+func forEach(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Parallel()
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, d.Fresh(t)) })
 }

@@ -16,18 +16,23 @@ import (
 	"github.com/plinth-io/plinth/server/manifest"
 )
 
-const migrateHelp = `Print manifests with all objects in their current versions.
+const migrateHelp = `Print manifests with all objects in their current API versions.
 
-A FILE is YAML or JSON, of any number of documents; - is standard input, and of a
-directory all files that end in .yaml, .yml or .json are read, with -R also those of the
-directories below. What was YAML stays YAML and what was JSON stays JSON, in the same
-order. Documents that need no change stay as they are, byte for byte; so do custom
-resources and what is not Kubernetes' at all. An object that changes keeps what its author
-wrote, and is given the fields without which it would be another object, because defaults
-differ between versions.
+A FILE is YAML or JSON and may hold several documents. The name - stands for standard
+input. For a directory, plinth reads all files whose names end in .yaml, .yml or .json;
+with -R it also reads the directories below. YAML stays YAML, JSON stays JSON, and the
+order stays the same. A document that needs no change is printed as it is, byte for byte.
+So are custom resources and documents that are not Kubernetes objects. An object that
+changes keeps what its author wrote. Where the defaults of the versions differ, plinth adds
+the fields that keep its meaning.
 
-Each object that changes, and each that cannot, is a line on standard error. The exit code
-is 0 if all are in current versions now, 1 if one could not be migrated or read.`
+Standard error has one line for each object that was migrated and for each that cannot be.
+The exit code is 0 if all objects are in current versions now, and 1 if an object could not
+be migrated or a file could not be read.
+
+If standard output goes into a directory that is being read, that file is left out. If two
+files have the same object, as when one of them is the output of an earlier run, a line on
+standard error names both.`
 
 // migration is the command's flags and streams.
 type migration struct {
@@ -36,8 +41,9 @@ type migration struct {
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	printed        bool // something is on stdout
-	unended        bool // and its last line is not ended
+	printed        bool // stdout has a document
+	unended        bool // the last line of stdout has no newline
+	seen           duplicates
 }
 
 func newMigrateManifests() *cobra.Command {
@@ -55,7 +61,7 @@ func newMigrateManifests() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&m.inPlace, "in-place", "w", false, "write changed files back instead of printing them")
-	cmd.Flags().BoolVarP(&m.recursive, "recursive", "R", false, "read directories with all that is below them")
+	cmd.Flags().BoolVarP(&m.recursive, "recursive", "R", false, "read directories and the directories below them")
 	return cmd
 }
 
@@ -67,17 +73,18 @@ func (m *migration) run(args []string) error {
 		return usagef("standard input cannot be written back; leave out -w")
 	}
 	failed := 0
+	m.seen = duplicates{}
 	for _, arg := range args {
 		files, err := m.files(arg)
 		if err != nil {
 			failed++
-			fmt.Fprintln(m.stderr, err)
+			fmt.Fprintln(m.stderr, "plinth:", oneLine(err))
 		}
 		for _, file := range files {
 			n, err := m.migrate(file)
 			if failed += n; err != nil {
 				failed++
-				fmt.Fprintln(m.stderr, err)
+				fmt.Fprintln(m.stderr, "plinth:", oneLine(err))
 			}
 		}
 	}
@@ -87,7 +94,7 @@ func (m *migration) run(args []string) error {
 	return nil
 }
 
-// files are those that an argument stands for, in order.
+// files returns the files that an argument stands for, in order.
 func (m *migration) files(arg string) (files []string, err error) {
 	if arg == "-" {
 		return []string{arg}, nil
@@ -95,6 +102,9 @@ func (m *migration) files(arg string) (files []string, err error) {
 	info, err := os.Stat(arg)
 	if err != nil {
 		return nil, err
+	}
+	if !info.IsDir() && isFile(m.stdout, arg) {
+		return nil, fmt.Errorf("%s: the output goes into this file, which the shell has emptied; write to another file, or use -w", arg)
 	}
 	if !info.IsDir() {
 		return []string{arg}, nil
@@ -105,7 +115,10 @@ func (m *migration) files(arg string) (files []string, err error) {
 			return err
 		case d.IsDir() && path != arg && !m.recursive:
 			return fs.SkipDir
-		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case isFile(m.stdout, path):
+			fmt.Fprintf(m.stderr, "%s: not read, because the output goes there; write it outside of %s\n", path, arg)
+		default:
 			files = append(files, path)
 		}
 		return nil
@@ -113,7 +126,7 @@ func (m *migration) files(arg string) (files []string, err error) {
 	return files, err
 }
 
-// migrate does one file and returns how many objects could not be migrated.
+// migrate migrates one file and returns how many objects could not be migrated.
 func (m *migration) migrate(file string) (failed int, err error) {
 	data, err := m.read(file)
 	if err != nil {
@@ -127,6 +140,9 @@ func (m *migration) migrate(file string) (failed int, err error) {
 		fmt.Fprintf(m.stderr, "%s: %s\n", file, oneLine(errors.New(n.String())))
 	}
 	if !m.inPlace {
+		for _, warning := range m.seen.add(file, out) {
+			fmt.Fprintln(m.stderr, warning)
+		}
 		return failed, m.print(out)
 	}
 	if bytes.Equal(out, data) {
@@ -142,7 +158,7 @@ func (m *migration) read(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// print separates the documents of one file from those of the next.
+// print writes the documents of one file, separated from those of the file before.
 func (m *migration) print(out []byte) error {
 	text := strings.TrimLeft(string(out), " \t\r\n")
 	if text == "" {
@@ -163,7 +179,7 @@ func (m *migration) print(out []byte) error {
 	return err
 }
 
-// replaceFile puts a file with the same permissions in the place of one, or leaves it as
+// replaceFile replaces a file by one with the same permissions. If that fails, the file stays as
 // it is.
 func replaceFile(name string, data []byte) (err error) {
 	if name, err = filepath.EvalSymlinks(name); err != nil {
@@ -177,7 +193,7 @@ func replaceFile(name string, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // if it has not been renamed
+	defer os.Remove(temp.Name()) // no effect after the rename
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Chmod(info.Mode().Perm()), temp.Sync(), temp.Close())
 	if err != nil {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -181,28 +183,6 @@ func TestEmptyBatch(t *testing.T) {
 	})
 }
 
-func TestReopen(t *testing.T) {
-	forEach(t, func(t *testing.T, db database) {
-		if db.name == "memory" {
-			db.dsn = SQLite(t) // memory has nothing to reopen
-		}
-		l := openDSN(t, db.dsn)
-		id := l.ClusterID()
-		log{l, t}.put("/registry/a", 0, "1")
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/b"}}); !errors.Is(err, sqlstore.ErrClosed) {
-			t.Errorf("append after close: %v", err)
-		}
-		again := db.open(t)
-		if len(id) != 36 || again.ClusterID() != id {
-			t.Errorf("cluster id %q, then %q", id, again.ClusterID())
-		}
-		again.put("/registry/a", 1, "2")
-	})
-}
-
 func TestCancelledAppend(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
@@ -218,13 +198,106 @@ func TestCancelledAppend(t *testing.T) {
 	})
 }
 
-func TestClusterIDsDiffer(t *testing.T) {
-	ids := map[string]bool{}
-	forEach(t, func(t *testing.T, db database) {
-		id := db.open(t).ClusterID()
-		if ids[id] || len(id) != 36 {
-			t.Errorf("cluster id %q", id)
+// TestConcurrentWriters: a reader that has seen a revision has seen all below. One that
+// follows two writing replicas must read every revision, without a gap, at first sight.
+func TestConcurrentWriters(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		const batches = 150
+		reader := db.open(t)
+		var writers sync.WaitGroup
+		for w := range 2 {
+			l := db.open(t)
+			writers.Go(func() { writeBatches(t, l, w, batches) })
 		}
-		ids[id] = true
+		ctx, cancel := context.WithCancel(context.Background())
+		hints := make(chan struct{}, 1)
+		var follower sync.WaitGroup
+		follower.Go(func() {
+			reader.Follow(ctx, func(int64) {
+				select {
+				case hints <- struct{}{}:
+				default:
+				}
+			})
+		})
+		seen := int64(0)
+		within(t, "all rows", func(ctx context.Context) error {
+			for seen < 2*batches*3 {
+				rows, err := reader.Rows(ctx, seen, 100)
+				if err != nil {
+					return err
+				}
+				for _, r := range rows {
+					if seen++; r.Revision != seen {
+						return fmt.Errorf("revision %d appeared where %d belongs", r.Revision, seen)
+					}
+				}
+				if len(rows) > 0 {
+					continue
+				}
+				select {
+				case <-hints:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		writers.Wait()
+		cancel()
+		follower.Wait()
+	})
+}
+
+func writeBatches(t *testing.T, l log, writer, batches int) {
+	last := make([]int64, 3)
+	for range batches {
+		var batch []sqlstore.Change
+		for i := range last {
+			batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/w%d/%d", writer, i), Expect: last[i], Value: []byte("x")})
+		}
+		a, err := l.Append(context.Background(), batch)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i, r := range a.Results {
+			if last[i] = r.Revision; r.Revision == 0 {
+				t.Errorf("writer %d: %+v", writer, r)
+				return
+			}
+		}
+	}
+}
+
+// TestSameKey lets two replicas fight for one key: each expectation is won once.
+func TestSameKey(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		const rounds = 60
+		logs := []log{db.open(t), db.open(t)}
+		start := logs[0].put("/registry/key", 0, "0")
+		var wg sync.WaitGroup
+		won := make([]int, len(logs))
+		for w, l := range logs {
+			wg.Go(func() {
+				for expect := start; won[w] < rounds; {
+					a, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/key", Expect: expect, Value: []byte("x")}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if r := a.Results[0]; r.Revision != 0 {
+						expect = r.Revision
+						won[w]++
+					} else {
+						expect = r.Found
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if head := logs[0].head().Revision; head != 2*rounds+1 {
+			t.Errorf("head %d after %v wins", head, won)
+		}
 	})
 }

@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -87,6 +88,60 @@ func TestCompactIsBounded(t *testing.T) {
 		}
 		if rows := l.rows(); len(rows) != 2 {
 			t.Errorf("%d rows are left", len(rows))
+		}
+	})
+}
+
+// TestCompactWhileWriting: compaction on two replicas, one of them Busy now and then,
+// while both write.
+func TestCompactWhileWriting(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		logs := []log{db.open(t), db.open(t)}
+		ctx, cancel := context.WithCancel(context.Background())
+		var writers, compactors sync.WaitGroup
+		for w, l := range logs {
+			writers.Go(func() { writeBatches(t, l, w, 100) })
+			compactors.Go(func() {
+				for ctx.Err() == nil {
+					h, err := l.Head(context.Background())
+					if err == nil {
+						_, err = l.Compact(context.Background(), h.Revision-20, 15)
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		writers.Wait()
+		cancel()
+		compactors.Wait()
+		logs[0].compact(600, 100)
+		if rows := logs[0].rows(); len(rows) != 7 { // six keys and the predecessor of the newest row
+			t.Errorf("%d rows are left", len(rows))
+		}
+	})
+}
+
+// TestCompactBusy holds the compactors' lock by hand.
+func TestCompactBusy(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		history(l)
+		tx := db.begin(t)
+		if _, err := tx.Exec(`SELECT value FROM meta WHERE name = 'swept' FOR UPDATE`); err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.Compact(context.Background(), 4, 10)
+		if err != nil || !c.Busy || c.Swept != 0 || c.Deleted != 0 {
+			t.Errorf("compact while another does: %+v, %v", c, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = l.Compact(context.Background(), 4, 10); err != nil || c.Busy || c.Swept != 4 {
+			t.Errorf("compact after it: %+v, %v", c, err)
 		}
 	})
 }

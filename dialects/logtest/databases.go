@@ -1,5 +1,6 @@
 // Package logtest is the one suite that every dialect passes, and the real servers it
-// runs on.
+// runs on. Its test files are named after the files of the dialects that they test:
+// append_test.go goes through each dialect's append.go or, in SQLite, write.go.
 package logtest
 
 import (
@@ -42,6 +43,29 @@ func MariaDB(t testing.TB) string {
 	execMySQL(t, admin, `CREATE DATABASE `+name)
 	t.Cleanup(func() { execMySQL(t, admin, `DROP DATABASE IF EXISTS `+name) })
 	return withDatabase(t, admin, name)
+}
+
+// WithPassword gives a database of Postgres or MariaDB to a user of its own who has that password,
+// and returns the DSN for that user without the password.
+func WithPassword(t testing.TB, dsn, password string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("the server's DSN cannot be parsed")
+	}
+	user, database := "plinth"+randomName(), u.Path[1:]
+	if u.Scheme[0] == 'p' {
+		execPostgres(t, dsn, fmt.Sprintf(`CREATE ROLE %q LOGIN PASSWORD '%s'; ALTER DATABASE %q OWNER TO %[1]q; GRANT ALL ON SCHEMA public TO %[1]q`, user, password, database))
+		t.Cleanup(func() {
+			execPostgres(t, dsn, fmt.Sprintf(`REASSIGN OWNED BY %q TO CURRENT_USER; DROP OWNED BY %[1]q CASCADE; DROP ROLE %[1]q`, user))
+		})
+	} else {
+		execMySQL(t, dsn, fmt.Sprintf("CREATE USER '%s'@'%%' IDENTIFIED BY '%s'", user, password))
+		t.Cleanup(func() { execMySQL(t, dsn, fmt.Sprintf("DROP USER '%s'@'%%'", user)) })
+		execMySQL(t, dsn, fmt.Sprintf("GRANT ALL ON `%s`.* TO '%s'@'%%'", database, user))
+	}
+	u.User = url.User(user)
+	return u.String()
 }
 
 // StartPostgres starts a server for this test alone, which may stop and kill it.

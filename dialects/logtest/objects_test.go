@@ -99,3 +99,45 @@ func TestObjects(t *testing.T) {
 		}, got)
 	})
 }
+
+// TestEncryptedObjects reads the view where values are no JSON, as those that are encrypted.
+func TestEncryptedObjects(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			return
+		}
+		l := db.open(t)
+		const sealed = "k8s:enc:aesgcm:v1:key1:\x00\xff\xfe{\"metadata\":{\xc3("
+		l.put("/registry/core/secrets/default/a", 0, sealed)
+		l.put("/registry/x/wide/b", 0, sealed)
+		l.put("/registry/core/secrets/default/c", 0, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"c","namespace":"default"}}`)
+		key := "key"
+		if db.name == "mariadb" {
+			key = "`key`"
+		}
+		rows, err := db.sql(t).Query(`SELECT kind, namespace, name, resource_version, object IS NULL, created_at IS NULL, ` + key + ` FROM objects ORDER BY resource_version`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var got []string
+		for rows.Next() {
+			var kind sql.NullString
+			var namespace, name, key string
+			var revision int64
+			var null, created bool
+			if err := rows.Scan(&kind, &namespace, &name, &revision, &null, &created, &key); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(kind.String, " ", namespace, "/", name, " ", revision, " ", null, " ", created, " ", key))
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		diff(t, "objects", []string{
+			" default/a 1 true true /registry/core/secrets/default/a",
+			" /b 2 true true /registry/x/wide/b",
+			"Secret default/c 3 false true /registry/core/secrets/default/c",
+		}, got)
+	})
+}

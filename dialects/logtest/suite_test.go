@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func (db database) open(t testing.TB) log {
 
 func openDSN(t testing.TB, dsn string) sqlstore.Log {
 	t.Helper()
-	l, err := dialects.Open(context.Background(), dsn, dialects.Options{Logf: func(f string, a ...any) { t.Logf(f, a...) }})
+	l, err := dialects.Open(context.Background(), dsn, dialects.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func (l log) check() {
 // within runs f and fails if it has not come back in time; generous, for busy machines.
 func within(t testing.TB, what string, f func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		t.Fatalf("%s: %v", what, err)

@@ -42,18 +42,18 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 	if err := lockAndLook(ctx, conn, batch, &a); err != nil {
 		return a, err
 	}
-	rows := plan(batch, &a)
+	rows := a.Judge(batch, nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	if len(rows) == 0 {
 		_, err := conn.ExecContext(ctx, `ROLLBACK`)
 		return a, err
 	}
-	return a, l.insertAndCommit(ctx, conn, rows, a.At)
+	return a, l.insertAndCommit(ctx, conn, rows)
 }
 
 // release gives the connection back. After an error it may still be inside the
-// transaction; closing it is the surest way to end that.
+// transaction; closing the connection ends that for certain.
 func release(conn *sql.Conn, err error) {
 	if err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
@@ -119,7 +119,7 @@ func newestSQL(n int) string {
 		JOIN log AS l ON l.id = newest.id`
 }
 
-// scanOne reads the one row of the result set that is there if ok.
+// scanOne reads the one row of the current result set; ok says that there is one.
 func scanOne(rows *sql.Rows, ok bool, into ...any) error {
 	if !ok {
 		return missing(rows)
@@ -141,46 +141,21 @@ func missing(rows *sql.Rows) error {
 	return errors.New("server sent fewer results than statements")
 }
 
-// row is one row to insert.
-type row struct {
-	id, created int64
-	change      *sqlstore.Change
-}
-
-// plan draws revisions for the changes that hold and turns what was found into results.
-func plan(batch []sqlstore.Change, a *sqlstore.Appended) []row {
-	rows := make([]row, 0, len(batch))
-	for i := range batch {
-		r := &a.Results[i]
-		if !batch[i].Holds(r.Found, r.FoundDeleted) {
-			r.CreateRevision = 0
-			continue
-		}
-		next := a.Head + 1 + int64(len(rows))
-		if batch[i].Expect == 0 {
-			r.CreateRevision = next
-		}
-		r.Revision, r.Found, r.FoundDeleted = next, 0, false
-		rows = append(rows, row{next, r.CreateRevision, &batch[i]})
-	}
-	return rows
-}
-
 // insertAndCommit sends the rows in as few packets as the server's limit allows, COMMIT
 // in the last one. Quoting may double a value's size.
-func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []row, at int64) error {
+func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []sqlstore.Row) error {
 	first, size := 0, 0
 	for i := range rows {
-		n := 2*(len(rows[i].change.Value)+len(rows[i].change.Key)) + 100
+		n := 2*(len(rows[i].Value)+len(rows[i].Key)) + 100
 		if size+n > l.packet-1000 && i > first {
-			if _, err := conn.ExecContext(ctx, insertSQL(i-first), insertArgs(rows[first:i], at)...); err != nil {
+			if _, err := conn.ExecContext(ctx, insertSQL(i-first), insertArgs(rows[first:i])...); err != nil {
 				return err
 			}
 			first, size = i, 0
 		}
 		size += n
 	}
-	return commit(ctx, conn, insertSQL(len(rows)-first), insertArgs(rows[first:], at))
+	return commit(ctx, conn, insertSQL(len(rows)-first), insertArgs(rows[first:]))
 }
 
 func insertSQL(n int) string {
@@ -188,14 +163,15 @@ func insertSQL(n int) string {
 		strings.Repeat(`, (?, ?, ?, ?, ?, ?)`, n-1)
 }
 
-func insertArgs(rows []row, at int64) []any {
+func insertArgs(rows []sqlstore.Row) []any {
 	args := make([]any, 0, 6*len(rows))
-	for _, r := range rows {
-		value := r.change.Value
+	for i := range rows {
+		r := &rows[i]
+		value := r.Value
 		if value == nil {
 			value = []byte{}
 		}
-		args = append(args, r.id, []byte(r.change.Key), r.created, r.change.Delete, at, value)
+		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value)
 	}
 	return args
 }

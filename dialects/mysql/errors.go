@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
+	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -22,19 +23,22 @@ const (
 	deadlock    = 1213
 )
 
-// refusal returns what to tell whoever wrote the DSN if err, met while opening the log,
-// will not pass by itself, else nil. Later the same answers mean that the database is
-// away: somebody is working on it.
+// refusal returns an error that says what to change in the DSN, if err, which came while
+// the log was opened, will not pass by itself; else nil. When the log is open the same
+// answers mean that the database is away: an administrator is working on it.
 func refusal(err error, config *mysql.Config) error {
 	switch code(err) {
 	case 1045, 1698:
 		return refused.User(config.User)
-	case 1044:
-		return refused.Access(config.User, config.DBName)
 	case 1049:
 		return refused.Database(config.DBName)
+	case 3159:
+		return refused.NeedsTLS(config.User, "tls=true")
 	}
-	return refused.Host(err)
+	if errors.Is(err, mysql.ErrNoTLS) {
+		return refused.NoTLS("tls")
+	}
+	return errors.Join(refused.Host(err), refused.TLS(err, "tls_ca (tls_cert and tls_key for your own certificate)"))
 }
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
@@ -49,7 +53,8 @@ func code(err error) uint16 {
 }
 
 // beforeCommit judges an error of a statement that COMMIT follows in the same packet. If
-// the server reports it, it did not go on to COMMIT; if the connection broke, who knows.
+// the server reports the error, it did not go on to COMMIT. If the connection broke, the
+// outcome is unknown.
 func beforeCommit(err error) error {
 	if code(err) != 0 && !ending(code(err)) {
 		return err
@@ -57,8 +62,8 @@ func beforeCommit(err error) error {
 	return unknown(err)
 }
 
-// ending knows the numbers that a server sends while it ends a connection, whatever
-// statement that was at.
+// ending says whether a server sends this number when it ends a connection, whatever
+// statement it was running.
 func ending(number uint16) bool {
 	switch number {
 	case 1053, 1077, 1079, 1317, 1927, 3169, 4031:
@@ -67,9 +72,9 @@ func ending(number uint16) bool {
 	return false
 }
 
-// classify says which errors mean that the database cannot be used now.
+// classify wraps errors that mean that the database cannot be used now.
 func (l *Log) classify(err error) error {
-	if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrCompacted) {
+	if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrCompacted) || errors.Is(err, sqlstore.ErrUnavailable) {
 		return err
 	}
 	select {
@@ -86,7 +91,7 @@ func (l *Log) classify(err error) error {
 func unavailable(err error) bool {
 	switch n := code(err); n {
 	case 0:
-		return !errors.Is(err, context.Canceled) && broken(err)
+		return !errors.Is(err, context.Canceled) && (broken(err) || errors.Is(err, migrations.ErrLocked))
 	case 1040, 1203, 1226, // too many connections
 		1044, 1045, 1049, 1129, 1130, // not let in, no such database
 		1021, 1114, 1030, 1026, 3, 28, // disk full, table full, storage engine and write errors
@@ -98,7 +103,7 @@ func unavailable(err error) bool {
 	}
 }
 
-// broken says that the connection is gone or was not to be had.
+// broken says that the connection is gone or could not be made.
 func broken(err error) bool {
 	var netErr net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, sql.ErrConnDone) ||
@@ -106,7 +111,7 @@ func broken(err error) bool {
 }
 
 // retryable says that nothing was written and a new attempt may well succeed: the other
-// side of a deadlock has gone on, or a pooled connection had died in its sleep.
+// side of a deadlock has gone on, or a pooled connection had broken while it was idle.
 func retryable(err error) bool {
 	if errors.Is(err, sqlstore.ErrUnknown) {
 		return false

@@ -6,29 +6,35 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	mysqlmigrate "github.com/golang-migrate/migrate/v4/database/mysql"
 
-	"github.com/plinth-io/plinth/migrations"
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Options of a log. Config is needed.
 type Options struct {
 	Config   *mysql.Config
-	MaxConns int // at least 2; 8
-	Logf     func(format string, args ...any)
+	MaxConns int          // at least 2; 8
+	Log      *slog.Logger // nil: nothing
+
+	// MustExist makes Open fail with sqlstore.ErrNoLog where there is no log, and make none.
+	MustExist bool
+	// Wait bounds how long the server may be silent while the log is opened, and how long
+	// another session may hold a lock that is needed for it; 15 seconds.
+	Wait time.Duration
 }
 
 // Log is a sqlstore.Log.
 type Log struct {
 	db        *sql.DB
 	clusterID string
+	made      bool
 	packet    int // bytes the server takes in one packet
 
 	closeOnce sync.Once
@@ -44,16 +50,26 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		o.MaxConns = 8
 	}
 	l := &Log{closed: make(chan struct{})}
+	if o.Wait <= 0 {
+		o.Wait = refused.AnswerTimeout
+	}
 	if err := l.open(ctx, o); err != nil {
-		if no := refusal(err, o.Config); no != nil {
-			l.Close()
-			return nil, no
-		}
-		err = l.classify(err) // before Close, after which every error is ErrClosed
+		err = l.explain(ctx, err, o.Config) // before Close, after which every error is ErrClosed
 		l.Close()
-		return nil, fmt.Errorf("open mysql database: %w", err)
+		return nil, err
 	}
 	return l, nil
+}
+
+// explain turns the error of open into one for the caller of Open.
+func (l *Log) explain(ctx context.Context, err error, config *mysql.Config) error {
+	if no := l.denied(ctx, err, config); no != nil {
+		return no
+	}
+	if no := refusal(err, config); no != nil {
+		return no
+	}
+	return refused.Explain("open mysql database", err, l.classify)
 }
 
 func (l *Log) open(ctx context.Context, o Options) error {
@@ -62,10 +78,9 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	config.InterpolateParams = true // and no round trip to prepare them
 	config.MaxAllowedPacket = 0     // the server's
 	config.ParseTime = false
-	if o.Logf != nil {
-		config.Logger = logger(o.Logf)
-	} else {
-		config.Logger = &mysql.NopLogger{}
+	config.Logger = &mysql.NopLogger{}
+	if o.Log != nil {
+		config.Logger = driverLog{o.Log}
 	}
 	inner, err := mysql.NewConnector(config)
 	if err != nil {
@@ -75,11 +90,16 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	l.db.SetMaxOpenConns(max(o.MaxConns, 2))
 	l.db.SetMaxIdleConns(max(o.MaxConns, 2))
 	l.db.SetConnMaxIdleTime(30 * time.Second)
-	if err := l.migrate(ctx); err != nil {
+	if err := l.migrate(ctx, config, o); err != nil {
 		return err
 	}
-	return l.db.QueryRowContext(ctx, `
-		SELECT (SELECT value FROM meta WHERE name = 'cluster_id'), @@max_allowed_packet`).Scan(&l.clusterID, &l.packet)
+	return refused.Answer(ctx, o.Wait, func(ctx context.Context) error {
+		if err := l.checkTables(ctx); err != nil {
+			return err
+		}
+		return l.db.QueryRowContext(ctx, `
+			SELECT (SELECT value FROM meta WHERE name = 'cluster_id'), @@max_allowed_packet`).Scan(&l.clusterID, &l.packet)
+	})
 }
 
 // session makes every new connection independent of the server's defaults. Idle ones are
@@ -87,8 +107,9 @@ func (l *Log) open(ctx context.Context, o Options) error {
 // replica that lost its network.
 type session struct{ driver.Connector }
 
-// connectTimeout bounds a connection's way to its first statement. The driver's own bound
-// ends with the network's part of it, and the pool opens some on nobody's behalf.
+// connectTimeout bounds how long a new connection takes to its first statement. The
+// driver's own bound is for the network alone, and the pool opens some connections without
+// a caller whose context would end them.
 const connectTimeout = 10 * time.Second
 
 func (s session) Connect(ctx context.Context) (driver.Conn, error) {
@@ -111,39 +132,24 @@ func (s session) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-type logger func(format string, args ...any)
+// driverLog logs what the driver reports: a broken connection, which the pool then replaces.
+type driverLog struct{ log *slog.Logger }
 
-func (f logger) Print(v ...any) { f("mysql: %s", fmt.Sprint(v...)) }
-
-func (l *Log) migrate(ctx context.Context) error {
-	var version int
-	var dirty bool
-	err := l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err == nil {
-		if done, err := migrations.Check(migrations.MySQL, version, dirty); done || err != nil {
-			return err
-		}
-	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) && code(err) != noSuchTable {
-		return err
-	}
-	conn, err := l.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	driver, err := mysqlmigrate.WithConnection(ctx, conn, &mysqlmigrate.Config{})
-	if err != nil {
-		return err
-	}
-	return migrations.Up(migrations.MySQL, driver)
+func (l driverLog) Print(v ...any) {
+	l.log.Debug("MySQL driver reported a problem with a connection", "err", fmt.Sprint(v...))
 }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }
 
+// Condition is always good: only the server knows.
+func (l *Log) Condition() error { return nil }
+
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
+
+// Made says that Open has made the log.
+func (l *Log) Made() bool { return l.made }
 
 // Reclaim leaves the work to InnoDB's purge.
 func (l *Log) Reclaim(context.Context) error { return nil }

@@ -50,10 +50,10 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 	if err := lockAndLook(ctx, conn.Conn(), batch, &a); err != nil {
 		return a, err
 	}
-	rows := plan(batch, &a)
+	rows := a.Judge(batch, nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	if len(rows.ids) == 0 {
+	if len(rows) == 0 {
 		_, err := conn.Exec(ctx, `ROLLBACK`)
 		return a, err
 	}
@@ -61,7 +61,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 }
 
 // release gives the connection back. After an error it may still be inside the
-// transaction; closing it is the surest way to end that.
+// transaction; closing the connection ends that for certain.
 func release(conn *pgxpool.Conn, err error) {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -126,48 +126,36 @@ func scanNewest(r pgx.BatchResults, results []sqlstore.Result) error {
 	return rows.Err()
 }
 
-// columns are the rows to insert, as arrays for unnest.
+// columns are the rows to insert, as arrays for unnest. Their time is the same.
 type columns struct {
 	ids, creates []int64
 	keys         []string
 	deletes      []bool
 	values       [][]byte
-	at           int64
 }
 
-// plan draws revisions for the changes that hold and turns what was found into results.
-func plan(batch []sqlstore.Change, a *sqlstore.Appended) columns {
-	c := columns{at: a.At}
-	next := a.Head + 1
-	for i := range batch {
-		r := &a.Results[i]
-		if !batch[i].Holds(r.Found, r.FoundDeleted) {
-			r.CreateRevision = 0
-			continue
-		}
-		if batch[i].Expect == 0 {
-			r.CreateRevision = next
-		}
-		r.Revision, r.Found, r.FoundDeleted = next, 0, false
-		next++
+func columnsOf(rows []sqlstore.Row) (c columns) {
+	for i := range rows {
+		r := &rows[i]
 		c.ids = append(c.ids, r.Revision)
 		c.creates = append(c.creates, r.CreateRevision)
-		c.keys = append(c.keys, batch[i].Key)
-		c.deletes = append(c.deletes, batch[i].Delete)
-		c.values = append(c.values, batch[i].Value)
+		c.keys = append(c.keys, r.Key)
+		c.deletes = append(c.deletes, r.Deleted)
+		c.values = append(c.values, r.Value)
 	}
 	return c
 }
 
-func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, c columns) error {
+func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []sqlstore.Row) error {
+	c, last := columnsOf(rows), &rows[len(rows)-1]
 	var b pgx.Batch
 	b.Queue(`
 		INSERT INTO log (id, key, create_id, deleted, at, value)
 		SELECT id, key, create_id, deleted, $5::bigint, value
 		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::boolean[], $6::bytea[])
 		     AS r (id, key, create_id, deleted, value)`,
-		c.ids, c.keys, c.creates, c.deletes, c.at, c.values)
-	b.Queue(`SELECT pg_notify($1, $2::bigint::text)`, l.channel(), c.ids[len(c.ids)-1])
+		c.ids, c.keys, c.creates, c.deletes, last.At, c.values)
+	b.Queue(`SELECT pg_notify($1, $2::bigint::text)`, l.channel(), last.Revision)
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)
 	defer r.Close()
@@ -181,7 +169,8 @@ func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, c columns) er
 
 // beforeCommit judges an error of a statement that COMMIT follows in the same pipeline.
 // The server answers in order: what it reports in the place of this statement's result,
-// its own end included, came before COMMIT. If the connection broke, who knows.
+// its own end included, came before COMMIT. If the connection broke, the outcome is
+// unknown.
 func beforeCommit(err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) || pgconn.SafeToRetry(err) {

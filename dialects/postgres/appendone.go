@@ -11,10 +11,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// appendOne commits a lone change in one round trip: the server judges the expectation
-// itself, under the lock, and COMMIT is in the same pipeline. On a fast disk the second
-// round trip would be a third of a lone writer's commit. Results is nil if the
-// expectation does not hold; then nothing was written, and the caller finds out why.
+// appendOne commits a lone change in one round trip: the server itself does, under the
+// lock, what Appended.Judge does elsewhere, and COMMIT is in the same pipeline. On a fast
+// disk the second round trip would be a third of a lone writer's commit. Results is nil if
+// the expectation does not hold; then nothing was written, and the caller finds out why.
 func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			      ELSE newest.id = $2::bigint AND NOT newest.deleted END
 			RETURNING id, create_id, at)
 		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
-		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.Value, l.channel())
+		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel())
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)
 	defer r.Close()

@@ -7,8 +7,8 @@ import (
 )
 
 // bound returns the least text that Postgres can hold which is not less than s. Keys are
-// such text, so it divides them as s does. Bounds are often none: "key\x00" is how one
-// says "after key", and the end of a range may be half a character.
+// such text, so it divides them as s does. The bounds of ranges are often no such text:
+// "key\x00" stands for "after key", and the end of a range may be half a character.
 func bound(s string) string {
 	valid := 0
 	for valid < len(s) && s[valid] != 0 {

@@ -13,19 +13,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
+	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// refusal returns what to tell whoever wrote the DSN if err, met while opening the log,
-// will not pass by itself, else nil. Later the same answers mean that the database is
-// away: somebody is working on it.
+// refusal returns an error that says what to change in the DSN, if err, which came while
+// the log was opened, will not pass by itself; else nil. When the log is open the same
+// answers mean that the database is away: an administrator is working on it.
 func refusal(err error, config *pgx.ConnConfig) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return refused.Host(err)
+		if strings.Contains(err.Error(), "server refused TLS connection") { // an error without a type
+			return refused.NoTLS("sslmode")
+		}
+		return errors.Join(refused.Host(err), refused.TLS(err, "sslrootcert (sslcert and sslkey for your own certificate)"))
 	}
 	switch e.Code {
-	case "28P01", "28000":
+	case "28000":
+		return refusedLogin(e.Message, config.User)
+	case "28P01":
 		return refused.User(config.User)
 	case "3D000":
 		return refused.Database(config.Database)
@@ -33,8 +39,20 @@ func refusal(err error, config *pgx.ConnConfig) error {
 	return nil
 }
 
+// refusedLogin tells the reasons of invalid_authorization_specification apart by the server's
+// English text, which has no code of its own for each.
+func refusedLogin(text, user string) error {
+	switch {
+	case strings.Contains(text, "no encryption"), strings.Contains(text, "SSL off"):
+		return refused.NeedsTLS(user, "sslmode=verify-full")
+	case strings.Contains(text, "client certificate"):
+		return refused.NeedsCertificate(user, "sslcert and sslkey")
+	}
+	return refused.User(user)
+}
+
 // connectError is pgx's error without its repetitions: it tries a host again without
-// TLS, and then says twice that nobody listens.
+// TLS, and then says twice that the connection was refused.
 type connectError struct {
 	text string
 	*pgconn.ConnectError
@@ -59,9 +77,9 @@ func shorten(err error) error {
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
 
-// classify says which errors mean that the database cannot be used now.
+// classify wraps errors that mean that the database cannot be used now.
 func (l *Log) classify(err error) error {
-	if err == nil || errors.Is(err, sqlstore.ErrCompacted) {
+	if err == nil || errors.Is(err, sqlstore.ErrCompacted) || errors.Is(err, sqlstore.ErrUnavailable) {
 		return err
 	}
 	l.distrust(err)
@@ -80,7 +98,7 @@ func (l *Log) classify(err error) error {
 }
 
 // distrust replaces all pooled connections when one was found broken: after a restart of
-// the server the others are too, and each would fail somebody.
+// the server the others are broken, too, and each would fail a caller.
 func (l *Log) distrust(err error) {
 	var connect *pgconn.ConnectError
 	var e *pgconn.PgError
@@ -100,10 +118,10 @@ func unavailable(err error) bool {
 		return false
 	}
 	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || broken(err)
+	return errors.As(err, &connect) || broken(err) || errors.Is(err, migrations.ErrLocked)
 }
 
-// unavailableCode knows the SQLSTATEs of a server that is away, full or read-only.
+// unavailableCode says whether a SQLSTATE is that of a server that is away, full or read-only.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 func unavailableCode(code string) bool {
 	switch code {
@@ -128,7 +146,7 @@ func broken(err error) bool {
 }
 
 // retryable says that nothing was written and a new attempt may well succeed: the other
-// side of a deadlock has gone on, or a pooled connection had died in its sleep.
+// side of a deadlock has gone on, or a pooled connection had broken while it was idle.
 func retryable(err error) bool {
 	if errors.Is(err, sqlstore.ErrUnknown) {
 		return false

@@ -16,8 +16,8 @@ import (
 const (
 	pollLeast  = 20 * time.Millisecond // between two polls while there is news
 	pollAlone  = 300 * time.Millisecond
-	pollSafety = 5 * time.Second // while notifications are known to arrive
-	proofTime  = 3 * time.Second // how long a notification to oneself may take
+	pollSafety = 5 * time.Second  // while notifications are known to arrive
+	proofTime  = 15 * time.Second // how long a notification to oneself may take
 	dialPause  = time.Second
 )
 
@@ -52,9 +52,9 @@ type follower struct {
 	wake chan struct{}
 
 	proven atomic.Bool  // notifications arrive
-	told   atomic.Int64 // the highest head a notification told
+	told   atomic.Int64 // the highest head that a notification has brought
 
-	suspect int64 // owned by the poller: a head that no notification had told yet
+	suspect int64 // owned by the poller: a head that no notification had brought yet
 }
 
 func (f *follower) pause() time.Duration {
@@ -64,8 +64,8 @@ func (f *follower) pause() time.Duration {
 	return pollAlone
 }
 
-// found hears of a head that polling found. A notification may be a moment behind, but
-// not as long as until the next news.
+// found is called with a head that polling found. Its notification may be a moment late,
+// but not later than the next head that polling finds.
 func (f *follower) found(head int64) {
 	told := f.told.Load()
 	if f.suspect > told {
@@ -95,7 +95,7 @@ func (f *follower) listen(ctx context.Context) {
 			return
 		}
 		if !reported {
-			f.log.logf("postgres: notifications do not arrive (%v); polling", err)
+			f.log.log.Warn("notifications of Postgres do not arrive; polling", "err", err)
 			reported = !f.proven.Load()
 		}
 		select {
@@ -157,7 +157,7 @@ func (f *follower) tell(payload string) {
 	if err != nil {
 		head = 0
 	}
-	f.told.Store(max(head, f.told.Load())) // one goroutine tells
+	f.told.Store(max(head, f.told.Load())) // only one goroutine stores told
 	f.proven.Store(true)
 	f.hint(head)
 }

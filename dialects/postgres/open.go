@@ -4,34 +4,37 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
-	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/plinth-io/plinth/migrations"
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Options of a log. Config is needed.
 type Options struct {
 	Config   *pgx.ConnConfig
-	MaxConns int // of the pool, at least 2; 8. Follow has one more
-	Logf     func(format string, args ...any)
+	MaxConns int          // of the pool, at least 2; 8. Follow has one more
+	Log      *slog.Logger // nil: nothing
+
+	// MustExist makes Open fail with sqlstore.ErrNoLog where there is no log, and make none.
+	MustExist bool
+	// Wait bounds how long the server may be silent while the log is opened, and how long
+	// another session may hold a lock that is needed for it; 15 seconds.
+	Wait time.Duration
 }
 
 // Log is a sqlstore.Log.
 type Log struct {
 	pool      *pgxpool.Pool
 	config    *pgx.ConnConfig // for the connection that listens
-	logf      func(format string, args ...any)
+	log       *slog.Logger
 	clusterID string
+	made      bool
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -39,29 +42,56 @@ type Log struct {
 
 var _ sqlstore.Log = (*Log)(nil)
 
-// connectTimeout bounds how long the server may take to let a connection in, unless the
-// DSN says otherwise. Some are opened on nobody's behalf.
+// connectTimeout bounds how long the server may take to accept a connection, unless the DSN
+// says otherwise. The pool opens some without a caller whose context would end them.
 const connectTimeout = 10 * time.Second
+
+// giveUpGrace is how long closing a connection may take when an Open has failed.
+const giveUpGrace = 500 * time.Millisecond
 
 // Open connects and brings the schema up to date.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 8
 	}
-	if o.Logf == nil {
-		o.Logf = func(string, ...any) {}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{config: o.Config, logf: o.Logf, closed: make(chan struct{})}
+	l := &Log{config: o.Config, log: o.Log, closed: make(chan struct{})}
+	if o.Wait <= 0 {
+		o.Wait = refused.AnswerTimeout
+	}
 	if err := l.open(ctx, o); err != nil {
-		if no := refusal(err, o.Config); no != nil {
-			l.Close()
-			return nil, no
-		}
-		err = l.classify(err) // before Close, after which every error is ErrClosed
-		l.Close()
-		return nil, fmt.Errorf("open postgres database: %w", err)
+		err = l.explain(ctx, err, o.Config) // before giving up, after which every error is ErrClosed
+		l.giveUp()
+		return nil, err
 	}
 	return l, nil
+}
+
+// explain turns the error of open into one for the caller of Open.
+func (l *Log) explain(ctx context.Context, err error, config *pgx.ConnConfig) error {
+	if no := l.denied(ctx, err); no != nil {
+		return no
+	}
+	if no := refusal(err, config); no != nil {
+		return no
+	}
+	return refused.Explain("open postgres database", err, l.classify)
+}
+
+// giveUp closes the log without waiting for a server that hangs: the pool asks it for
+// seconds to end a statement.
+func (l *Log) giveUp() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		l.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(giveUpGrace):
+	}
 }
 
 func (l *Log) open(ctx context.Context, o Options) (err error) {
@@ -81,42 +111,28 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err
 	}
-	if err := l.migrate(ctx); err != nil {
+	if err := l.migrate(ctx, o); err != nil {
 		return err
 	}
-	return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
-}
-
-// migrate looks at the version itself first: the library takes a session's lock even to
-// look, which a transaction pooler cannot keep apart.
-func (l *Log) migrate(ctx context.Context) error {
-	var version int
-	var dirty bool
-	err := l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err == nil {
-		if done, err := migrations.Check(migrations.Postgres, version, dirty); done || err != nil {
+	return refused.Answer(ctx, o.Wait, func(ctx context.Context) error {
+		if err := l.checkTables(ctx); err != nil {
 			return err
 		}
-	}
-	var missing *pgconn.PgError
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) && !(errors.As(err, &missing) && missing.Code == "42P01") {
-		return err
-	}
-	db := stdlib.OpenDBFromPool(l.pool)
-	driver, err := pgxmigrate.WithInstance(db, &pgxmigrate.Config{})
-	if err != nil {
-		db.Close()
-		return err
-	}
-	defer driver.Close()
-	return migrations.Up(migrations.Postgres, driver)
+		return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	})
 }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }
 
+// Condition is always good: only the server knows.
+func (l *Log) Condition() error { return nil }
+
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
+
+// Made says that Open has made the log.
+func (l *Log) Made() bool { return l.made }
 
 // Reclaim leaves the work to autovacuum.
 func (l *Log) Reclaim(context.Context) error { return nil }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -61,8 +62,10 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'swept'`, strconv.FormatInt(c.Swept, 10)); err != nil {
 		return c, err
 	}
-	_, err = w.exec(`UPDATE meta SET value = ? WHERE name = 'floor'`, strconv.FormatInt(c.Floor, 10))
-	return c, err
+	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'floor'`, strconv.FormatInt(c.Floor, 10)); err != nil {
+		return c, err
+	}
+	return c, w.turn()
 }
 
 // Raise lifts the floor above everything the log has.
@@ -72,7 +75,10 @@ func (l *Log) Raise(ctx context.Context, revision int64) error {
 			UPDATE meta SET value = CAST(?1 AS TEXT)
 			WHERE name = 'floor' AND CAST(value AS INTEGER) < ?1
 			  AND coalesce((SELECT max(id) FROM log), 0) < ?1`, revision)
-		return err
+		if err != nil {
+			return err
+		}
+		return w.turn()
 	})
 	if err != nil {
 		return fmt.Errorf("raise floor: %w", err)
@@ -90,8 +96,11 @@ func (l *Log) Reclaim(ctx context.Context) error {
 	}
 	for {
 		var free int64
-		err := l.use(ctx, func(w *writer) error {
+		err := l.transact(ctx, func(w *writer) error {
 			if err := w.drain(`PRAGMA incremental_vacuum(` + strconv.Itoa(vacuumPages) + `)`); err != nil {
+				return err
+			}
+			if err := w.turn(); err != nil {
 				return err
 			}
 			return w.scan(`PRAGMA freelist_count`, nil, &free)
@@ -106,11 +115,22 @@ func (l *Log) Reclaim(ctx context.Context) error {
 	return l.truncateWAL(ctx)
 }
 
+// checkpoint copies what is in the write-ahead log into the file, as far as readers let it.
+func (l *Log) checkpoint(ctx context.Context) error {
+	if _, err := l.reads.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+		return fmt.Errorf("checkpoint: %w", classify(err))
+	}
+	return nil
+}
+
 // truncateWAL first copies what it can while nobody waits, then cuts the file. A reader
 // in the way makes the cut fail, which is as good: the next one will do it.
 func (l *Log) truncateWAL(ctx context.Context) error {
-	if _, err := l.reads.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-		return fmt.Errorf("checkpoint: %w", classify(err))
+	if err := l.checkpoint(ctx); err != nil {
+		return err
+	}
+	if errors.Is(l.Condition(), sqlstore.ErrFull) {
+		return nil // the log's file is room that nobody else can take
 	}
 	err := l.use(ctx, func(w *writer) error {
 		if _, err := w.exec(`PRAGMA busy_timeout = 20`); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// classify says which errors mean that the database cannot be used now.
+// classify wraps errors that mean that the database cannot be used now.
 func classify(err error) error {
 	var e sqlite.Error
 	if !errors.As(err, &e) || errors.Is(err, sqlstore.ErrUnknown) {
@@ -34,3 +34,6 @@ func commitError(err error) error {
 	}
 	return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err)
 }
+
+// isFull says that SQLite found no room, on the disk or in a quota.
+func isFull(err error) bool { return isCode(err, sqlite.ErrFull) }

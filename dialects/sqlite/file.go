@@ -5,13 +5,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
-	"syscall"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4/database/sqlite3"
 	sqlite "github.com/mattn/go-sqlite3"
@@ -27,10 +26,11 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 
 func (connector) Driver() driver.Driver { return &sqlite.SQLiteDriver{} }
 
-// fileName returns how the driver calls the file at path; settings follow with "&".
-func fileName(path string) string {
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&_busy_timeout=10000"
-}
+// uri returns SQLite's name of the file at path.
+func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPath() }
+
+// fileName returns the driver's name of the file at path; settings follow with "&".
+func fileName(path string) string { return uri(path) + "?mode=rw&_busy_timeout=10000" }
 
 var memories atomic.Int64
 
@@ -58,56 +58,63 @@ func realPath(path string) (string, error) {
 	return real, err
 }
 
-// lockFile takes the lock that keeps other processes away; closing the file lets it go.
-// SQLite's own locks cannot do it: they guard transactions, and the file is open for
-// years. The database itself must not be opened here: closing it would drop SQLite's.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// closeToOthers takes the permissions of others from a file, such as a backup that was put
+// in place: it has secrets in it. The log's files inherit its permissions.
+func closeToOthers(path string) error {
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another plinth is running on it (it holds %s); stop that one or use another file", path)
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
 	}
-	return f, nil
+	return os.Chmod(path, info.Mode().Perm()&0o700)
 }
 
 // makeFile makes an empty log at path if there is none. It is built aside without a
 // single sync and then put in place, so that a crash leaves all of it or nothing and a
-// first start costs two syncs.
-func makeFile(path string) error {
+// first start costs two syncs. It returns the new file's epoch, 0 if there was a file.
+func makeFile(ctx context.Context, path string) (epoch uint32, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-		return nil
+		return 0, nil
+	}
+	if err := checkStray(path); err != nil {
+		return 0, err
 	}
 	aside := path + ".new"
 	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return 0, err
 	}
-	// Made here, so that nobody else can read the secrets in it. The log's files inherit that.
+	// The file is made here, so that only its owner can read the secrets in it. The log's
+	// files inherit its permissions.
 	f, err := os.OpenFile(aside, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	f.Close()
-	name := "file:" + (&url.URL{Path: aside}).EscapedPath() + "?mode=rw"
-	db, err := migrateAt(name, "&_auto_vacuum=incremental&_journal_mode=OFF&_synchronous=OFF")
+	db, _, err := migrateAt(uri(aside)+"?mode=rw", "&_auto_vacuum=incremental&_journal_mode=OFF&_synchronous=OFF")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := db.Close(); err != nil {
-		return err
+	if err = raiseCounter(ctx, db); err == nil {
+		epoch, err = newEpoch(ctx, db, path)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return 0, err
 	}
 	if err := syncPath(aside); err != nil {
-		return err
+		return 0, err
 	}
+	// A file whose stamp says that it is open must have its log beside it from the beginning.
+	log, err := os.OpenFile(path+"-wal", os.O_CREATE, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	log.Close()
 	if err := os.Rename(aside, path); err != nil {
-		return err
+		return 0, err
 	}
-	return syncPath(filepath.Dir(path))
+	return epoch, syncPath(filepath.Dir(path))
 }
 
 func syncPath(path string) error {
@@ -119,17 +126,54 @@ func syncPath(path string) error {
 	return f.Sync()
 }
 
-// migrateAt brings the database to the newest schema and returns its only connection.
-func migrateAt(name, settings string) (*sql.DB, error) {
-	db := sql.OpenDB(connector(name + settings))
+// migrateAt brings the database to the newest schema, says whether there was none, and
+// returns its only connection.
+func migrateAt(name, settings string) (db *sql.DB, made bool, err error) {
+	db = sql.OpenDB(connector(name + settings))
 	db.SetMaxOpenConns(1)
 	m, err := sqlite3.WithInstance(db, &sqlite3.Config{})
 	if err == nil {
-		err = migrations.Up(migrations.SQLite, m)
+		made, err = migrations.Up(migrations.SQLite, m, time.Minute)
 	}
 	if err != nil {
 		db.Close()
-		return nil, err
+		return nil, false, err
 	}
-	return db, nil
+	return db, made, nil
+}
+
+// prepared is a file whose schema and stamp are up to date.
+type prepared struct {
+	db    *sql.DB // keeps the write-ahead log from being removed, until others have it open
+	epoch uint32
+	made  bool // it had no log
+}
+
+// prepare brings the file up to date. file is the same, open.
+func prepare(ctx context.Context, path string, file *os.File) (p prepared, err error) {
+	header, err := readHeader(file)
+	if err == nil && header.changes < leastChanges { // else it is no database, as SQLite will say
+		if err := raiseFileCounter(ctx, path); err != nil {
+			return p, err
+		}
+	}
+	p.db, p.made, err = migrateAt(fileName(path), "&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate")
+	if err != nil {
+		return p, err
+	}
+	p.epoch, err = newEpoch(ctx, p.db, path)
+	if isFull(err) { // the old stamp will do, and reads need no room
+		p.epoch, err = header.schema, nil
+	}
+	if err != nil {
+		return prepared{}, errors.Join(err, p.db.Close())
+	}
+	return p, nil
+}
+
+// raiseFileCounter is for files that were copies until now.
+func raiseFileCounter(ctx context.Context, path string) error {
+	db := sql.OpenDB(connector(fileName(path) + "&_journal_mode=DELETE&_synchronous=FULL"))
+	db.SetMaxOpenConns(1)
+	return errors.Join(raiseCounter(ctx, db), db.Close())
 }

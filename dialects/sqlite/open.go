@@ -1,8 +1,8 @@
 // Package sqlite keeps the log in one SQLite database: a file that belongs to one
 // process, or memory.
 //
-// One connection writes, several read. Whoever writes takes the writer out of a channel
-// and puts it back, so that no lock is held while SQLite works. The writer is driven
+// One connection writes, several read. A caller that writes takes the writer out of a
+// channel and puts it back, so that no lock is held while SQLite works. The writer is driven
 // without database/sql: its per-statement bookkeeping costs more than SQLite itself does
 // for one small row.
 package sqlite
@@ -13,9 +13,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 
+	sqlite "github.com/mattn/go-sqlite3"
+
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -33,15 +37,27 @@ type Options struct {
 	Path       string     // the file; made with its directory if it is missing. Empty: in memory
 	Durability Durability // Full
 	MaxConns   int        // connections that read; 4
+	// Reserve is how many bytes are kept for deletes when the disk is full; 0:
+	// DefaultReserve, or a twentieth of a small file system. Negative: none.
+	Reserve int64
+	// Log gets what an operator should know; nil: nothing.
+	Log       *slog.Logger
+	MustExist bool // sqlstore.ErrNoLog if there is no log; nothing is made then
 }
 
 // Log is a sqlstore.Log.
 type Log struct {
 	path      string // empty in memory
 	clusterID string
-	lock      *os.File // held for as long as the log is open; nil in memory
+	made      bool
 	reads     *sql.DB
-	writer    chan *writer // holds the writer while nobody writes
+	writer    chan *writer // holds the writer while no caller writes
+
+	// Of a file; nil in memory. The locks are held for as long as the log is open.
+	lock  *os.File
+	guard *guard
+	place *place
+	disk  *disk
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -57,6 +73,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	if o.MaxConns <= 0 {
 		o.MaxConns = 4
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{writer: make(chan *writer, 1), closed: make(chan struct{})}
 	var err error
@@ -74,35 +93,75 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 func (l *Log) openMemory(ctx context.Context, o Options) error {
 	name := memoryName()
-	first, err := migrateAt(name, "")
+	if o.MustExist {
+		return refused.Missing("a database in memory is always new")
+	}
+	first, made, err := migrateAt(name, "")
 	if err != nil {
 		return err
 	}
+	l.made = made
 	defer first.Close() // the database lives for as long as one connection is open
 	return l.connect(ctx, name, o)
 }
 
 func (l *Log) openFile(ctx context.Context, o Options) error {
+	if o.MustExist {
+		if err := findFile(o.Path); err != nil {
+			return err
+		}
+	}
 	path, err := realPath(o.Path)
 	if err != nil {
 		return err
 	}
 	l.path = path
-	if l.lock, err = lockFile(path + ".lock"); err != nil {
+	if l.lock, err = pathLock(path + ".lock"); err != nil {
 		return err
 	}
-	if err := makeFile(path); err != nil {
-		return err
-	}
-	name := fileName(path)
-	db, err := migrateAt(name, "&_journal_mode=WAL&_synchronous=FULL")
+	l.disk = newDisk(path, o.Reserve)
+	epoch, err := makeFile(ctx, path)
 	if err != nil {
 		return err
 	}
-	if err := db.Close(); err != nil {
+	if l.guard, err = guardFile(path); err != nil {
 		return err
 	}
-	return l.connect(ctx, name, o)
+	l.made = epoch != 0
+	if !l.made {
+		p, err := l.takeOver(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer p.db.Close()
+		epoch, l.made = p.epoch, p.made
+	}
+	if err := l.connect(ctx, fileName(path), o); err != nil {
+		return err
+	}
+	l.disk.growth = l.growthNow
+	l.place, err = newPlace(path, l.guard.file, epoch)
+	return err
+}
+
+// takeOver makes an existing file ready for this process.
+func (l *Log) takeOver(ctx context.Context, o Options) (p prepared, err error) {
+	if err := closeToOthers(l.path); err != nil {
+		return p, err
+	}
+	warning, err := checkLog(l.path)
+	if err != nil {
+		return p, err
+	}
+	if warning != "" {
+		o.Log.Warn(warning, "file", l.path)
+	}
+	if o.MustExist {
+		if err := findLog(ctx, fileName(l.path)); err != nil {
+			return p, err
+		}
+	}
+	return prepare(ctx, l.path, l.guard.file)
 }
 
 // connect opens the writer and the readers on a migrated database.
@@ -124,24 +183,56 @@ func (l *Log) Exclusive() bool { return true }
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
 
-// Follow has nothing to say: nobody else can append.
+// Made says that Open has made the log.
+func (l *Log) Made() bool { return l.made }
+
+// Follow gives no hint, because no other process can append. It watches the file's place
+// and its disk meanwhile.
 func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
-	<-ctx.Done()
+	if l.place == nil {
+		<-ctx.Done()
+		return
+	}
+	l.watch(ctx)
 }
 
-// Close ends all use of the file. A write in progress is finished first.
+// Close ends all use of the file. A write in progress is finished first. The locks go last,
+// because closing the guard's file ends SQLite's locks, too.
 func (l *Log) Close() error {
 	var errs []error
 	l.closeOnce.Do(func() {
 		close(l.closed)
-		if l.reads != nil {
-			errs = append(errs, l.reads.Close())
-			w := <-l.writer
-			errs = append(errs, w.close())
+		errs = append(errs, l.disconnect())
+		if l.guard != nil {
+			errs = append(errs, l.guard.release())
 		}
 		if l.lock != nil {
 			errs = append(errs, l.lock.Close())
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// disconnect closes the connections; the last one copies the write-ahead log into the file.
+// That would spoil a file that was put in the place of this one's contents: then
+// the connections stay as they are until the process ends.
+func (l *Log) disconnect() error {
+	if l.reads == nil {
+		return nil
+	}
+	w := <-l.writer
+	if l.place != nil && l.place.look() != nil {
+		if err := l.place.now(); errors.Is(err, errOverwritten) {
+			return err
+		}
+	} else if err := w.closed(); err != nil && !isFull(err) {
+		return errors.Join(err, l.reads.Close(), w.close())
+	}
+	if l.disk != nil && l.disk.now() != nil {
+		// The log's file stays for the next start, which may have no room for a new one.
+		if err := w.conn.SetFileControlInt("", sqlite.SQLITE_FCNTL_PERSIST_WAL, 1); err != nil {
+			return errors.Join(err, l.reads.Close(), w.close())
+		}
+	}
+	return errors.Join(l.reads.Close(), w.close())
 }

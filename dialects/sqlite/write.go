@@ -9,6 +9,7 @@ import (
 	"time"
 
 	sqlite "github.com/mattn/go-sqlite3"
+
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -17,6 +18,10 @@ type writer struct {
 	conn                    *sqlite.SQLiteConn
 	begin, commit, rollback *stmt
 	head, newest, insert    *stmt
+
+	rows  []sqlstore.Row // of the transaction; kept for the next one
+	drawn int64          // newest revision of the transaction
+	last  int64          // the same of those that were committed: the log's head never falls below
 }
 
 // stmt is a prepared statement with room for its arguments and one row of its result,
@@ -132,22 +137,44 @@ func (l *Log) use(ctx context.Context, f func(*writer) error) error {
 	}
 }
 
-// transact runs f in a transaction that holds the write lock.
+// transact runs f in a transaction that holds the write lock. A commit counts only if the
+// files are still where they were opened.
 func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
-	return l.use(ctx, func(w *writer) error {
-		if err := w.begin.run(); err != nil {
+	if l.place == nil {
+		return l.use(ctx, func(w *writer) error { return w.transact(f) })
+	}
+	if err := l.place.now(); err != nil {
+		return err
+	}
+	err := l.use(ctx, func(w *writer) error {
+		if err := w.transact(f); err != nil {
 			return err
 		}
-		if err := f(w); err != nil {
-			w.abandon()
-			return err
-		}
-		if err := w.commit.run(); err != nil {
-			w.abandon()
-			return commitError(err)
+		if err := l.place.check(); err != nil {
+			return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, l.place.look())
 		}
 		return nil
 	})
+	if isFull(err) {
+		l.disk.ranOut()
+	}
+	return err
+}
+
+func (w *writer) transact(f func(*writer) error) error {
+	if err := w.begin.run(); err != nil {
+		return err
+	}
+	if err := f(w); err != nil {
+		w.abandon()
+		return err
+	}
+	if err := w.commit.run(); err != nil {
+		w.abandon()
+		return commitError(err)
+	}
+	w.last = max(w.last, w.drawn)
+	return nil
 }
 
 // abandon ends a transaction that SQLite may have rolled back already.
@@ -161,7 +188,16 @@ func (w *writer) abandon() {
 // that follows is local and short.
 func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
 	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
-	err := l.transact(ctx, func(w *writer) error { return w.appendBatch(batch, &a) })
+	err := l.transact(ctx, func(w *writer) error {
+		if err := l.checkRoom(w, batch); err != nil {
+			return err
+		}
+		return w.appendBatch(batch, &a)
+	})
+	if errors.Is(err, errSetBack) && l.place != nil {
+		l.place.spoil(errSetBack)
+		err = l.place.look()
+	}
 	if err != nil {
 		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", err)
 	}
@@ -174,40 +210,40 @@ func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) erro
 	}
 	a.Floor = w.head.row[0].(int64)
 	a.Head = max(w.head.row[1].(int64), a.Floor)
+	if a.Head < w.last {
+		return errSetBack
+	}
 	a.At = max(time.Now().UnixMilli(), w.head.row[2].(int64))
-	next := a.Head + 1
 	for i := range batch {
-		if err := w.appendChange(&batch[i], next, a.At, &a.Results[i]); err != nil {
+		if err := w.findNewest(batch[i].Key, &a.Results[i]); err != nil {
 			return err
 		}
-		if a.Results[i].Revision != 0 {
-			next++
+	}
+	w.rows = a.Judge(batch, w.rows[:0])
+	defer clear(w.rows) // of values
+	for i := range w.rows {
+		if err := w.insertRow(&w.rows[i]); err != nil {
+			return err
 		}
 	}
+	w.drawn = a.Head + int64(len(w.rows))
 	return nil
 }
 
-func (w *writer) appendChange(c *sqlstore.Change, revision, at int64, r *sqlstore.Result) error {
-	w.newest.args[0].Value = c.Key
+// findNewest reads the newest row of key into r, as Appended.Judge takes it.
+func (w *writer) findNewest(key string, r *sqlstore.Result) error {
+	w.newest.args[0].Value = key
 	exists, err := w.newest.one()
-	if err != nil {
-		return err
-	}
-	var found, created int64
-	var deleted bool
 	if exists {
-		found, created, deleted = w.newest.row[0].(int64), w.newest.row[1].(int64), w.newest.row[2].(int64) != 0
+		row := w.newest.row
+		r.Found, r.CreateRevision, r.FoundDeleted = row[0].(int64), row[1].(int64), row[2].(int64) != 0
 	}
-	if !c.Holds(found, deleted) {
-		r.Found, r.FoundDeleted = found, deleted
-		return nil
-	}
-	r.Revision, r.CreateRevision = revision, created
-	if c.Expect == 0 {
-		r.CreateRevision = revision
-	}
+	return err
+}
+
+func (w *writer) insertRow(r *sqlstore.Row) error {
 	v := w.insert.args
-	v[0].Value, v[1].Value, v[2].Value = revision, c.Key, r.CreateRevision
-	v[3].Value, v[4].Value, v[5].Value = c.Delete, at, c.Value
+	v[0].Value, v[1].Value, v[2].Value = r.Revision, r.Key, r.CreateRevision
+	v[3].Value, v[4].Value, v[5].Value = r.Deleted, r.At, r.Value
 	return w.insert.run()
 }

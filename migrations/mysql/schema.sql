@@ -21,9 +21,10 @@ CREATE TABLE `meta` (
 -- VIEW objects:
 --     api_version longtext
 --     kind longtext
---     namespace longtext
---     name longtext
+--     namespace mediumtext
+--     name mediumtext
 --     resource_version bigint
 --     created_at longtext
 --     updated_at datetime
 --     object longtext
+--     key text

@@ -28,3 +28,4 @@ CREATE UNIQUE INDEX log_key_id ON public.log USING btree (key, id);
 --     created_at timestamp with time zone
 --     updated_at timestamp with time zone
 --     object json
+--     key text

@@ -1,6 +1,9 @@
 // Package audit keeps the audit log: who asked for what, and what came of it, one event for
-// each stage of a request. Policy, events and where they go are upstream's; see
-// https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/
+// each stage of a request. See https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/
+//
+// It owns the id of each request and the order of its events. Policy, events and backends are
+// upstream's. It must not know what requests do: package guard hands it each request, and the
+// libraries below annotate the event in the request's context.
 package audit
 
 import (
@@ -13,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apiserver/pkg/audit"
+	apiaudit "k8s.io/apiserver/pkg/audit"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
@@ -28,33 +31,35 @@ func NewOptions() *Options { return options.NewAuditOptions() }
 // Check finds what is wrong with options without any I/O.
 func Check(o *Options) error { return utilerrors.NewAggregate(o.Validate()) }
 
+// LacksPolicy tells whether o says where to log and not what.
+func LacksPolicy(o *Options) bool {
+	return o != nil && o.PolicyFile == "" && (o.LogOptions.Path != "" || o.WebhookOptions.ConfigFile != "")
+}
+
 // Log is an open audit log. It must be closed, after the last request.
 type Log struct {
-	backend     audit.Backend
-	policy      audit.PolicyRuleEvaluator
+	backend     apiaudit.Backend
+	policy      apiaudit.PolicyRuleEvaluator
 	longRunning func(*apirequest.RequestInfo) bool
 	stop        chan struct{} // closed by Close
 
 	events, rejected prometheus.Counter
 }
 
-// Open reads the policy, makes the file and starts what sends events. It returns nil if the
-// options log nothing: they name no policy, or nowhere to write to. longRunning tells which
-// requests have an event of their own when their answer begins.
+// Open reads the policy, makes the file and starts to send events. It returns nil if the
+// options log nothing: they lack a policy, or a place to write to. longRunning tells which
+// requests have the stage ResponseStarted.
 func Open(o *Options, longRunning func(*apirequest.RequestInfo) bool) (*Log, error) {
 	if o == nil {
 		return nil, nil
 	}
-	var made genericserver.Config
-	if err := o.ApplyTo(&made); err != nil {
+	backend, policy, err := open(o)
+	if backend == nil || err != nil {
 		return nil, err
 	}
-	if made.AuditBackend == nil || made.AuditPolicyRuleEvaluator == nil {
-		return nil, nil
-	}
 	l := &Log{
-		backend:     made.AuditBackend,
-		policy:      made.AuditPolicyRuleEvaluator,
+		backend:     backend,
+		policy:      policy,
 		longRunning: longRunning,
 		stop:        make(chan struct{}),
 		events:      newCounter("event_total", "Audit events that were made."),
@@ -66,13 +71,38 @@ func Open(o *Options, longRunning func(*apirequest.RequestInfo) bool) (*Log, err
 	return l, nil
 }
 
-// closeGrace is how long events have to get out when the time to stop is over already.
+// open makes what o asks for. The backend is nil if there is nothing to log, or nowhere.
+func open(o *Options) (apiaudit.Backend, apiaudit.PolicyRuleEvaluator, error) {
+	var made genericserver.Config
+	if err := o.ApplyTo(&made); err != nil {
+		return nil, nil, err
+	}
+	if made.AuditBackend == nil || made.AuditPolicyRuleEvaluator == nil {
+		return nil, nil, nil
+	}
+	own, err := ownFile(&o.LogOptions)
+	if own == nil || err != nil {
+		return made.AuditBackend, made.AuditPolicyRuleEvaluator, err
+	}
+	if o.WebhookOptions.ConfigFile == "" {
+		return own, made.AuditPolicyRuleEvaluator, nil
+	}
+	rest := *o
+	rest.LogOptions.Path = ""
+	made = genericserver.Config{}
+	if err := rest.ApplyTo(&made); err != nil {
+		return nil, nil, err
+	}
+	return apiaudit.Union(own, made.AuditBackend), made.AuditPolicyRuleEvaluator, nil
+}
+
+// closeGrace is how long Close waits for events to be sent after its context has ended.
 const closeGrace = time.Second
 
-// errLost is about a webhook that did not take its events in time.
+// errLost says that a webhook did not take its events in time.
 var errLost = errors.New("audit events that were still waiting to be sent are lost")
 
-// Close sends what is waiting to be sent, for as long as ctx allows. A nil Log has nothing.
+// Close sends the events that wait to be sent, for as long as ctx allows. A nil Log has none.
 func (l *Log) Close(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -93,12 +123,17 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 }
 
-// Begin returns the request with what upstream's filters and its libraries look for in a
-// context: a place for the event, whose id is the answer's Audit-Id.
-func Begin(r *http.Request, info *apirequest.RequestInfo, id string) *http.Request {
-	ctx := audit.WithAuditContext(r.Context())
-	audit.WithAuditID(ctx, types.UID(id))
+// readOnly are the verbs of requests about which no webhook is asked.
+var readOnly = map[string]bool{"get": true, "list": true, "watch": true}
+
+// Begin returns the context of a request with what upstream's filters and libraries look for in
+// it: a place for the event, whose id is the one that Identify has put into answer.
+func Begin(ctx context.Context, info *apirequest.RequestInfo, answer http.Header) context.Context {
+	ctx = apiaudit.WithAuditContext(ctx)
+	apiaudit.WithAuditID(ctx, types.UID(answer.Get(idHeader)))
 	ctx = apirequest.WithReceivedTimestamp(ctx, time.Now())
-	ctx = apirequest.WithLatencyTrackers(ctx) // of webhooks, which annotate what takes long
-	return r.WithContext(apirequest.WithRequestInfo(ctx, info))
+	if !readOnly[info.Verb] {
+		ctx = apirequest.WithLatencyTrackers(ctx) // of webhooks, which annotate what takes long
+	}
+	return apirequest.WithRequestInfo(ctx, info)
 }

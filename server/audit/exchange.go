@@ -13,13 +13,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
-	"k8s.io/apiserver/pkg/audit"
+	apiaudit "k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// The stages of a request are upstream's (endpoints/filters/audit.go). Its own filter counts
-// events in a way that two requests race for.
+// The stages of a request are upstream's (endpoints/filters/audit.go). Upstream's own filter
+// is not used: it counts events with a data race between requests.
 
 // exchange is one request that is logged.
 type exchange struct {
@@ -27,15 +27,18 @@ type exchange struct {
 	ctx   context.Context
 	event *auditinternal.Event
 	omit  []auditinternal.Stage
-	early bool // there is an event when the answer begins
+	early bool // the request has the stage ResponseStarted
+
+	out    writer
+	status metav1.Status // of the answer
 }
 
-// ErrNotStored says that a request must not be served, because its event could not be stored
-// and the mode is blocking-strict.
+// ErrNotStored says that a request must not be served: its event could not be stored, and the
+// mode is blocking-strict.
 var ErrNotStored = errors.New("failed to store audit event")
 
-// Serve logs a request, which Begin has prepared and which asks for what, while answer
-// answers it by writing to what it is given. After ErrNotStored nothing has been answered.
+// Serve logs a request that Begin has prepared. what are its attributes; answer writes the
+// answer. If the error is ErrNotStored, nothing was written.
 func (l *Log) Serve(w http.ResponseWriter, r *http.Request, what authorizer.Attributes, answer func(http.ResponseWriter)) error {
 	x := l.begin(r, what)
 	if x == nil {
@@ -49,11 +52,11 @@ func (l *Log) Serve(w http.ResponseWriter, r *http.Request, what authorizer.Attr
 	info, _ := apirequest.RequestInfoFrom(x.ctx)
 	x.early = l.longRunning(info)
 	defer x.end()
-	answer(&writer{ResponseWriter: w, x: x})
+	answer(x.writer(w))
 	return nil
 }
 
-// Refuse logs a request that answer refuses before it is known whose it is. It has one event.
+// Refuse logs a request that is refused before its user is known. It has one event.
 func (l *Log) Refuse(w http.ResponseWriter, r *http.Request, what authorizer.Attributes, answer func(http.ResponseWriter)) {
 	x := l.begin(r, what)
 	if x == nil {
@@ -61,25 +64,26 @@ func (l *Log) Refuse(w http.ResponseWriter, r *http.Request, what authorizer.Att
 		return
 	}
 	x.early = true
-	answer(&writer{ResponseWriter: w, x: x})
+	answer(x.writer(w))
 }
 
-// begin asks the policy; nil if it wants nothing of the request.
+// begin asks the policy; it returns nil if the request is not to be logged.
 func (l *Log) begin(r *http.Request, what authorizer.Attributes) *exchange {
 	ctx := r.Context()
-	ac := audit.AuditContextFrom(ctx)
+	ac := apiaudit.AuditContextFrom(ctx)
 	ac.RequestAuditConfig = l.policy.EvaluatePolicyRule(what)
 	level := ac.RequestAuditConfig.Level
-	audit.ObservePolicyLevel(ctx, level)
+	apiaudit.ObservePolicyLevel(ctx, level)
 	if level == auditinternal.LevelNone {
 		return nil
 	}
 	received, _ := apirequest.ReceivedTimestampFrom(ctx)
-	audit.LogRequestMetadata(ctx, r, received, level, what)
+	apiaudit.LogRequestMetadata(ctx, r, received, level, what)
 	return &exchange{log: l, ctx: ctx, event: &ac.Event, omit: ac.RequestAuditConfig.OmitStages}
 }
 
-// reach logs the event of a stage, and tells whether it was stored where that counts.
+// reach logs the event of a stage. It returns false if the mode demands that the event is
+// stored and it was not.
 func (x *exchange) reach(stage auditinternal.Stage) bool {
 	x.event.Stage = stage
 	if slices.Contains(x.omit, stage) {
@@ -96,10 +100,10 @@ func (x *exchange) reach(stage auditinternal.Stage) bool {
 	return x.log.backend.ProcessEvents(x.event)
 }
 
-// begun notes the code of the answer, which begins with it.
+// begun notes the status code with which the answer begins.
 func (x *exchange) begun(code int) {
 	if x.event.ResponseStatus == nil {
-		x.event.ResponseStatus = &metav1.Status{}
+		x.event.ResponseStatus = &x.status
 	}
 	x.event.ResponseStatus.Code = int32(code)
 	x.event.Stage = auditinternal.StageResponseStarted
@@ -108,7 +112,7 @@ func (x *exchange) begun(code int) {
 	}
 }
 
-// end is deferred by who answers; a panic goes on.
+// end is deferred around the answer. It logs a panic and lets it go on.
 func (x *exchange) end() {
 	if reason := recover(); reason != nil {
 		x.event.ResponseStatus = &metav1.Status{
@@ -127,7 +131,7 @@ func (x *exchange) end() {
 	x.reach(auditinternal.StageResponseComplete)
 }
 
-// slow is how long a request takes that says where the time went.
+// slow is the duration above which the event of a request says where the time went.
 const slow = 500 * time.Millisecond
 
 func (x *exchange) noteLatency() {
@@ -137,15 +141,20 @@ func (x *exchange) noteLatency() {
 	}
 	if notes := apirequest.AuditAnnotationsFromLatencyTrackers(x.ctx); len(notes) > 0 {
 		notes["apiserver.latency.k8s.io/total"] = took.String()
-		audit.AddAuditAnnotationsMap(x.ctx, notes)
+		apiaudit.AddAuditAnnotationsMap(x.ctx, notes)
 	}
 }
 
-// writer sees an answer begin.
+// writer notices when an answer begins.
 type writer struct {
 	http.ResponseWriter
 	x    *exchange
 	once sync.Once
+}
+
+func (x *exchange) writer(w http.ResponseWriter) http.ResponseWriter {
+	x.out.ResponseWriter, x.out.x = w, x
+	return &x.out
 }
 
 func (w *writer) begin(code int) { w.once.Do(func() { w.x.begun(code) }) }
@@ -166,5 +175,5 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
-// Unwrap gives http.ResponseController the rest.
+// Unwrap gives http.ResponseController the other methods of the writer.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

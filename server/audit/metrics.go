@@ -1,12 +1,6 @@
 package audit
 
-import (
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"k8s.io/component-base/metrics/legacyregistry"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 func newCounter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: "apiserver_audit_" + name, Help: help})
@@ -17,12 +11,6 @@ func (l *Log) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{l.events, l.rejected}
 }
 
-// Metrics gives what upstream's libraries count themselves: requests by level, and events
-// that were lost. They are of all servers in the process.
-func Metrics() prometheus.Gatherer {
-	names := []string{"apiserver_audit_level_total", "apiserver_audit_error_total"}
-	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		all, err := legacyregistry.DefaultGatherer.Gather()
-		return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !slices.Contains(names, f.GetName()) }), err
-	})
-}
+// UpstreamMetrics are counters of upstream's libraries: requests by level, and events that were
+// lost. They count all servers in the process.
+var UpstreamMetrics = []string{"apiserver_audit_level_total", "apiserver_audit_error_total"}

@@ -86,7 +86,7 @@ func (g *group) aggregate(v string) apidiscovery.APIVersionDiscovery {
 // upstream does for built-in resources, but not for custom ones.
 func aggregateKind(k *kind.Kind, version string) apidiscovery.APIResourceDiscovery {
 	path := metav1.GroupVersionKind{}
-	if k.Custom() {
+	if k.Custom != nil {
 		path.Group, path.Version = k.Group, version
 	}
 	r := apidiscovery.APIResourceDiscovery{

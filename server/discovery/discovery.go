@@ -2,8 +2,9 @@
 // classic documents, one for each path, and the aggregated one that has everything in a
 // single answer.
 //
-// Documents are made from the kind registry's Set once for each of its generations, and
-// each is encoded once for each media type that is asked for.
+// The package owns these documents and their ETags. Documents are made from the kind registry's
+// Set once for each of its generations, and each is encoded once for each requested media
+// type. The package must not know objects, only Kinds and extension servers.
 package discovery
 
 import (
@@ -20,15 +21,15 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
-	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // Discovery answers for /, /api, /apis and everything below that is not a resource.
 type Discovery struct {
 	kinds      *kind.Registry
-	extensions *aggregate.Services
+	extensions *aggregator.Services
 	paths      []string // of the rest of the server, for /
 
 	mu   sync.Mutex
@@ -37,7 +38,7 @@ type Discovery struct {
 
 // New describes what kinds holds and what extension servers serve. paths are further paths
 // that GET / lists.
-func New(kinds *kind.Registry, extensions *aggregate.Services, paths ...string) *Discovery {
+func New(kinds *kind.Registry, extensions *aggregator.Services, paths ...string) *Discovery {
 	return &Discovery{kinds: kinds, extensions: extensions, paths: paths}
 }
 
@@ -49,7 +50,7 @@ var mediaTypes, _ = negotiation.MediaTypesForSerializer(codecs)
 
 func (d *Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := d.serve(w, r); err != nil {
-		rest.WriteError(w, r, err)
+		response.WriteError(w, r, err)
 	}
 }
 
@@ -88,17 +89,17 @@ func (d *documents) check(path string, r *http.Request) error {
 	case path == "/apis" && !strings.HasPrefix(r.URL.Path, "/apis//"):
 		return nil
 	case path == "/apis", inGroup && d.byPath["/apis/"+group] == nil:
-		return rest.ErrNoPath
+		return response.ErrNoPath
 	case inGroup && !versioned:
 		return nil
 	case inGroup && !d.set.HasGroup(group) && d.byPath[path] == nil:
-		return rest.ErrNoPath
+		return response.ErrNoPath
 	case inGroup && !d.set.HasGroup(group):
 		return nil
 	case path != "/api" && d.byPath[path] == nil:
-		return rest.ErrNotFound()
+		return response.NotFound()
 	}
-	return rest.Routed(r, mediaTypes...)
+	return response.Routed(r, mediaTypes...)
 }
 
 // current returns the documents of what is served now.

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/discovery"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -27,7 +27,7 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 func serve(t testing.TB) (*httptest.Server, *kind.Registry) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	server := httptest.NewServer(discovery.New(kinds, aggregate.New(nil, nil), "/healthz"))
+	server := httptest.NewServer(discovery.New(kinds, aggregator.New(nil, nil), "/healthz"))
 	t.Cleanup(server.Close)
 	return server, kinds
 }
@@ -232,7 +232,7 @@ func TestAggregated(t *testing.T) {
 func TestClient(t *testing.T) {
 	server, _ := serve(t)
 	for _, legacy := range []bool{false, true} {
-		client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+		client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&clientrest.Config{Host: server.URL})
 		client.UseLegacyDiscovery = legacy
 		groups, err := restmapper.GetAPIGroupResources(client)
 		if err != nil {
@@ -275,7 +275,7 @@ func TestEncodings(t *testing.T) {
 func BenchmarkAggregated(b *testing.B) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	d := discovery.New(kinds, aggregate.New(nil, nil))
+	d := discovery.New(kinds, aggregator.New(nil, nil))
 	req := httptest.NewRequest(http.MethodGet, "/apis", nil)
 	req.Header.Set("Accept", aggregated)
 	for b.Loop() {

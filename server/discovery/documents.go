@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 
-	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// documents are all answers for one generation of the registry, and what was found out of
-// extension servers.
+// documents are all answers for one generation of the registry and one state of the extension
+// servers.
 type documents struct {
 	set        *kind.Set
-	found      *aggregate.Discovered
+	found      *aggregator.Discovered
 	byPath     map[string]runtime.Object
 	elsewhere  []string                                       // paths that extension servers answer
 	aggregated map[string]*apidiscovery.APIGroupDiscoveryList // for /api and /apis
@@ -40,7 +40,7 @@ type document struct {
 	encoder    runtime.Identifier
 }
 
-func newDocuments(set *kind.Set, found *aggregate.Discovered) *documents {
+func newDocuments(set *kind.Set, found *aggregator.Discovered) *documents {
 	d := &documents{
 		set:        set,
 		found:      found,
@@ -125,8 +125,8 @@ type group struct {
 	versions []string // most preferred first
 	kinds    []*kind.Kind
 
-	priority   int                          // of a built-in group
-	extensions map[string]aggregate.Version // those that extension servers serve
+	priority   int                           // of a built-in group
+	extensions map[string]aggregator.Version // those that extension servers serve
 }
 
 func groupsOf(set *kind.Set) []*group {
@@ -200,10 +200,10 @@ func resource(k *kind.Kind) metav1.APIResource {
 	return r
 }
 
-// verbs leaves out what changes objects that are about to be deleted with their definition.
-// Only create is refused then, but as upstream no client is told of the others.
+// verbs leaves out the verbs that change objects while their definition is being deleted.
+// Only create is refused then, but as in upstream the others are not listed either.
 func verbs(k *kind.Kind) []string {
-	if !k.Closed {
+	if k.Custom == nil || !k.Custom.Terminating {
 		return k.Verbs
 	}
 	return slices.DeleteFunc(slices.Clone(k.Verbs), func(verb string) bool {
@@ -211,8 +211,8 @@ func verbs(k *kind.Kind) []string {
 	})
 }
 
-// foreign tells whether the body of a subresource is of another group than the resource:
-// only then is its group told.
+// foreign tells whether the body of a subresource is of another group than the resource: only
+// then the document names the group.
 func foreign(k *kind.Kind, s *kind.Subresource) bool {
 	return !s.GVK.Empty() && s.GVK.Group != k.Group
 }
@@ -230,7 +230,7 @@ func subresources(k *kind.Kind) []*kind.Subresource {
 		list = append(list, s)
 	}
 	slices.SortFunc(list, func(a, b *kind.Subresource) int { return strings.Compare(a.Name, b.Name) })
-	if k.Custom() {
+	if k.Custom != nil {
 		slices.Reverse(list) // status comes before scale there
 	}
 	return list

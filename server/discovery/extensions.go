@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/aggregator"
 )
 
 // The priorities that upstream registers this server's own groups and versions with, as far
@@ -20,7 +20,7 @@ const (
 // withExtensions adds the group versions of extension servers to groups, or puts them in
 // the place of those that this server would serve itself. Groups are ordered by the
 // greatest groupPriorityMinimum of their versions, versions by their versionPriority.
-func withExtensions(groups []*group, found *aggregate.Discovered) []*group {
+func withExtensions(groups []*group, found *aggregator.Discovered) []*group {
 	if len(found.Versions) == 0 {
 		return groups
 	}
@@ -46,9 +46,9 @@ func withExtensions(groups []*group, found *aggregate.Discovered) []*group {
 	return groups
 }
 
-func (g *group) extend(v aggregate.Version) {
+func (g *group) extend(v aggregator.Version) {
 	if g.extensions == nil {
-		g.extensions = map[string]aggregate.Version{}
+		g.extensions = map[string]aggregator.Version{}
 	}
 	g.extensions[v.Spec.Version] = v
 	if !slices.Contains(g.versions, v.Spec.Version) {
@@ -87,4 +87,4 @@ func (g *group) groupPriority() int32 {
 	return max(greatest, int32(g.priority))
 }
 
-func (g *group) custom() bool { return len(g.kinds) > 0 && g.kinds[0].Custom() }
+func (g *group) custom() bool { return len(g.kinds) > 0 && g.kinds[0].Custom != nil }

@@ -11,10 +11,10 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientdiscovery "k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/plinth-io/plinth/server/aggregate"
+	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/discovery"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -26,14 +26,14 @@ func TestExtensions(t *testing.T) {
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{Registry: kinds}))
 	gone := make(chan struct{})
 	kinds.Replace(nil, []*kind.Kind{{
-		Group: "mid.example.com", Resource: "widgets", Kind: "Widget", Gone: gone, Verbs: []string{"get"},
+		Group: "mid.example.com", Resource: "widgets", Kind: "Widget", Custom: &kind.CustomResource{Gone: gone}, Verbs: []string{"get"},
 		Versions: []kind.Version{{Name: "v1"}},
 	}})
-	extensions := aggregate.New(nil, func() (*tls.Certificate, error) { return nil, nil })
+	extensions := aggregator.New(nil, func() (*tls.Certificate, error) { return nil, nil })
 	defer extensions.Close()
 	server := httptest.NewServer(discovery.New(kinds, extensions))
 	defer server.Close()
-	client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+	client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&clientrest.Config{Host: server.URL})
 	builtins := groupsOf(t, client)
 	if n := len(builtins); builtins[n-1] != "mid.example.com v1" {
 		t.Fatalf("the last group is %s", builtins[n-1])

@@ -1,42 +1,70 @@
-// Package health answers /livez, /readyz and /healthz as kube-apiserver does, from a
-// list of named checks.
+// Package health answers /livez, /readyz and /healthz as kube-apiserver does, from a list of
+// named checks. It owns the form of the answers and the log of checks that begin to fail. It
+// must not know what is checked: the server hands it the checks.
 package health
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
-// Check is one thing that must be well.
+// Check is one condition of a healthy server.
 type Check struct {
 	Name string
+	// Aliases are other names by which the check is asked for and excluded.
+	Aliases []string
 	// Run returns nil, or what is wrong. It must not block.
 	Run func() error
-	// Why is what everybody may know of an error of Run. Nil withholds it, as upstream
-	// does: errors tell of addresses and users.
+	// Why returns the part of an error of Run that is public. Nil withholds the error, as
+	// upstream does: errors have addresses and users in them.
 	Why func(error) string
+	// Expected says that the check fails during each start or stop, which needs no warning.
+	Expected bool
 }
 
-// Ping is always well: the process answers.
+// Ping never fails: the process answers.
 var Ping = Check{Name: "ping", Run: func() error { return nil }}
 
 // Probe is one of the endpoints, with its checks under /<name>/<check>.
 type Probe struct {
-	name   string // "readyz"
-	checks []Check
-	logf   func(format string, args ...any)
+	name    string // "readyz"
+	checks  []Check
+	results *Results
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	states map[string]*state // of the checks that have run, by name; guarded by mu
 }
 
-// New returns the probe of that name. logf (may be nil) gets what is wrong in full;
-// the answer is public and names the checks that failed, with what they let be known.
-func New(name string, logf func(format string, args ...any), checks ...Check) *Probe {
-	if logf == nil {
-		logf = func(string, ...any) {}
+// state is what was logged of a check.
+type state struct {
+	failed time.Time // since when the check fails; zero if it passes
+	told   bool      // the failure was logged
+	toldAt time.Time // when a failure was logged last
+}
+
+// logPause is the least time between two records that a check fails.
+const logPause = 10 * time.Second
+
+// New returns the probe of that name. results, which may be nil, counts what each check says; log,
+// which may be nil, gets the whole error when a check
+// begins to fail, and a record when the check passes again. The answer is public: it names the
+// failed checks with the public part of their errors.
+func New(name string, results *Results, log *slog.Logger, checks ...Check) *Probe {
+	if results == nil {
+		results = NewResults()
 	}
-	return &Probe{name: name, checks: checks, logf: logf}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Probe{name: name, checks: checks, results: results, log: log, states: map[string]*state{}}
 }
 
 // ServeHTTP answers for all checks; the parameters verbose and exclude=NAME (repeatable)
@@ -44,8 +72,7 @@ func New(name string, logf func(format string, args ...any), checks ...Check) *P
 func (p *Probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	out, failed := p.run(query["exclude"])
-	if failed != "" {
-		p.logf("%s check failed: %s", p.name, failed)
+	if failed {
 		http.Error(w, out+p.name+" check failed", http.StatusInternalServerError)
 		return
 	}
@@ -58,23 +85,61 @@ func (p *Probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s%s check passed\n", out, p.name)
 }
 
-// run returns a line for each check, and what is wrong with those that failed.
-func (p *Probe) run(exclude []string) (out, failed string) {
-	var lines, wrong strings.Builder
+// run runs the checks and returns a line for each.
+func (p *Probe) run(exclude []string) (out string, failed bool) {
+	var lines strings.Builder
 	for _, c := range p.checks {
-		if slices.Contains(exclude, c.Name) {
+		if slices.ContainsFunc(exclude, c.isCalled) {
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.Name)
 			continue
 		}
-		if err := c.Run(); err != nil {
+		err := c.Run()
+		p.results.observe(c.Name, p.name, err)
+		p.tell(c, err)
+		if err != nil {
 			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.Name, c.why(err))
-			fmt.Fprintf(&wrong, "[%s: %v]", c.Name, err)
+			failed = true
 			continue
 		}
 		fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
 	}
 	lines.WriteString(p.unmatched(exclude))
-	return lines.String(), wrong.String()
+	return lines.String(), failed
+}
+
+// tell logs a result that differs from the last one: clients may ask any number of times.
+func (p *Probe) tell(c Check, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.states[c.Name]
+	if s == nil {
+		s = &state{}
+		p.states[c.Name] = s
+	}
+	switch {
+	case err == nil && s.told:
+		p.log.Log(context.Background(), c.level(slog.LevelInfo), "health check passes again", "probe", p.name, "check", c.Name, "after", time.Since(s.failed))
+		*s = state{toldAt: s.toldAt}
+	case err == nil:
+		s.failed = time.Time{}
+	default:
+		if s.failed.IsZero() {
+			s.failed = time.Now()
+		}
+		if !s.told && time.Since(s.toldAt) >= logPause {
+			s.told, s.toldAt = true, time.Now()
+			p.log.Log(context.Background(), c.level(slog.LevelWarn), "health check fails", "probe", p.name, "check", c.Name, "err", err)
+		}
+	}
+}
+
+func (c Check) isCalled(name string) bool { return c.Name == name || slices.Contains(c.Aliases, name) }
+
+func (c Check) level(l slog.Level) slog.Level {
+	if c.Expected {
+		return slog.LevelDebug
+	}
+	return l
 }
 
 func (c Check) why(err error) string {
@@ -84,7 +149,7 @@ func (c Check) why(err error) string {
 	return c.Why(err)
 }
 
-// unmatched warns of excluded names that no check has.
+// unmatched returns a warning about excluded names that no check has.
 func (p *Probe) unmatched(exclude []string) string {
 	var names []string
 	for _, name := range exclude {
@@ -106,7 +171,7 @@ func (p *Probe) Name() string { return p.name }
 // Find returns the handler of one check, nil if there is none of that name.
 func (p *Probe) Find(name string) http.Handler {
 	for _, c := range p.checks {
-		if c.Name == name {
+		if c.isCalled(name) {
 			return c
 		}
 	}
@@ -122,7 +187,16 @@ func (p *Probe) Names() []string {
 	return names
 }
 
-// ServeHTTP answers for this check alone, and says what is wrong.
+// Aliases lists the other names of checks.
+func (p *Probe) Aliases() (names []string) {
+	for _, c := range p.checks {
+		names = append(names, c.Aliases...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ServeHTTP answers for this check alone.
 func (c Check) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if err := c.Run(); err != nil {
 		reason := err.Error()

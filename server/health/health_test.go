@@ -3,13 +3,19 @@ package health
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
 func fails(name string) Check {
@@ -62,7 +68,7 @@ func answer(h http.Handler, path string) response {
 }
 
 func ours(checks []Check) http.Handler {
-	p := New("readyz", nil, checks...)
+	p := New("readyz", nil, nil, checks...)
 	m := http.NewServeMux()
 	m.Handle("/readyz", p)
 	for _, name := range p.Names() {
@@ -82,16 +88,91 @@ func upstream(checks []Check) http.Handler {
 }
 
 func TestFindUnknown(t *testing.T) {
-	if h := New("livez", nil, Ping).Find("storage"); h != nil {
+	if h := New("livez", nil, nil, Ping).Find("storage"); h != nil {
 		t.Errorf("found %v", h)
 	}
 }
 
 func TestFailureIsLogged(t *testing.T) {
-	var logged string
-	p := New("readyz", func(format string, args ...any) { logged += fmt.Sprintf(format, args...) }, Ping, fails("storage"))
-	answer(p, "/readyz")
-	if want := "readyz check failed: [storage: out of order]"; logged != want {
-		t.Errorf("logged %q, want %q", logged, want)
+	var logged strings.Builder
+	var wrong error
+	storage := Check{Name: "storage", Run: func() error { return wrong }}
+	expected := fails("shutdown")
+	expected.Expected = true
+	p := New("readyz", nil, slog.New(slog.NewTextHandler(&logged, nil)), Ping, storage, expected)
+	ask := func(err error, paths ...string) {
+		wrong = err
+		for _, path := range paths {
+			answer(p, path)
+		}
 	}
+	ask(nil, "/readyz")
+	ask(errors.New("out of order"), "/readyz", "/readyz?exclude=storage", "/readyz?verbose", "/readyz")
+	ask(nil, "/readyz?exclude=storage", "/readyz", "/readyz")
+	ask(errors.New("out of order"), "/readyz") // so soon again is not worth a record
+	ask(nil, "/readyz")
+	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], `level=WARN msg="health check fails" probe=readyz check=storage err="out of order"`) ||
+		!strings.Contains(lines[1], `level=INFO msg="health check passes again" probe=readyz check=storage after=`) {
+		t.Errorf("logged\n%s", &logged)
+	}
+}
+
+// TestAliases asks for a check by its other name.
+func TestAliases(t *testing.T) {
+	etcd := fails("etcd")
+	etcd.Aliases = []string{"storage"}
+	p := New("readyz", nil, nil, Ping, etcd)
+	for _, name := range []string{"etcd", "storage"} {
+		if a := answer(p, "/readyz?verbose&exclude="+name); a.Code != 200 || a.Body != "[+]ping ok\n[+]etcd excluded: ok\nreadyz check passed\n" {
+			t.Errorf("%s excluded: %+v", name, a)
+		}
+		if a := answer(p.Find(name), "/readyz/"+name); a.Code != 500 {
+			t.Errorf("%s alone: %+v", name, a)
+		}
+	}
+	if got := fmt.Sprint(p.Names(), p.Aliases()); got != "[ping etcd] [storage]" {
+		t.Error(got)
+	}
+}
+
+// TestResults compares the metrics of checks with upstream's after the same requests.
+func TestResults(t *testing.T) {
+	theirs := k8smetrics.NewKubeRegistry()
+	slis.ResetHealthMetrics()
+	slis.Register(theirs)
+	ours, results := prometheus.NewRegistry(), NewResults()
+	ours.MustRegister(results.Collectors()...)
+	checks := []Check{Ping, fails("etcd")}
+	probe := New("readyz", results, nil, checks...)
+	for _, path := range []string{"/readyz", "/readyz?exclude=etcd", "/readyz?verbose"} {
+		answer(probe, path)
+		answer(upstream(checks), path)
+	}
+	const names = "kubernetes_healthcheck"
+	if diff := cmp.Diff(metricsText(t, theirs, names), metricsText(t, ours, names)); diff != "" {
+		t.Errorf("(-upstream +plinth)\n%s", diff)
+	}
+	results.Reset()
+	if text := metricsText(t, ours, names); text != "" {
+		t.Errorf("after a reset: %s", text)
+	}
+}
+
+// metricsText is the text of the families whose names begin with prefix.
+func metricsText(t *testing.T, from prometheus.Gatherer, prefix string) string {
+	t.Helper()
+	all, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range all {
+		if strings.HasPrefix(f.GetName(), prefix) {
+			if _, err := expfmt.MetricFamilyToText(&out, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return out.String()
 }

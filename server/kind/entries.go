@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// setFields is m.SetManagedFields, which for unstructured objects encodes each entry and
-// decodes it again.
+// setFields does what m.SetManagedFields does. For unstructured objects that method encodes
+// each entry as JSON and decodes it again; setFields does not.
 func setFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) {
 	u, ok := m.(*unstructured.Unstructured)
 	if !ok || len(entries) == 0 {
@@ -30,8 +30,8 @@ func setFields(m metav1.Object, entries []metav1.ManagedFieldsEntry) {
 	metadata["managedFields"] = list
 }
 
-// unstructuredEntry is an entry as decoding its JSON would give it; nil if it is not one
-// that a write makes.
+// unstructuredEntry is an entry in the form that decoding its JSON would have; nil if the
+// entry lacks a field that every write sets.
 func unstructuredEntry(e *metav1.ManagedFieldsEntry) map[string]any {
 	if e.Time.IsZero() || e.FieldsV1 == nil {
 		return nil
@@ -52,8 +52,8 @@ func unstructuredEntry(e *metav1.ManagedFieldsEntry) map[string]any {
 	return entry
 }
 
-// decodedFields has the fields of entries decoded, by their JSON. Objects share them: what
-// changes managed fields replaces them as a whole.
+// decodedFields caches the decoded fields of entries by their JSON. Objects may share them,
+// because nobody changes managed fields in place.
 var decodedFields = lru.New(64)
 
 func unstructuredFields(raw string) map[string]any {

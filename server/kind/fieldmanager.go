@@ -16,30 +16,30 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/typed"
 )
 
-// FieldManager keeps metadata.managedFields of writes in one version, through one
-// subresource, and merges what is applied. It is upstream's with two short cuts: who
-// makes an object manages all that is in it, and most other writes give new values to
-// fields that their author manages already, so that nothing but the time in the author's
-// entry changes.
+// FieldManager tracks metadata.managedFields in writes of one version, through one
+// subresource, and merges applied configurations. It is upstream's with two short cuts. The
+// creator of an object manages all its fields. And most other writes give new values to
+// fields that the writer manages already, so that only the time in the writer's entry
+// changes.
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 type FieldManager struct {
 	*managedfields.FieldManager
 	// Types and Converter are those of the embedded FieldManager.
 	Types     managedfields.TypeConverter
 	Converter runtime.ObjectConvertor
-	// Version is that of the entries which writes make.
+	// Version is the apiVersion of the entries that writes make.
 	Version     schema.GroupVersion
 	Subresource string
-	// Resets are the fields that writes leave alone, so that nobody comes to own them. It
-	// may be nil.
+	// Resets are the fields that writes reset to their old values, so that a writer does not
+	// come to own them. It may be nil.
 	Resets fieldpath.Filter
-	// Light returns a copy of an object that lacks what Resets has anyway, where comparing
-	// that would be most of the work. nil: it would not.
+	// Light returns a copy of an object without the fields in Resets. It is set where
+	// comparing those fields would be most of the work. Optional.
 	Light func(obj runtime.Object) runtime.Object
 }
 
-// Track records in obj what manager changes with it. live is what was there, an empty
-// object if nothing was. If that fails, obj has no managed fields afterwards.
+// Track records in obj which fields manager changes. live is the object before the write,
+// an empty object for a create. If Track fails, obj has no managed fields afterwards.
 func (m *FieldManager) Track(live, obj runtime.Object, manager string) runtime.Object {
 	if m.Light == nil {
 		return m.track(live, obj, manager)
@@ -61,9 +61,9 @@ func (m *FieldManager) track(live, obj runtime.Object, manager string) runtime.O
 	}
 	entries, given := from.GetManagedFields(), to.GetManagedFields()
 	if m.Subresource == "" && given != nil && !reflect.DeepEqual(given, entries) {
-		return m.UpdateNoErrors(live, obj, manager) // somebody who edits them
+		return m.UpdateNoErrors(live, obj, manager) // the client edits managedFields
 	}
-	// What is in both need not be compared.
+	// The entries are the same in both objects and need not be compared.
 	from.SetManagedFields(nil)
 	defer from.SetManagedFields(entries)
 	to.SetManagedFields(nil)
@@ -78,14 +78,15 @@ func (m *FieldManager) track(live, obj runtime.Object, manager string) runtime.O
 		return obj
 	}
 	if m.Subresource != "" {
-		from.SetManagedFields(entries) // upstream takes them from nowhere else then
+		from.SetManagedFields(entries) // upstream reads them from live in this case
 	}
 	to.SetManagedFields(entries)
 	return m.UpdateNoErrors(live, obj, manager)
 }
 
-// sameOwners returns what becomes of entries if no field gets another manager, loses one
-// or appears; nil if that is not so, or if it is too much to tell.
+// sameOwners returns the new entries of a write after which every field has the managers
+// that it had. It returns nil for other writes, and if finding out would take as much work
+// as upstream's code does.
 func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
 	own := m.entryOf(entries, manager)
 	if own < 0 {
@@ -112,7 +113,7 @@ func (m *FieldManager) sameOwners(live, obj runtime.Object, entries []metav1.Man
 	return stamped(entries, own)
 }
 
-// firstOwner returns the entry of who makes an object; nil if that is too much to tell.
+// firstOwner returns the entry of the creator of an object; nil if upstream has to make it.
 func (m *FieldManager) firstOwner(empty, obj runtime.Object, manager string) []metav1.ManagedFieldsEntry {
 	_, comparison, err := m.compare(empty, obj)
 	if err != nil {
@@ -132,7 +133,7 @@ func (m *FieldManager) firstOwner(empty, obj runtime.Object, manager string) []m
 	}}
 }
 
-// compare tells what a write changes; live is what it changes, in the manager's version.
+// compare compares an object before and after a write; live is from as a typed value.
 func (m *FieldManager) compare(from, to runtime.Object) (live *typed.TypedValue, _ *typed.Comparison, err error) {
 	if live, err = m.typed(from); err != nil {
 		return nil, nil, err
@@ -145,7 +146,7 @@ func (m *FieldManager) compare(from, to runtime.Object) (live *typed.TypedValue,
 	return live, comparison, err
 }
 
-// touches tells whether a write concerns any field of a set, other than those given.
+// touches reports whether a write changes a field of a set other than those in other.
 func touches(c *typed.Comparison, set, other *fieldpath.Set) bool {
 	for _, fields := range []*fieldpath.Set{c.Modified, c.Added, c.Removed} {
 		if fields.Empty() {
@@ -158,10 +159,10 @@ func touches(c *typed.Comparison, set, other *fieldpath.Set) bool {
 	return false
 }
 
-// none is no field at all.
+// none is the empty set.
 var none = fieldpath.NewSet()
 
-// taken are the fields that a write takes for its author.
+// taken are the fields that a write changes and that its writer manages afterwards.
 func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
 	set := c.Modified
 	if !c.Added.Empty() {
@@ -173,7 +174,7 @@ func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
 	return set.Difference(nobodys)
 }
 
-// nobodys are the fields that upstream leaves out of every entry.
+// nobodys are the fields that upstream leaves out of every entry (stripMeta).
 var nobodys = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"),
 	fieldpath.MakePathOrDie("kind"),
@@ -189,8 +190,8 @@ var nobodys = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "resourceVersion"),
 )
 
-// entryOf finds the entry of manager's updates, -1 if there is none or if an entry is of
-// another version, which would have to be compared in that version.
+// entryOf is the index of manager's entry of updates. It is -1 if there is none, or if an
+// entry is of another version: that entry would have to be compared in its own version.
 func (m *FieldManager) entryOf(entries []metav1.ManagedFieldsEntry, manager string) int {
 	manager = orUnknown(manager)
 	own, version := -1, m.Version.String()
@@ -206,7 +207,7 @@ func (m *FieldManager) entryOf(entries []metav1.ManagedFieldsEntry, manager stri
 	return own
 }
 
-// orUnknown is what upstream calls authors who don't say who they are.
+// orUnknown is the manager's name, or upstream's name for writers without one.
 func orUnknown(manager string) string {
 	if manager == "" {
 		return "unknown"
@@ -222,13 +223,13 @@ func (m *FieldManager) typed(obj runtime.Object) (*typed.TypedValue, error) {
 	return m.Types.ObjectToTyped(versioned, typed.AllowDuplicates)
 }
 
-// sets has the sets that entries hold, by their JSON: few shapes make up most objects.
+// sets caches the decoded sets of entries by their JSON: most objects share few shapes.
 var sets = lru.New(512)
 
-// largestSet is how long the JSON of a set that is remembered may be.
+// largestSet is the longest JSON of a set that is cached, in bytes.
 const largestSet = 4096
 
-// setOf decodes the fields of an entry; nil if they are none.
+// setOf decodes the fields of an entry; nil if they cannot be decoded.
 func (m *FieldManager) setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	json := string(e.FieldsV1.Raw)
 	if set, ok := sets.Get(json); ok {
@@ -244,14 +245,14 @@ func (m *FieldManager) setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
 	return set
 }
 
-// upToDate tells whether the schema still has a set's lists and maps as they were when the
-// set was made.
+// upToDate reports whether the lists and maps of a set have the same kind in the schema as
+// when the set was made.
 func upToDate(set *fieldpath.Set, live *typed.TypedValue) bool {
 	other, err := typed.ReconcileFieldSetWithSchema(set, live)
 	return err == nil && other == nil
 }
 
-// stamped returns entries with the present time in one, in upstream's order.
+// stamped returns entries in upstream's order, with the present time in the entry own.
 func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedFieldsEntry {
 	entries = slices.Clone(entries)
 	entries[own].Time = now()

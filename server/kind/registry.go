@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Registry holds the Kinds that are served now. Readers see an immutable Set; Kinds can
-// come and go while requests run.
+// Registry holds the Kinds that are served now. Readers see an immutable Set. Kinds can be
+// added and removed while requests run.
 type Registry struct {
 	mu      sync.Mutex // writers of set
 	set     atomic.Pointer[Set]
@@ -48,7 +48,7 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 	}
 	sort.SliceStable(kinds, func(i, j int) bool { return s.less(kinds[i], kinds[j]) })
 	for _, k := range kinds {
-		if !k.Custom() {
+		if k.Custom == nil {
 			s.groups[k.Group] = true
 		}
 		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
@@ -75,16 +75,16 @@ func (s *Set) Lookup(group, version, resource string) *Kind {
 	return s.byResource[schema.GroupVersionResource{Group: group, Version: version, Resource: resource}]
 }
 
-// Priority is what NewRegistry was told of a group, 0 if nothing.
+// Priority is the group's priority given to NewRegistry, 0 if it has none.
 func (s *Set) Priority(group string) int { return s.priority[group] }
 
-// SameObjects returns the Kinds whose objects are those of k, k among them: its other
-// versions, if it is a custom resource, and its other groups (events).
+// SameObjects returns the Kinds that serve the same objects as k, with k itself: the other
+// versions of a custom resource, and the other group of events.
 func (s *Set) SameObjects(k *Kind) []*Kind {
 	return s.byStored[schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}]
 }
 
-// HasGroup tells whether an API group is served that has built-in resources.
+// HasGroup reports whether a group is served and has built-in resources.
 func (s *Set) HasGroup(group string) bool { return s.groups[group] }
 
 // Set returns what is served now.
@@ -102,7 +102,7 @@ func (r *Registry) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// Replace takes out the Kinds that drop names and adds others, as one change.
+// Replace removes the Kinds in drop and adds those in add, as one change.
 func (r *Registry) Replace(drop []*Kind, add []*Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

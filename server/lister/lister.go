@@ -23,9 +23,23 @@ func New[T any](store *sqlstore.Store, prefix string) cache.Indexer {
 	return Of(store, prefix, func(e *sqlstore.Entry) (any, error) { return Decode[T](e) })
 }
 
-// Of is New for objects that decode makes of entries, anew each time.
+// Of is New with a decode function, which is called anew each time.
 func Of(store *sqlstore.Store, prefix string, decode func(*sqlstore.Entry) (any, error)) cache.Indexer {
 	return &indexer{store: store, prefix: prefix, decode: decode}
+}
+
+// Get returns the object whose key is prefix and key, which is shared: nobody may write to
+// it; nil if it is not there or cannot be read.
+func Get[T any](store *sqlstore.Store, prefix, key string) *T {
+	e := store.Get(prefix + key)
+	if e == nil {
+		return nil
+	}
+	object, err := Decode[T](e)
+	if err != nil {
+		return nil
+	}
+	return object
 }
 
 type indexer struct {
@@ -95,6 +109,13 @@ func (i *indexer) under(prefix string) (all []any) {
 	return all
 }
 
+// All returns the objects of resource in the order of their keys, but for those that cannot
+// be read; for callers that change some of them meanwhile.
+func All[T any](store *sqlstore.Store, resource string) (all []*T) {
+	Each(store, resource, resource, func(object *T) { all = append(all, object) })
+	return all
+}
+
 // Each calls f with the objects of resource whose keys begin with prefix, in the order of
 // their keys, but for those that cannot be read. As long as an object is not changed, it
 // is the same pointer each time.
@@ -109,7 +130,17 @@ func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *
 	})
 }
 
-// decodedKey is where an entry keeps the object that was made of it.
+// Unreadable returns an error if there are objects of resource that cannot be decrypted. All
+// else here leaves such objects out, which is wrong for objects that forbid something.
+func Unreadable(store *sqlstore.Store, resource string) error {
+	if !store.HadUnreadable() {
+		return nil
+	}
+	from, to := sqlstore.RangeOf(resource)
+	return store.Current(resource).Scan(context.Background(), from, to, func(*sqlstore.Entry) bool { return true })
+}
+
+// decodedKey is where an entry keeps its decoded object.
 type decodedKey[T any] struct{}
 
 // Decode returns the object of an entry, which is shared: nobody may write to it.
@@ -127,8 +158,11 @@ func Decode[T any](e *sqlstore.Entry) (*T, error) {
 	return v.(*T), nil
 }
 
-// DecodeAnew returns an object of an entry that is the caller's own.
+// DecodeAnew returns the object of an entry. It is the caller's own.
 func DecodeAnew[T any](e *sqlstore.Entry) (*T, error) {
+	if err := e.Unreadable(); err != nil {
+		return nil, err
+	}
 	object := new(T)
 	return object, kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object)
 }

@@ -6,18 +6,18 @@ import (
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// spelling is what is done with the anchors and aliases of a document before it is changed.
+// spelling says what happens to the anchors and aliases of a document before it is changed.
 type spelling int
 
 const (
 	asWritten  spelling = iota // they stay, but for aliases of what changes
-	spelledOut                 // what they stand for takes their places
-	anew                       // the document is written anew, as kubectl would
+	spelledOut                 // their content takes their places
+	anew                       // the document is written anew, as kubectl would write it
 )
 
-// writeAliased is write for documents with aliases. What one stands for may change in one
-// place and not in another, so each result is read again: the first that says what is meant
-// is as near as can be to what was written.
+// writeAliased is write for documents with aliases. The content of an alias may change in one
+// place and not in another, so each result is read again. The first result that says what is
+// meant is the nearest to the original.
 func (f yamlForm) writeAliased(text []byte, was, now map[string]any) (out []byte, err error) {
 	for s := asWritten; s <= anew; s++ {
 		if out, err = rewrite(text, was, now, s); err != nil {
@@ -30,7 +30,7 @@ func (f yamlForm) writeAliased(text []byte, was, now map[string]any) (out []byte
 	return out, err
 }
 
-// spellOut puts copies of what aliases stand for in their places and takes away the anchors.
+// spellOut replaces aliases by copies of their content, and removes the anchors.
 func spellOut(n *yamlv3.Node) {
 	if n.Kind == yamlv3.AliasNode {
 		resolve(n)
@@ -44,8 +44,8 @@ func spellOut(n *yamlv3.Node) {
 	}
 }
 
-// resolve makes an alias a copy of what it stands for. Its own comments stay, that of its line
-// above what is on several now.
+// resolve replaces an alias by a copy of its content. The alias keeps its comments; the comment
+// on its line goes above a copy that has several lines.
 func resolve(alias *yamlv3.Node) {
 	c := copyNode(alias.Alias)
 	c.HeadComment, c.LineComment, c.FootComment = alias.HeadComment, alias.LineComment, alias.FootComment
@@ -66,8 +66,8 @@ func untagMerges(n *yamlv3.Node) {
 	}
 }
 
-// copyNode returns a node that says the same, without anchors, aliases and comments, and
-// that does not tell of the manner of the document.
+// copyNode returns a node with the same content, without anchors, aliases, comments and
+// columns, from which the style of the document is derived.
 func copyNode(n *yamlv3.Node) *yamlv3.Node {
 	if n.Kind == yamlv3.AliasNode {
 		return copyNode(n.Alias)

@@ -14,15 +14,15 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
-// adjust says in today's words what conversion leaves as it was.
+// adjust changes what conversion leaves alone although the current version needs another form.
 func adjust(obj runtime.Object) {
 	if crd, ok := obj.(*apiextensions.CustomResourceDefinition); ok {
 		keepUnknown(crd)
 	}
 }
 
-// keepUnknown makes a definition that keeps fields which are not in its schema, as all did
-// by default in v1beta1, say so in the schema. One without schema kept everything.
+// keepUnknown adds to the schemas of a definition that fields outside the schema are kept,
+// if that was the default in v1beta1. A definition without a schema kept everything.
 func keepUnknown(crd *apiextensions.CustomResourceDefinition) {
 	keeps := true
 	for i := range crd.Spec.Versions {
@@ -42,8 +42,8 @@ func keepUnknown(crd *apiextensions.CustomResourceDefinition) {
 	crd.Spec.PreserveUnknownFields = false
 }
 
-// stricter are the kinds whose current version refuses what the old one took, as the
-// migration guide says of them.
+// stricter are the kinds whose current version refuses objects that the old one accepted,
+// according to the migration guide.
 var stricter = []schema.GroupKind{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
@@ -53,7 +53,7 @@ var stricter = []schema.GroupKind{
 
 var kinds = sync.OnceValue(func() []*kind.Kind { return builtin.Kinds(builtin.Options{}) })
 
-// check finds what today's server would refuse.
+// check finds what the current version refuses.
 func check(obj runtime.Object) error {
 	gk := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	if !slices.Contains(stricter, gk) {

@@ -14,7 +14,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
-// currentObject returns an object in its current version; errNothing if it is in it.
+// currentObject returns an object in its current version, and errNothing if it is current
+// already.
 func currentObject(obj map[string]any) (map[string]any, Note, error) {
 	gvk := kindOf(obj)
 	note := Note{From: gvk, Object: nameOf(obj)}
@@ -53,8 +54,8 @@ type conversion struct {
 	from, to schema.GroupVersionKind
 }
 
-// convert returns obj in the other version with as few fields as make the same object, and
-// what of obj the old version does not know.
+// convert returns obj in the other version, with as few fields as make the same object, and
+// the fields of obj that the old version does not know.
 func (c conversion) convert(obj map[string]any) (now map[string]any, dropped string, err error) {
 	old, err := c.scheme.New(c.from)
 	if err != nil {
@@ -106,8 +107,8 @@ func (c conversion) internal(obj runtime.Object) (runtime.Object, error) {
 	return hub, c.scheme.Convert(obj, hub, nil)
 }
 
-// hub returns the internal object that today's server makes of fields. It is what made
-// returns, in a tenth of the time.
+// hub returns the internal object that the server makes of fields: the same as made returns,
+// in a tenth of the time.
 func (c conversion) hub(fields map[string]any) (runtime.Object, error) {
 	obj, err := c.scheme.New(c.to)
 	if err != nil {
@@ -120,8 +121,8 @@ func (c conversion) hub(fields map[string]any) (runtime.Object, error) {
 	return c.internal(obj)
 }
 
-// complete returns all fields of an object of the new version as a server has them, with
-// defaults and what conversion adds.
+// complete returns all fields of an object of the new version as a server stores it, with
+// defaults and the fields that conversion adds.
 func (c conversion) complete(obj runtime.Object) (map[string]any, error) {
 	c.scheme.Default(obj)
 	obj, err := c.translate(obj)
@@ -143,7 +144,7 @@ func (c conversion) complete(obj runtime.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// made returns all fields of the object that today's server makes of fields.
+// made returns all fields of the object that the server makes of fields.
 func (c conversion) made(fields map[string]any) (map[string]any, error) {
 	obj, err := c.scheme.New(c.to)
 	if err != nil {
@@ -155,7 +156,8 @@ func (c conversion) made(fields map[string]any) (map[string]any, error) {
 	return c.complete(obj)
 }
 
-// decode reads fields into an object of a type, and tells which the type does not have.
+// decode reads fields into an object of a type, and returns the fields that the type does not
+// have.
 func decode(fields map[string]any, into runtime.Object) (unknown string, err error) {
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -170,7 +172,7 @@ func decode(fields map[string]any, into runtime.Object) (unknown string, err err
 	return strings.Join(all, ", "), err
 }
 
-// withoutNulls takes out the fields that are null, which is to say nothing of them.
+// withoutNulls removes fields that are null: null means the same as no field.
 func withoutNulls(v any) {
 	switch x := v.(type) {
 	case map[string]any:

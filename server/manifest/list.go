@@ -43,7 +43,7 @@ func currentList(list map[string]any, items []any, of schema.GroupVersionKind) (
 	return now, notes
 }
 
-// currentItems changes each item by itself. of is what items are that don't say it.
+// currentItems changes each item by itself. of is the kind of items that have none.
 func currentItems(list map[string]any, items []any, of schema.GroupVersionKind) (map[string]any, []Note) {
 	now := clone(list)
 	changed := make([]any, len(items))

@@ -1,11 +1,14 @@
 // Package manifest brings manifests to the current versions of their objects: what was
 // written for extensions/v1beta1 becomes what does the same in networking.k8s.io/v1.
 //
-// A manifest keeps its order, its comments and its way of writing as far as it can.
-// Documents that need no change, and those that are not Kubernetes' own, stay as they are,
-// byte for byte. An object that changes has the fields that its author wrote, in their new
-// places, and those without which today's server would make another object of it, because
-// defaults differ between versions.
+// A manifest keeps its order, its comments and its style as far as possible. Documents that
+// need no change, and those that are not Kubernetes' own, stay as they are, byte for byte. An
+// object that changes has the fields that its author wrote, in their new places. It also has
+// the fields without which the server would make another object of it, because defaults
+// differ between versions.
+//
+// The package owns the forms of files, YAML and JSON, and the comparison of objects. It must
+// not know servers: conversion and defaults are those of package kind/builtin.
 package manifest
 
 import (
@@ -24,9 +27,9 @@ type Note struct {
 	Item     int    // in its list, from 1; 0: it is in none
 	Object   string // namespace/name, as far as it has them
 	From, To schema.GroupVersionKind
-	Since    int    // minor release of Kubernetes that was the first without From; 0: not known
-	Dropped  string // fields that no version has, which no server has ever kept
-	Err      error  // why it stays as it is; nil: it has changed
+	Since    int    // first minor release of Kubernetes without From; 0: not known
+	Dropped  string // fields that no version has, and that no server has ever kept
+	Err      error  // why the object stays as it is; nil: it has changed
 }
 
 func (n Note) String() string {
@@ -47,9 +50,9 @@ func (n Note) String() string {
 	return text
 }
 
-// Migrate returns a file, YAML or JSON of any number of documents, with all objects in
-// their current versions, and a note for each object that changed or could not be. What
-// could not be is in the result as it was.
+// Migrate returns a file, YAML or JSON of any number of documents, with all objects in their
+// current versions, and a note for each object that was or could not be changed. An object
+// that could not be changed is in the result as it was.
 func Migrate(data []byte) ([]byte, []Note) {
 	if documents, ok := splitJSON(data); ok {
 		return migrate(documents, jsonForm{})
@@ -97,7 +100,7 @@ func migrate(documents []document, f form) (out []byte, notes []Note) {
 	return out, notes
 }
 
-// migrateDocument never fails as a whole: what it does not understand, it leaves alone.
+// migrateDocument never fails as a whole: it leaves alone what it does not understand.
 func migrateDocument(text []byte, f form) ([]byte, []Note) {
 	was, err := f.read(text)
 	if err != nil {

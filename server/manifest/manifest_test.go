@@ -144,7 +144,7 @@ func stored(t *testing.T, kinds []*kind.Kind, doc []byte, obj map[string]any) (f
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", gvk, err, doc)
 	}
-	b, err := kinds[i].Codec.Store(hub)
+	b, err := kinds[i].Codec.Encode(hub)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// mergeNode changes a node, which says was, to say now, and leaves what is the same in
-// both as it is written.
+// mergeNode changes a node with the content was into one with the content now. Parts that are
+// the same in both stay as they are written.
 func mergeNode(n *yamlv3.Node, was, now any) error {
 	if reflect.DeepEqual(was, now) {
 		return nil
@@ -85,7 +85,7 @@ func replaceNode(n *yamlv3.Node, now any) error {
 	return nil
 }
 
-// nodeOf writes a value as kubectl would.
+// nodeOf returns a value as kubectl would write it.
 func nodeOf(v any) (*yamlv3.Node, error) {
 	if n, ok := v.(int64); ok { // most of what defaults are made of
 		return &yamlv3.Node{Kind: yamlv3.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(n, 10)}, nil
@@ -103,7 +103,7 @@ func nodeOf(v any) (*yamlv3.Node, error) {
 	return n, nil
 }
 
-// forgetColumns makes a new node none that tells of the manner of a document.
+// forgetColumns removes the columns of a new node, so that no style is derived from them.
 func forgetColumns(n *yamlv3.Node) {
 	n.Line, n.Column = 0, 0
 	for _, c := range n.Content {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rounds bounds how often fields are added, trials how many are tried without, and trialBytes
-// how much JSON is read for that, though fewTrials are always made. What is not tried stays,
-// which is only longer.
+// rounds bounds how often fields are added. trials bounds how many fields are tried to leave
+// out, and trialBytes how much JSON is read for that, but fewTrials are always made. A field
+// that was not tried stays: the result is correct, but longer.
 const (
 	rounds     = 20
 	trials     = 400
@@ -22,8 +22,8 @@ const (
 	fewTrials  = 20
 )
 
-// shorten returns of full, all fields of an object, those that its author wrote and those
-// without which today's defaults would make another object.
+// shorten returns a part of full, which has all fields of an object: the fields that its author
+// wrote, and those without which the current defaults would make another object.
 func (c conversion) shorten(full, author map[string]any) (map[string]any, error) {
 	short := common(full, author).(map[string]any)
 	short["apiVersion"], short["kind"] = full["apiVersion"], full["kind"]
@@ -69,7 +69,7 @@ func (s *shortening) enough(fields map[string]any) bool {
 	return err == nil && equality.Semantic.DeepEqual(hub, s.whole)
 }
 
-// common returns what of full is also in author, by place and not by value.
+// common returns the fields of full whose places are in author too, whatever their values.
 func common(full, author any) any {
 	switch f := full.(type) {
 	case map[string]any:
@@ -98,8 +98,8 @@ func common(full, author any) any {
 	return full
 }
 
-// add puts into short what made of it lacks, or has otherwise than full. All are the parts
-// at one place of the object.
+// add adds to short the fields that made lacks or has with another value than full. The
+// arguments are the parts at one place of the object.
 func (s *shortening) add(short, made, full map[string]any, place string) {
 	for key, want := range full {
 		has, ok := made[key]
@@ -160,8 +160,8 @@ func isMap(v any) bool {
 	return ok
 }
 
-// prune takes out what its author did not write and what makes no difference. at is a part
-// of short, author the same part of what was written.
+// prune removes fields that the author did not write and that make no difference. at is a part
+// of short, author the same part of the original.
 func (s *shortening) prune(short map[string]any, at, author any, place string) {
 	switch part := at.(type) {
 	case map[string]any:
@@ -217,7 +217,7 @@ func (s *shortening) keepZeros(short map[string]any, at, author any) {
 	}
 }
 
-// known tells whether the new version has all fields.
+// known tells whether the new version has all of the fields.
 func (s *shortening) known(fields map[string]any) bool {
 	obj, err := s.scheme.New(s.to)
 	if err != nil {

@@ -101,7 +101,7 @@ func rewrite(text []byte, was, now map[string]any, s spelling) ([]byte, error) {
 	return encodeYAML(&doc, text)
 }
 
-// encodeYAML writes a tree in the manner of text.
+// encodeYAML writes a tree in the style of text.
 func encodeYAML(doc *yamlv3.Node, text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	e := yamlv3.NewEncoder(&b)
@@ -126,8 +126,8 @@ func encodeYAML(doc *yamlv3.Node, text []byte) ([]byte, error) {
 	return out, nil
 }
 
-// manner finds out by how much a document indents, and whether its lists stand below their
-// key without.
+// manner returns the indentation of a document, and whether its lists stand below their key
+// without indentation.
 func manner(n *yamlv3.Node) (indent int, compact bool) {
 	indent, compact = 2, true
 	foundIndent, foundList := false, false

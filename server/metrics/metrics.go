@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8smetrics "k8s.io/component-base/metrics"
 )
 
 // Metrics of one server.
@@ -25,6 +26,9 @@ type Metrics struct {
 	running  *prometheus.GaugeVec
 	rejected *prometheus.CounterVec
 	outdated *prometheus.GaugeVec
+	events   events
+
+	authorization authorization
 
 	// TLSErrors counts connections that failed in the TLS handshake.
 	TLSErrors prometheus.Counter
@@ -92,6 +96,9 @@ func New() *Metrics {
 			Help: "Requests whose handler panicked.",
 		}),
 	}
+	m.authorization = newAuthorization(m.registry)
+	m.events = newEvents()
+	m.registry.MustRegister(m.events.total, m.events.sizes)
 	m.series.Store(&map[Labels]*Series{})
 	m.registry.MustRegister(m.total, m.duration, m.running, m.rejected, m.outdated, m.TLSErrors, m.Panics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -106,17 +113,41 @@ func (m *Metrics) Gather(g prometheus.Gatherer) { m.others = append(m.others, g)
 
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(append(prometheus.Gatherers{m.registry}, m.others...), promhttp.HandlerOpts{})
+	return handler(append(prometheus.Gatherers{m.registry}, m.others...))
 }
 
-// Deprecated notes that a deprecated version was requested. The labels must not be a
-// client's invention.
+// HandlerOf serves other metrics alone, and since when the process runs.
+func HandlerOf(c ...prometheus.Collector) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(c...)
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "process_start_time_seconds",
+		Help: "[ALPHA] Start time of the process since unix epoch in seconds.",
+	}, func() float64 { return float64(started().UnixMilli()) / 1000 }))
+	return handler(r)
+}
+
+func handler(from prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{ProcessStartTime: started()})
+}
+
+// started is when the process began, zero if that is not known.
+var started = sync.OnceValue(func() time.Time {
+	seconds, err := k8smetrics.GetProcessStart()
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(1000 * seconds))
+})
+
+// Deprecated notes that a deprecated version was requested. The labels must not come from
+// the client alone.
 func (m *Metrics) Deprecated(resource schema.GroupVersionResource, subresource, removedIn string) {
 	m.outdated.WithLabelValues(resource.Group, resource.Version, resource.Resource, subresource, removedIn).Set(1)
 }
 
-// Series returns the counters of l. The caller keeps the number of different labels
-// bounded: nothing that a client can make up may be in them.
+// Series returns the counters of l. The caller bounds the number of different labels: they
+// must not have values that a client can make up.
 func (m *Metrics) Series(l Labels) *Series {
 	if s, ok := (*m.series.Load())[l]; ok {
 		return s
@@ -172,6 +203,18 @@ func (s *Series) code(code int) prometheus.Counter {
 
 // Rejected counts a request turned away; kind is readOnly or mutating.
 func (m *Metrics) Rejected(kind string) { m.rejected.WithLabelValues(kind).Inc() }
+
+// Connections reports how many are open, and how many were closed because there were too many.
+func (m *Metrics) Connections(now func() (open int, ended int64)) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plinth_connections_open",
+		Help: "Connections of clients that are open.",
+	}, func() float64 { open, _ := now(); return float64(open) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "plinth_connections_ended_total",
+			Help: "Connections that were closed because too many were open.",
+		}, func() float64 { _, ended := now(); return float64(ended) }))
+}
 
 // Inflight reports how many requests of a kind (readOnly, mutating) run now.
 func (m *Metrics) Inflight(kind string, now func() int64) {

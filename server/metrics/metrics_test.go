@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 func scrape(m *Metrics) string {
@@ -50,20 +48,6 @@ func TestRequests(t *testing.T) {
 		`apiserver_request_duration_seconds_count{`+labels+`} 808`,
 		`apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 1`,
 		`apiserver_current_inflight_requests{request_kind="readOnly"} 7`)
-}
-
-func TestStore(t *testing.T) {
-	m := New()
-	m.Register(Store{func() sqlstore.Stats {
-		return sqlstore.Stats{
-			Revision: 42, Floor: 7, AppendSeconds: 1.5,
-			Entries: map[string]int{"/registry/core/configmaps/": 3, "/registry/apps/deployments/": 2},
-		}
-	}})
-	wantLines(t, scrape(m),
-		"plinth_revision 42", "plinth_compacted_revision 7", "plinth_transaction_seconds_total 1.5",
-		`apiserver_storage_objects{resource="configmaps"} 3`,
-		`apiserver_storage_objects{resource="deployments.apps"} 2`)
 }
 
 // Two servers in one process do not count for each other.

@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -29,6 +27,8 @@ var (
 		{desc("plinth_watchers", "Watches on the store."), func(s *sqlstore.Stats) float64 { return float64(s.Watchers) }},
 		{desc("plinth_window_bytes", "Memory held by recent events for watches."), func(s *sqlstore.Stats) float64 { return float64(s.WindowBytes) }},
 		{desc("plinth_window_events", "Recent events held for watches."), func(s *sqlstore.Stats) float64 { return float64(s.WindowEvents) }},
+		{desc("plinth_database_usable", "1 while the database takes reads and writes."), func(s *sqlstore.Stats) float64 { return oneIf(s.Usable) }},
+		{desc("plinth_database_full", "1 while only deletes are taken, because the disk is nearly full (SQLite)."), func(s *sqlstore.Stats) float64 { return oneIf(s.Full) }},
 		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
 	}
 
@@ -71,15 +71,22 @@ func (c Store) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // resourceLabel turns a key's resource, /registry/apps/deployments/, into upstream's
 // label: deployments.apps, and the bare name for the core group.
 func resourceLabel(resource string) string {
-	parts := strings.Split(strings.Trim(resource, "/"), "/")
-	if len(parts) != 3 {
+	group, name := sqlstore.SplitPrefix(resource)
+	switch {
+	case name == "":
 		return resource
+	case group == "":
+		return name
 	}
-	if parts[1] == "core" {
-		return parts[2]
-	}
-	return parts[2] + "." + parts[1]
+	return name + "." + group
 }

@@ -12,8 +12,9 @@ import (
 	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	generated "k8s.io/kubernetes/pkg/generated/openapi"
+	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
@@ -41,8 +42,8 @@ func (g *groupVersion) buildV3() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// buildBuiltin describes what is built in of a group version. The schemas of all of
-// Kubernetes are instantiated for it, used as far as the routes refer to them, and let go.
+// buildBuiltin describes the built-in Kinds of a group version. It instantiates the schemas of
+// all of Kubernetes, uses those that the routes refer to, and drops them.
 func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
 	routes, err := g.routes()
 	if err != nil {
@@ -55,7 +56,7 @@ func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
 		DefaultResponse:                &spec3.Response{ResponseProps: spec3.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
-		GetDefinitions:                 generated.GetOpenAPIDefinitions,
+		GetDefinitions:                 builtinopenapi.GetOpenAPIDefinitions,
 		SecuritySchemes: spec3.SecuritySchemes{bearerToken: {SecuritySchemeProps: spec3.SecuritySchemeProps{
 			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
 		}}},
@@ -77,7 +78,7 @@ func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
 	return doc, nil
 }
 
-// buildBuiltinV2 describes all that is built in.
+// buildBuiltinV2 describes all built-in Kinds.
 func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 	var containers []common.RouteContainer
 	for _, path := range s.paths {
@@ -98,7 +99,7 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 		DefaultResponse:                &spec.Response{ResponseProps: spec.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
-		GetDefinitions:                 generated.GetOpenAPIDefinitions,
+		GetDefinitions:                 builtinopenapi.GetOpenAPIDefinitions,
 		SecurityDefinitions: &spec.SecurityDefinitions{bearerToken: {SecuritySchemeProps: spec.SecuritySchemeProps{
 			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
 		}}},
@@ -120,14 +121,14 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 	return doc, nil
 }
 
-// watchEvent is what the stream of a watch is made of. No route names it, because the same
-// routes answer with lists, but generated clients need it.
+// watchEvent is the type of the items in the stream of a watch. No route names it, because the
+// same routes answer with lists, but generated clients need it.
 const watchEvent = "k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent"
 
-// watched tells whether anything that is built in can be watched.
+// watched reports whether a built-in Kind can be watched.
 func (g *groupVersion) watched() bool {
 	for _, k := range g.kinds {
-		if k.Definition == nil && k.Can("watch") {
+		if k.Custom == nil && k.Can("watch") {
 			return true
 		}
 	}
@@ -145,7 +146,7 @@ func (g *groupVersion) routes() (container, error) {
 		c.routes = append(c.routes, r)
 	}
 	for _, k := range g.kinds {
-		if k.Definition != nil {
+		if k.Custom != nil {
 			continue
 		}
 		routes, err := operationsOf(g, k)
@@ -158,7 +159,7 @@ func (g *groupVersion) routes() (container, error) {
 }
 
 func info() *spec.Info {
-	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: "1.33"}}
+	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: kind.Major + "." + kind.Minor}}
 }
 
 func idAndTags(r common.Route) (string, []string, error) {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// cache holds what has been built, compressed. Building takes many times the memory that
-// the result does, so that only one thing is built at a time.
+// cache holds built documents, compressed. A build needs many times the memory of its result,
+// so only one build runs at a time.
 type cache struct {
-	building chan struct{} // has room while nothing is built
+	building chan struct{} // has room while no build runs
 	garbage  int64         // that builds have left; guarded by building
 
 	mu    sync.Mutex
@@ -25,10 +25,10 @@ type kept struct {
 	used  int64 // cache.uses at its last use
 }
 
-// mostKept bounds the documents of v3, in bytes. All of Kubernetes is about 200 KB; those
-// of custom resources are about 15 KB each and rarely asked for twice. Parts of v2 are not
-// bounded, because each request needs them all: they are a fraction of the definitions
-// that they are made of, which are in memory too.
+// mostKept bounds the documents of v3, in bytes. All of Kubernetes takes about 200 KB. Documents
+// of custom resources take about 15 KB each and are rarely requested twice. Parts of v2 are not
+// bounded, because each request needs all of them; they are a fraction of their definitions,
+// which are in memory too.
 const mostKept = 16 << 20
 
 func newCache() cache {
@@ -39,8 +39,8 @@ func newCache() cache {
 	}
 }
 
-// built returns what find finds, or builds it, unless somebody else is about to: then it
-// waits, as long as ctx does. Whoever builds gets there alone, and keeps what it has made.
+// built returns the result of find, or else of build. Only one build runs at a time; others wait
+// until it is over or ctx ends. build keeps its result where find finds it.
 func built[T any](ctx context.Context, c *cache, find func() (T, bool), build func() (T, error)) (T, error) {
 	if v, ok := find(); ok {
 		return v, nil
@@ -58,12 +58,12 @@ func built[T any](ctx context.Context, c *cache, find func() (T, bool), build fu
 	return build()
 }
 
-// mostGarbage is how much of documents is built before the garbage of it is collected and
-// given back at once: it would stay for as long as nothing else makes as much, which may be
-// for ever. One document leaves about twenty times its own size.
+// mostGarbage is the size of documents after whose builds garbage is collected and freed at
+// once. Otherwise it would stay until other code makes as much, which may be never. A build
+// leaves about twenty times the size of its document.
 const mostGarbage = 2 << 20
 
-// left is called while building, with the size of what has been built.
+// left is called within a build, with the size of its result.
 func (c *cache) left(size int64) {
 	if c.garbage += size; c.garbage >= mostGarbage {
 		c.garbage = 0
@@ -83,8 +83,7 @@ func (c *cache) findDoc(doc document) (chunk, bool) {
 	return k.chunk, true
 }
 
-// keepDoc adds a document. If there are too many, those go that nobody has asked for in the
-// longest time.
+// keepDoc adds a document and drops the least recently used ones if there are too many.
 func (c *cache) keepDoc(doc document, b chunk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +125,7 @@ func (c *cache) keepPart(key partKey, p *part) {
 	c.parts[key] = p
 }
 
-// prune forgets what s has no more.
+// prune drops documents and parts that s no longer has.
 func (c *cache) prune(s *description) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever waits for somebody else's build gets what that has made.
+// TestBuiltOnce: a request that waits for another request's build gets its result.
 func TestBuiltOnce(t *testing.T) {
 	c := newCache()
 	key := partKey{id: "x"}

@@ -13,20 +13,20 @@ import (
 	"sync"
 )
 
-// chunk is a piece of a document, deflated so that chunks can be joined as they are: it
-// ends at a byte's boundary and refers to nothing before it. One change among five hundred
-// definitions then costs the compression of one of them.
+// chunk is a deflated piece of a document. It ends at a byte boundary and refers to nothing
+// before it, so chunks can be joined without compressing again. A change of one among five
+// hundred definitions then costs the compression of that one.
 type chunk struct {
 	deflated []byte
-	size     int64  // of what is in it
-	sum      uint32 // of what is in it: CRC-32
-	shift    uint32 // what size more bytes do to a sum, see joinSums
+	size     int64  // of the plain text
+	sum      uint32 // CRC-32 of the plain text
+	shift    uint32 // the factor by which size more bytes change a sum, see joinSums
 }
 
 var deflaters = sync.Pool{New: func() any {
 	z, err := flate.NewWriter(nil, flate.DefaultCompression)
 	if err != nil {
-		panic(err) // of a level that there is not
+		panic(err) // the compression level does not exist
 	}
 	return z
 }}
@@ -36,16 +36,16 @@ func deflate(b []byte) chunk {
 	z := deflaters.Get().(*flate.Writer)
 	defer deflaters.Put(z)
 	z.Reset(&buf)
-	_, _ = z.Write(b) // a bytes.Buffer takes everything
+	_, _ = z.Write(b) // writing to a bytes.Buffer does not fail
 	_ = z.Flush()
 	return chunk{deflated: bytes.Clone(buf.Bytes()), size: int64(len(b)), sum: crc32.ChecksumIEEE(b), shift: shift(int64(len(b)))}
 }
 
-// body is what is joined of chunks.
+// body is a document of joined chunks.
 type body []chunk
 
-// The frame of a gzip file (RFC 1952): a header that says deflate and nothing more, and
-// behind the chunks an empty block that is marked as the last.
+// The frame of a gzip file (RFC 1952): a header that only says deflate, and after the chunks an
+// empty block that is marked as the last.
 var (
 	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 	lastBlock  = []byte{1, 0, 0, 0xff, 0xff}
@@ -68,8 +68,8 @@ func (b body) gzip() (pieces [][]byte, length int) {
 	return pieces, length
 }
 
-// plain is what is in the body. Its chunks have no end mark, which makes a reader of one
-// alone complain at its end.
+// plain reads the plain text of the body. A chunk alone has no end mark, so reading one alone
+// would fail at its end.
 func (b body) plain() io.Reader {
 	readers := make([]io.Reader, 0, 2*len(b)+1)
 	for _, c := range b {
@@ -78,7 +78,7 @@ func (b body) plain() io.Reader {
 	return flate.NewReader(io.MultiReader(append(readers, bytes.NewReader(lastBlock))...))
 }
 
-// write sends the body as it is, or what is in it to a client that can't decompress.
+// write sends the body compressed, or as plain text to a client that does not accept gzip.
 func (b body) write(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		pieces, length := b.gzip()
@@ -86,7 +86,7 @@ func (b body) write(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Length", strconv.Itoa(length))
 		for _, p := range pieces {
 			if _, err := w.Write(p); err != nil {
-				return nil // a client that is gone is nobody's error
+				return nil // the client is gone
 			}
 		}
 		return nil
@@ -95,7 +95,7 @@ func (b body) write(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// read is all that is in the body.
+// read returns the plain text of the body.
 func (b body) read() ([]byte, error) {
 	size := int64(bytes.MinRead)
 	for _, c := range b {
@@ -108,8 +108,8 @@ func (b body) read() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// joinSums is the CRC-32 of what has the sum a and then c. A sum is the remainder of a
-// polynomial, which every byte that follows multiplies by x to the power of 8.
+// joinSums is the CRC-32 of a text with the sum a followed by c. A sum is the remainder of a
+// polynomial; each following byte multiplies it by x to the power of 8.
 func joinSums(a uint32, c chunk) uint32 { return multiply(a, c.shift) ^ c.sum }
 
 // shift is x to the power of 8n.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A gzip reader checks the sum and the size of what it reads.
+// TestJoinedChunks reads joined chunks with a gzip reader, which checks the sum and the size.
 func TestJoinedChunks(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, sizes := range [][]int{{}, {0}, {1}, {0, 0}, {1, 1}, {70_000}, {3, 0, 1 << 16, 1, 12345}, {255, 256, 257, 1<<20 + 1}} {

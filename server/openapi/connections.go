@@ -14,13 +14,13 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// pathParameter is what the path of a proxy goes on with.
+// pathParameter is the rest of the path of a proxy.
 var pathParameter = parameter{In: common.PathParameterKind, Field: "path", Type: "string", Must: true, Help: "path to the resource"}
 
-// text is the model of an answer that is no object.
+// text is the model of an answer that is not an object.
 const text = ""
 
-// subresource is everything below one object's path that is a part of it, or leads on.
+// subresource adds the operations of one subresource.
 func (o *operations) subresource(path string, s *kind.Subresource) error {
 	model, gvk, err := o.subresourceModel(s)
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *operations) subresource(path string, s *kind.Subresource) error {
 	return nil
 }
 
-// connections are the methods of a subresource that leads elsewhere.
+// connections adds the operations of a subresource that connects to a pod, node or Service.
 func (o *operations) connections(path string, s *kind.Subresource, suffix string, parameters []common.Parameter) {
 	methods := slices.Clone(s.Connect.ConnectMethods())
 	slices.Sort(methods)
@@ -77,7 +77,7 @@ func (o *operations) connections(path string, s *kind.Subresource, suffix string
 	}
 }
 
-// queryOf are the parameters that options in hub form are read from.
+// queryOf are the query parameters from which options in hub form are decoded.
 func (o *operations) queryOf(options runtime.Object) ([]common.Parameter, error) {
 	gvk := o.k.GVK(o.g.version).GroupVersion().WithKind(reflect.TypeOf(options).Elem().Name())
 	obj, err := o.k.Codec.Objects(context.Background()).Creater.New(gvk)

@@ -12,10 +12,10 @@ import (
 // buildCustom describes each custom resource of a group version.
 func (g *groupVersion) buildCustom() (specs []*spec3.OpenAPI, err error) {
 	for _, k := range g.kinds {
-		if k.Definition == nil {
+		if k.Custom == nil {
 			continue
 		}
-		crd, err := k.Definition.Read()
+		crd, err := k.Custom.Definition.Read()
 		if err != nil {
 			return nil, err
 		}

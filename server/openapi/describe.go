@@ -18,35 +18,35 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// description is what documents are built from: the group versions of one Set, and what
-// leads to them.
+// description is the input of documents: the group versions of one Set, and the paths above
+// them.
 type description struct {
 	generation  int64
 	groups      map[string]*groupVersion // by path: "api/v1", "apis/apps/v1", "apis/apps"
 	paths       []string                 // of groups, sorted
 	definitions []*definition            // in the order of the first of their Kinds
-	builtin     string                   // identifies what is built in
+	builtin     string                   // identifies the built-in Kinds
 	hash        string                   // of all
-	ids         map[string]bool          // of definitions and of what is built in
+	ids         map[string]bool          // of definitions and of the built-in Kinds
 	index       func() ([]byte, error)   // the index of v3
 }
 
-// groupVersion is what one document of v3 tells of. That of a group alone, or of the paths
-// above groups, has no Kinds.
+// groupVersion is the input of one document of v3. The documents of a group alone and of the
+// paths above groups have no Kinds.
 type groupVersion struct {
 	path, group, version string
 	kinds                []*kind.Kind
 	hash                 string
 }
 
-// definition is one CustomResourceDefinition with the versions that it serves.
+// definition is one CustomResourceDefinition with its served versions.
 type definition struct {
 	*kind.Definition
 	versions []string
 }
 
-// describe makes the description of set, and of the routes at the paths others. What has not changed is taken from old, which may
-// be nil.
+// describe makes the description of set, and of the routes at the paths others. Group versions
+// that have not changed are taken from old, which may be nil.
 func describe(set *kind.Set, others []string, old *description) *description {
 	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}}
 	s.index = sync.OnceValues(s.makeIndex)
@@ -61,12 +61,12 @@ func describe(set *kind.Set, others []string, old *description) *description {
 		for _, v := range k.Versions {
 			s.add(k, v.Name)
 		}
-		if k.Definition == nil {
+		if k.Custom == nil {
 			continue
 		}
-		d := definitions[k.Definition.ID]
+		d := definitions[k.Custom.Definition.ID]
 		if d == nil {
-			d = &definition{Definition: k.Definition}
+			d = &definition{Definition: k.Custom.Definition}
 			definitions[d.ID] = d
 			s.definitions = append(s.definitions, d)
 		}
@@ -102,7 +102,7 @@ func (s *description) sum(old *description) {
 	}
 }
 
-// same is s's own group version with the Kinds of g.
+// same is the group version of s with the same path and Kinds as g; nil if there is none.
 func (s *description) same(g *groupVersion) *groupVersion {
 	if s == nil || s.groups[g.path] == nil || !slices.Equal(s.groups[g.path].kinds, g.kinds) {
 		return nil
@@ -114,7 +114,7 @@ func (s *description) add(k *kind.Kind, version string) {
 	path := "api/" + version
 	if k.Group != "" {
 		path = "apis/" + k.Group + "/" + version
-		if k.Definition == nil {
+		if k.Custom == nil {
 			s.group("apis/"+k.Group, k.Group, "")
 		}
 	}
@@ -147,13 +147,13 @@ func (g *groupVersion) url() string {
 	return "/openapi/v3/" + g.path + "?hash=" + url.QueryEscape(g.hash)
 }
 
-// custom tells whether all Kinds come of definitions.
+// custom reports whether all Kinds are custom resources.
 func (g *groupVersion) custom() bool {
-	return len(g.kinds) > 0 && !slices.ContainsFunc(g.kinds, func(k *kind.Kind) bool { return k.Definition == nil })
+	return len(g.kinds) > 0 && !slices.ContainsFunc(g.kinds, func(k *kind.Kind) bool { return k.Custom == nil })
 }
 
-// digest covers all that the document depends on: the program, which has the schemas of
-// built-in kinds, the definitions of others, and what the Kinds say of themselves.
+// digest hashes everything that the document depends on: the program, which has the schemas of
+// built-in Kinds, the definitions of the others, and the fields of the Kinds.
 func (g *groupVersion) digest() string {
 	h := sha512.New()
 	fmt.Fprintln(h, program(), g.path)
@@ -163,8 +163,8 @@ func (g *groupVersion) digest() string {
 			s := k.Subresources[name]
 			fmt.Fprintf(h, "\t%q %q %v\n", name, s.Verbs, s.GVK)
 		}
-		if k.Definition != nil {
-			fmt.Fprintf(h, "\t%q\n", k.Definition.ID)
+		if k.Custom != nil {
+			fmt.Fprintf(h, "\t%q\n", k.Custom.Definition.ID)
 		}
 	}
 	return hashString(h.Sum(nil))
@@ -172,7 +172,7 @@ func (g *groupVersion) digest() string {
 
 func hashString(sum []byte) string { return fmt.Sprintf("%X", sum) }
 
-// program identifies the build: its own version or commit and all modules in it.
+// program identifies the build: its version or commit and all its modules.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

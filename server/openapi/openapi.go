@@ -1,10 +1,12 @@
-// Package openapi serves the schemas of all resources: OpenAPI v3 with one document per
-// group version, and v2 with everything in one.
+// Package openapi serves the schemas of all resources: OpenAPI v3 with one document per group
+// version, and v2 with everything in one document.
 //
-// Most servers never get a request for most of these documents, so nothing is built
-// before it is asked for, and what stays in memory afterwards is compressed bytes. The
-// URLs in the v3 index carry a hash that is computed from what a document is built from,
-// not from the document, so that the index costs nothing either.
+// Most servers never get a request for most of these documents. So a document is built at its
+// first request, and only compressed bytes stay in memory. The URLs in the v3 index carry a
+// hash of the inputs of a document, not of the document, so that the index needs no build.
+//
+// The package owns the documents and their cache. It learns what is served from a
+// kind.Registry only, and does not know how definitions become Kinds.
 package openapi
 
 import (
@@ -21,7 +23,7 @@ import (
 	"github.com/munnerz/goautoneg"
 
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // OpenAPI answers for /openapi/v2, /openapi/v3 and what is below.
@@ -34,14 +36,14 @@ type OpenAPI struct {
 	current *description // of the newest generation that was asked for; guarded by mu
 }
 
-// New describes what kinds holds. others are the paths besides the API's that are served and
-// that upstream describes.
+// New returns a handler that describes the Kinds of a registry. others are the paths outside
+// the API that are served and that upstream describes.
 func New(kinds *kind.Registry, others ...string) *OpenAPI {
 	return &OpenAPI{kinds: kinds, others: others, cache: newCache()}
 }
 
-// format is one encoding of a document. accept are the subtypes of application/ that ask
-// for it, contentType is what its answer has.
+// format is one encoding of a document. accept are the subtypes of application/ in Accept that
+// select it, contentType is the Content-Type of the answer.
 type format struct {
 	name        string
 	accept      []string
@@ -63,15 +65,16 @@ var (
 
 func (o *OpenAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := o.serve(w, r); err != nil {
-		rest.WriteError(w, r, err)
+		response.WriteError(w, r, err)
 	}
 }
 
-// newer is how long a definition may take from the log to the registry, which is a moment.
+// newer bounds the wait for a definition to get from the log to the registry, which normally
+// takes a moment.
 const newer = 5 * time.Second
 
-// serve answers with what is served now. If a definition is newer than the registry, it
-// waits for the registry and begins again; what has been built by then is kept.
+// serve answers from the registry's present Kinds. If a definition is newer than the registry,
+// serve waits for the registry and begins again, with what was built before.
 func (o *OpenAPI) serve(w http.ResponseWriter, r *http.Request) error {
 	for {
 		changed := o.kinds.Changed()
@@ -104,11 +107,11 @@ func (o *OpenAPI) answer(w http.ResponseWriter, r *http.Request, s *description)
 	case path == "v2":
 		return o.serveV2(w, r, s)
 	case path == "v3":
-		return s.serveIndex(w, r)
+		return s.serveOwnIndex(w, r)
 	case isGroup && s.groups[group] != nil:
 		return o.serveGroup(w, r, s.groups[group])
 	}
-	w.WriteHeader(http.StatusNotFound) // and nothing else, as upstream
+	w.WriteHeader(http.StatusNotFound) // without a body, as upstream
 	return nil
 }
 
@@ -132,8 +135,7 @@ func (o *OpenAPI) serveV2(w http.ResponseWriter, r *http.Request, s *description
 	return send(w, r, f, s.hash, nil, func() (body, error) { return o.v2(r.Context(), s, f.name) })
 }
 
-// send answers with a document, unless the client has it already. header is what else is
-// told of it.
+// send answers with a document, unless the client has it already. header are further headers.
 func send(w http.ResponseWriter, r *http.Request, f format, hash string, header http.Header, get func() (body, error)) error {
 	var b body
 	has := hasAlready(r, hash)
@@ -154,7 +156,7 @@ func send(w http.ResponseWriter, r *http.Request, f format, hash string, header 
 	return b.write(w, r)
 }
 
-// hasAlready tells whether the client has what is of that hash (RFC 9110, 13.1.2).
+// hasAlready reports whether the client has the document of that hash (RFC 9110, 13.1.2).
 func hasAlready(r *http.Request, hash string) bool {
 	for _, header := range r.Header.Values("If-None-Match") {
 		for tag := range strings.SplitSeq(header, ",") {
@@ -167,8 +169,8 @@ func hasAlready(r *http.Request, hash string) bool {
 	return false
 }
 
-// accepted finds the format that the client likes best. If it likes none, the answer is
-// 406, with nothing else but vary, as upstream.
+// accepted returns the format that the client prefers. If the client accepts none, the answer
+// is 406 with vary and without a body, as upstream.
 func accepted(w http.ResponseWriter, r *http.Request, formats []format, vary ...string) (format, bool) {
 	f, ok := negotiate(r.Header.Get("Accept"), formats)
 	if !ok {
@@ -178,7 +180,7 @@ func accepted(w http.ResponseWriter, r *http.Request, formats []format, vary ...
 	return f, ok
 }
 
-// announce writes the headers that say what a document is.
+// announce sets the headers of a document.
 func announce(w http.ResponseWriter, f format, hash string) {
 	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Content-Type", f.contentType)

@@ -16,7 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// The parameters of each verb.
+// The query parameters of each verb.
 var (
 	prettyParameter = parameter{In: common.QueryParameterKind, Field: "pretty", Type: "string", Help: "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
 	nameParameter   = func(kind string) parameter {
@@ -49,7 +49,7 @@ type operations struct {
 	routes []common.Route
 }
 
-// modelName is a type's name in the generated schemas.
+// modelName is the name of a type in the generated schemas.
 type modelName string
 
 func (m modelName) OpenAPICanonicalTypeName() string { return string(m) }
@@ -74,7 +74,7 @@ func operationsOf(g *groupVersion, k *kind.Kind) ([]common.Route, error) {
 	return o.routes, nil
 }
 
-// findModels names the types of objects and lists.
+// findModels finds the names of the types of objects and lists.
 func (o *operations) findModels() error {
 	gv := schema.GroupVersion{Group: o.g.group, Version: o.g.version}
 	obj, err := o.k.Codec.Versioned(o.k.Codec.New(), gv)
@@ -97,7 +97,7 @@ func (o *operations) subresourceModel(s *kind.Subresource) (any, schema.GroupVer
 	return obj, s.GVK, nil
 }
 
-// allNamespaces is the collection across namespaces; a virtual resource has none.
+// allNamespaces adds the collection across namespaces; a virtual resource has none.
 func (o *operations) allNamespaces(path string) {
 	if o.k.Can("list") {
 		o.add(route{
@@ -135,7 +135,7 @@ func (o *operations) collection(path string) {
 	}
 }
 
-// object is everything below one object's path: the object itself, or a subresource.
+// object adds the operations of an object or of its subresource.
 func (o *operations) object(path, subresource string, model any, gvk schema.GroupVersionKind, verbs []string) {
 	suffix, what := o.scope()+o.k.Kind+camel(subresource), "the specified "+o.k.Kind
 	if subresource != "" {
@@ -144,7 +144,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 	for _, verb := range verbs {
 		r := route{path: path, gvk: gvk, answer: model, answers: []int{200, 201}}
 		if verb == "create" && subresource == "" {
-			continue // that is the collection's
+			continue // the collection has it
 		}
 		switch verb {
 		case "get":
@@ -165,7 +165,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete"+endpoints.GetArticleForNoun(o.k.Kind, " ")+o.k.Kind
 			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
 			r.answers = []int{200, 202}
-			if !o.k.ReturnDeleted || o.k.BeginDelete != nil { // namespaces: as upstream describes it
+			if !o.k.ReturnDeleted || o.k.Hooks.MarkTerminating != nil { // namespaces: as upstream describes it
 				r.answer = &metav1.Status{}
 			}
 		default:
@@ -176,7 +176,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 	}
 }
 
-// add completes r with what all routes have.
+// add completes r with the fields that all routes share.
 func (o *operations) add(r route) {
 	if r.gvk.Empty() {
 		r.gvk = o.k.GVK(o.g.version)
@@ -199,7 +199,7 @@ func (o *operations) add(r route) {
 
 func (o *operations) tag() string { return uncapitalized(o.groupName()) + "_" + o.g.version }
 
-// id is upstream's operation ID, which generated clients make their method names of.
+// id is upstream's operation ID, from which generated clients make method names.
 func (o *operations) id(verb, collection, rest string) string {
 	return verb + o.groupName() + camel(o.g.version) + collection + rest
 }
@@ -242,7 +242,7 @@ func join(list []common.Parameter, more ...common.Parameter) []common.Parameter 
 	return append(list[:len(list):len(list)], more...)
 }
 
-// without merges two lists of parameters, each name once, and leaves some out.
+// without merges two lists of parameters without duplicates and without the given names.
 func without(a, b []common.Parameter, names ...string) []common.Parameter {
 	seen := map[string]bool{}
 	for _, name := range names {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// overview is the route of discovery, of the version or of the issuer of tokens, that a
-// document has.
+// overview is the route of a document that is not a resource's: discovery, the version, or the
+// issuer of tokens.
 func (g *groupVersion) overview() *route {
 	r := &route{method: "GET", path: "/" + g.path + "/", consumes: mediaTypes, produces: mediaTypes, answers: []int{200}}
 	o := operations{g: g}

@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// builtinPart is the part of all that is built in.
+// builtinPart is the part of all built-in Kinds.
 func (s *description) builtinPart() (*part, error) {
 	doc, err := s.buildBuiltinV2()
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *description) builtinPart() (*part, error) {
 	return p, err
 }
 
-// headOf encodes what is not in parts, as an object that is still open.
+// headOf encodes the members of doc that are not joined from parts, as an unclosed object.
 func headOf(doc *spec.Swagger) ([]byte, error) {
 	rest := *doc
 	rest.Paths, rest.Definitions, rest.Parameters = nil, nil, nil
@@ -49,8 +49,8 @@ func headOf(doc *spec.Swagger) ([]byte, error) {
 	return append([]byte{'{'}, encodeMembers(members)...), nil
 }
 
-// part is the part of a definition. One that can't be described is left out, so that it
-// does not take all others with it.
+// part is the part of a definition. It is empty for a definition that cannot be described, so
+// that the others still are.
 func (d *definition) part(builtin *part) (*part, error) {
 	doc, err := d.buildV2()
 	if errors.Is(err, kind.ErrReplaced) {
@@ -62,9 +62,9 @@ func (d *definition) part(builtin *part) (*part, error) {
 	return newPart(doc, builtin)
 }
 
-// newPart encodes doc without what is in builtin already: metadata, options and Scale.
-// What has the same name there is the same; only a definition that takes the name of a
-// built-in type, which a group's name spelled backwards can be, is taken for that.
+// newPart encodes doc without the types that builtin has: metadata, options and Scale. Types of
+// the same name are the same. The exception is a definition whose group makes its type's name
+// that of a built-in type; the built-in type is then used.
 func newPart(doc *spec.Swagger, builtin *part) (*part, error) {
 	p := &part{parameters: map[string]json.RawMessage{}}
 	paths, definitions := map[string]json.RawMessage{}, map[string]json.RawMessage{}
@@ -102,14 +102,14 @@ func deflateMembers(members map[string]json.RawMessage) chunk {
 	return deflate(b)
 }
 
-// encodeMembers is the object without its braces.
+// encodeMembers encodes an object without its braces.
 func encodeMembers(members map[string]json.RawMessage) []byte {
 	var b bytes.Buffer
 	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		quoted, _ := json.Marshal(name) // a string can be encoded
+		quoted, _ := json.Marshal(name) // encoding a string does not fail
 		b.Write(quoted)
 		b.WriteByte(':')
 		b.Write(members[name])
@@ -117,7 +117,7 @@ func encodeMembers(members map[string]json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// protoPart encodes a part as protobuf. What the head has is in builtin's own only.
+// protoPart encodes a part as protobuf. Only the part of the built-in Kinds has the head.
 func protoPart(builtin, p *part) (*part, error) {
 	alone := *p
 	alone.head = builtin.head

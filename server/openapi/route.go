@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 )
 
-// route is one operation as kube-openapi's builders want it; it is common.Route.
+// route is one operation for kube-openapi's builders; it implements common.Route.
 type route struct {
 	method, path string
 	id, tag      string
@@ -20,7 +20,7 @@ type route struct {
 	produces     []string
 	body         any
 	answer       any
-	answers      []int // status codes that come with answer
+	answers      []int // status codes with answer as their body
 }
 
 func (r *route) Method() string                     { return r.method }
@@ -33,8 +33,8 @@ func (r *route) Produces() []string                 { return r.produces }
 func (r *route) RequestPayloadSample() interface{}  { return r.body }
 func (r *route) ResponsePayloadSample() interface{} { return r.answer }
 
-// Metadata is how kubectl finds the operations of a kind, and whether one of them takes
-// fieldValidation. Routes of no kind have none.
+// Metadata are the extensions by which kubectl finds the operations of a kind. Routes without a
+// kind have none.
 func (r *route) Metadata() map[string]interface{} {
 	if r.action == "" {
 		return nil
@@ -55,7 +55,7 @@ func (r *route) StatusCodeResponses() []common.StatusCodeResponse {
 	return out
 }
 
-// answer is common.StatusCodeResponse.
+// answer implements common.StatusCodeResponse.
 type answer struct {
 	code  int
 	model any
@@ -67,8 +67,8 @@ func (a answer) Code() int          { return a.code }
 func (a answer) Message() string    { return codeNames[a.code] }
 func (a answer) Model() interface{} { return a.model }
 
-// parameter is common.Parameter. Its fields are exported because the builders tell
-// parameters apart by their JSON.
+// parameter implements common.Parameter. Its fields are exported because the builders compare
+// parameters by their JSON.
 type parameter struct {
 	In                common.ParameterKind
 	Field, Type, Help string
@@ -82,7 +82,7 @@ func (p parameter) Kind() common.ParameterKind { return p.In }
 func (p parameter) DataType() string           { return p.Type }
 func (p parameter) AllowMultiple() bool        { return false }
 
-// container is common.RouteContainer: all operations of one group version.
+// container implements common.RouteContainer: all operations of one group version.
 type container struct {
 	root   string
 	routes []common.Route
@@ -92,7 +92,7 @@ func (c container) RootPath() string                   { return c.root }
 func (c container) PathParameters() []common.Parameter { return nil }
 func (c container) Routes() []common.Route             { return c.routes }
 
-// optionParameters are the query parameters that upstream's options type is made of.
+// optionParameters are the query parameters of one of upstream's types of options.
 func optionParameters(options any, help map[string]string) []common.Parameter {
 	var out []common.Parameter
 	t := reflect.TypeOf(options)
@@ -106,7 +106,7 @@ func optionParameters(options any, help map[string]string) []common.Parameter {
 	return out
 }
 
-// queryType is empty for what has no place in a query: nested objects.
+// queryType is the type of a query parameter; empty for nested objects, which are none.
 func queryType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:

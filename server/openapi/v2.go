@@ -7,30 +7,30 @@ import (
 	"maps"
 )
 
-// The one document of v2 has everything in it, so that it changes with every definition.
-// It is joined of parts: one for what is built in, and one for each definition. They are
-// kept, and only the part of what has changed is built again.
+// The document of v2 describes everything, so it changes with every definition. It is joined
+// from parts: one for the built-in Kinds, and one for each definition. Parts are kept, and only
+// the parts of changed definitions are built again.
 
-// partKey names a part. Those of equal keys are equal.
+// partKey identifies a part. Parts with equal keys are equal.
 type partKey struct {
-	id     string // of a definition, or of what is built in
+	id     string // of a definition, or of the built-in Kinds
 	format string
 }
 
-// part is what the document has of one thing.
+// part is the contribution of one definition, or of the built-in Kinds, to the document.
 type part struct {
-	// As JSON: members of objects, without the braces, and parameters that operations
-	// share, by names that hash them.
-	head        []byte // of what is built in only: all members but those that follow
+	// For JSON: members of objects, without the braces, and the parameters that operations
+	// share, by the hashes that are their names.
+	head        []byte // built-in Kinds only: all members but those below
 	paths       chunk
 	definitions chunk
 	parameters  map[string]json.RawMessage
-	names       map[string]bool // of the definitions; of what is built in only
-	// As protobuf: a parser merges what is encoded one after the other.
+	names       map[string]bool // built-in Kinds only: of the definitions
+	// For protobuf: a parser merges messages that follow each other.
 	proto chunk
 }
 
-// v2 joins the document.
+// v2 joins the document from its parts.
 func (o *OpenAPI) v2(ctx context.Context, s *description, format string) (body, error) {
 	builtin, err := o.part(ctx, partKey{s.builtin, "json"}, s.builtinPart)
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *OpenAPI) v2(ctx context.Context, s *description, format string) (body, 
 	return b, nil
 }
 
-// part returns the part of that key; build makes it.
+// part returns the part of that key, which build makes if it is not kept.
 func (o *OpenAPI) part(ctx context.Context, key partKey, build func() (*part, error)) (*part, error) {
 	find := func() (*part, bool) { return o.cache.findPart(key) }
 	return built(ctx, &o.cache, find, func() (*part, error) {
@@ -83,7 +83,7 @@ var (
 	comma            = deflate([]byte(`,`))
 )
 
-// joinJSON writes the frame around parts, the first of which has a head.
+// joinJSON joins parts within their frame. The first part has the head.
 func joinJSON(parts []*part) (body, error) {
 	b := body{deflate(parts[0].head), beginPaths}
 	b = b.members(parts, func(p *part) chunk { return p.paths })

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// document names one document's bytes in v3. Those of equal hash are equal.
+// document identifies a document of v3. Documents with equal hashes are equal.
 type document struct {
 	path   string // below /openapi/v3/
 	hash   string
 	format string
 }
 
-// serveIndex lists the documents of all group versions.
-func (s *description) serveIndex(w http.ResponseWriter, r *http.Request) error {
+// serveOwnIndex lists the documents of all group versions.
+func (s *description) serveOwnIndex(w http.ResponseWriter, r *http.Request) error {
 	index, err := s.index()
 	if err != nil {
 		return err
 	}
-	ServeIndex(w, r, index)
+	serveIndex(w, r, index)
 	return nil
 }
 
-// ServeIndex writes an index of documents. Upstream leaves the media type to be guessed,
-// whatever the client accepts, and the index as new as the answer. That makes a client keep
-// the index that it got within the same second, which is much time here: a definition can
-// have come since. So nobody is told that nothing has changed.
-func ServeIndex(w http.ResponseWriter, r *http.Request, index []byte) {
+// serveIndex writes an index of documents. As upstream, the media type is guessed whatever the
+// client accepts, and Last-Modified is the time of the answer. A client that asks again within
+// the same second would then be told 304, although a definition may have been added. So
+// serveIndex never answers 304.
+func serveIndex(w http.ResponseWriter, r *http.Request, index []byte) {
 	if r.Header.Get("If-Modified-Since") != "" {
 		r = r.Clone(r.Context())
 		r.Header.Del("If-Modified-Since")

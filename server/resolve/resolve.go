@@ -10,20 +10,13 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/util/webhook"
 	listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
-)
-
-// The parts of the log that addresses are looked up in.
-const (
-	services  = "/registry/core/services/"
-	endpoints = "/registry/core/endpoints/"
-	slices    = "/registry/discovery.k8s.io/endpointslices/"
 )
 
 // Resolver is a webhook.ServiceResolver that reads the store.
@@ -41,8 +34,8 @@ var _ webhook.ServiceResolver = &Resolver{}
 func New(store *sqlstore.Store, self string) *Resolver {
 	return &Resolver{
 		store: store, self: self,
-		services:  listers.NewServiceLister(lister.New[corev1.Service](store, services)),
-		endpoints: listers.NewEndpointsLister(lister.New[corev1.Endpoints](store, endpoints)),
+		services:  listers.NewServiceLister(lister.New[corev1.Service](store, lister.ServicePrefix)),
+		endpoints: listers.NewEndpointsLister(lister.New[corev1.Endpoints](store, lister.EndpointsPrefix)),
 	}
 }
 
@@ -64,7 +57,7 @@ func (r *Resolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 	}
 	named := portOf(svc, port)
 	if named == nil {
-		return nil, errors.NewServiceUnavailable("no service port " + strconv.Itoa(int(port)) + " found for service " + strconv.Quote(name))
+		return nil, apierrors.NewServiceUnavailable("no service port " + strconv.Itoa(int(port)) + " found for service " + strconv.Quote(name))
 	}
 	if u := r.fromSlices(svc, named); u != nil {
 		return u, nil

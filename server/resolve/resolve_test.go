@@ -3,9 +3,9 @@ package resolve_test
 import (
 	"testing"
 
-	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
 func TestResolveEndpoint(t *testing.T) {
@@ -74,15 +74,7 @@ func TestResolveEndpoint(t *testing.T) {
 
 func openStore(t *testing.T, objects [][2]string) *sqlstore.Store {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := storetest.Open(t, storetest.Memory, sqlstore.Options{})
 	for _, o := range objects {
 		if _, err := store.Commit(t.Context(), sqlstore.Change{Key: o[0], Value: []byte(o[1])}); err != nil {
 			t.Fatal(err)

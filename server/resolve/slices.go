@@ -10,11 +10,11 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 )
 
-// fromSlices is any ready endpoint of a Service's port in its EndpointSlices, nil if there
-// is none.
+// fromSlices returns any ready endpoint of a Service's port in its EndpointSlices, nil if
+// there is none.
 func (r *Resolver) fromSlices(svc *corev1.Service, port *corev1.ServicePort) *url.URL {
 	var ready []*url.URL
-	lister.Each(r.store, slices, slices+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
+	lister.Each(r.store, lister.SlicePrefix, lister.SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
 		if s.Labels[discoveryv1.LabelServiceName] != svc.Name {
 			return
 		}
@@ -31,11 +31,11 @@ func (r *Resolver) fromSlices(svc *corev1.Service, port *corev1.ServicePort) *ur
 	return ready[rand.IntN(len(ready))]
 }
 
-// numberOf is the port that endpoints listen on under the name that the Service gives it;
-// 0 if they don't.
+// numberOf returns the port number that a slice has for the name of a Service's port; 0 if it
+// has none.
 func numberOf(s *discoveryv1.EndpointSlice, name string) int32 {
 	for _, p := range s.Ports {
-		if p.Port != nil && (p.Name == nil && name == "" || p.Name != nil && *p.Name == name) {
+		if p.Port != nil && lister.IsPort(p, name) {
 			return *p.Port
 		}
 	}

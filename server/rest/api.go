@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -19,7 +20,7 @@ import (
 type Options struct {
 	// Admission is asked for every write; nil admits all. It may implement
 	// admission.MutationInterface, admission.ValidationInterface or both.
-	Admission admission.Interface
+	Admission apiadmission.Interface
 	// Authorizer decides whether an update may create; nil allows it.
 	Authorizer authorizer.Authorizer
 	// MaxBodyBytes bounds a request's body; 3 MiB, as in kube-apiserver.
@@ -32,9 +33,12 @@ type Options struct {
 	// FutureWait is how long a read waits for a resourceVersion that has not come up
 	// yet; 3 seconds, as in kube-apiserver.
 	FutureWait time.Duration
-	// Deprecated is told of each request for a deprecated version that reaches its verb,
-	// with the release that serves it no more, if there is one. nil: nobody is.
+	// Deprecated is called for each request for a deprecated version that reaches its verb.
+	// removedIn is the release that no longer serves the version, if one is known. It may be nil.
 	Deprecated func(resource schema.GroupVersionResource, subresource, removedIn string)
+	// Sent returns what is called with the size of each object that a watch of a kind sends. It may
+	// be nil.
+	Sent func(kind schema.GroupVersionKind) func(bytes int)
 	// Audited says that requests may come with a place for an event of the audit log in
 	// their context (k8s.io/apiserver/pkg/audit).
 	Audited bool
@@ -74,34 +78,35 @@ func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 	return a
 }
 
-// Drain ends all watches cleanly, so that their clients resume elsewhere or later, logs that
-// are followed, and connections that were handed on (exec, port-forward). Those that start
-// afterwards end at once. Other requests go on.
+// Drain ends watches, logs that are followed, and connections that were handed on (exec,
+// port-forward). Watches end cleanly, so that their clients resume elsewhere or later. What
+// starts afterwards ends at once. Other requests go on.
 func (a *API) Drain() { a.drain() }
 
-// Serve answers one resource request: info is the parsed path, who the authenticated
-// and authorized caller.
+// Serve answers one resource request. info is the parsed path, who is the authenticated and
+// authorized caller.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.RequestInfo, who user.Info) {
 	q, err := a.newRequest(w, r, info, who)
 	if err == nil {
 		err = q.serve()
 	}
 	if err != nil {
-		WriteError(w, r, err)
+		response.WriteError(w, r, err)
 	}
 }
 
-// serve calls the verb. List and watch look at what the client accepts after they have
-// looked at their parameters.
+// serve calls the verb. List and watch check the Accept header themselves, after their
+// parameters.
 func (q *request) serve() error {
-	handle, err := q.handler()
+	route := routing{q}
+	handle, err := route.handler()
 	if err == nil {
-		err = q.routed()
+		err = route.refusal()
 	}
 	// Upstream's handler of custom resources warns of a version before it looks at the verb.
-	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom() && err != ErrNoPath) {
+	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom != nil && err != response.ErrNoPath) {
 		q.deprecated(v)
-		defer q.auditDeprecated(v) // so that the event for a watch that begins does not have it yet
+		defer q.auditDeprecated(v) // deferred: as upstream, a watch's first audit event lacks it
 	}
 	if err != nil {
 		return err
@@ -112,15 +117,11 @@ func (q *request) serve() error {
 	return handle(q)
 }
 
-// deprecated warns the client, and lets the operator know.
+// deprecated warns the client of a deprecated version, and lets the operator know.
 func (q *request) deprecated(v *kind.Version) {
 	q.warn.AddWarning("", v.Deprecated)
 	if q.api.o.Deprecated == nil {
 		return
 	}
-	subresource := ""
-	if q.sub != nil {
-		subresource = q.sub.Name
-	}
-	q.api.o.Deprecated(q.gvr(), subresource, v.RemovedIn)
+	q.api.o.Deprecated(q.gvr(), q.subresource(), v.RemovedIn)
 }

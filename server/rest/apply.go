@@ -3,22 +3,35 @@ package rest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// merge makes the new body of a server-side apply: old with what the configuration says
-// and without what its manager applied before and doesn't any more. nil: there is no
-// object yet.
+// apply changes or creates an object by a server-side apply.
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
-func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object, error) {
+func (p *patching) apply() error {
+	q := p.q
+	mod := modification{q: q, options: p.updateOptions(), creates: q.sub == nil, keepFields: true, body: p.applied}
+	if !q.hasView() {
+		p.sum = sha256.Sum256(p.patch)
+		mod.unchanged, mod.admitted, mod.stored = p.again, p.noteMutation, p.remember
+	}
+	return mod.respond()
+}
+
+// applied returns the object old with the fields of the configuration, and without the fields
+// that its manager applied before and no longer does. old is nil if there is no object yet.
+func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	q := p.q
 	if err := q.checkBodyNesting(p.patch); err != nil {
 		return nil, err
@@ -34,9 +47,9 @@ func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object,
 		}
 	}
 	force := p.options.Force != nil && *p.options.Force
-	obj, err := q.fields().Apply(live, &unstructured.Unstructured{Object: config}, p.options.FieldManager, force)
+	obj, err := q.fieldManager().Apply(live, &unstructured.Unstructured{Object: config}, p.options.FieldManager, force)
 	if err != nil {
-		return nil, plain(err)
+		return nil, response.AsStatus(err)
 	}
 	if err := p.reportTwice(); err != nil {
 		return nil, err
@@ -46,33 +59,33 @@ func (p *patching) merge(_ context.Context, old runtime.Object) (runtime.Object,
 		return nil, err
 	}
 	if old == nil && m.GetUID() != "" {
-		return nil, errors.NewConflict(q.groupResource(), q.name,
+		return nil, apierrors.NewConflict(q.groupResource(), q.name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", m.GetUID()))
 	}
 	return obj, q.checkIdentity(m)
 }
 
-// decodeConfiguration reads YAML, of which JSON is a part that can be read much faster.
-// Both ways keep integers apart from floats, which objects without Go types depend on.
-// limit is how long it may be with its aliases filled in, in bytes.
+// decodeConfiguration reads YAML, or JSON, which is read much faster. Both ways keep integers
+// apart from floats, which objects without Go types depend on. limit bounds the length in bytes
+// with all aliases replaced.
 func decodeConfiguration(patch []byte, limit int64) (config map[string]any, err error) {
 	if bytes.HasPrefix(patch, openObject) && kjson.UnmarshalCaseSensitivePreserveInts(patch, &config) == nil {
 		return config, nil
 	}
-	if err := checkAliases(patch, limit); err != nil {
+	if err := response.CheckAliases(patch, limit); err != nil {
 		return nil, err
 	}
 	config = map[string]any{}
 	if err := yaml.Unmarshal(patch, &config); err != nil {
-		return nil, errors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	return config, nil
 }
 
 var openObject = []byte("{")
 
-// reportTwice makes a warning or an error of fields that a configuration has twice.
-// Unknown fields need no such thing: they cannot be merged.
+// reportTwice warns of fields that a configuration has twice, or refuses them. Unknown fields
+// need no check: they cannot be merged.
 func (p *patching) reportTwice() error {
 	if !p.strict() {
 		return nil
@@ -87,16 +100,8 @@ func (p *patching) reportTwice() error {
 		return nil
 	}
 	if p.options.FieldValidation == metav1.FieldValidationStrict {
-		return errors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
 	}
 	p.q.warnStrict([]error{err})
 	return nil
-}
-
-// plain keeps upstream's answer to an error that is no status: its text as it is.
-func plain(err error) error {
-	if _, ok := err.(errors.APIStatus); ok {
-		return err
-	}
-	return unreasoned(err)
 }

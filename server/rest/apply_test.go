@@ -15,13 +15,13 @@ import (
 	"github.com/plinth-io/plinth/server/rest"
 )
 
-// applyRow is a story of writes to objects in a namespace of its own.
+// applyRow is a sequence of writes to objects in a namespace of its own.
 type applyRow struct {
 	name  string
 	steps []applyStep
 }
 
-// applyStep is one request and what comes of it.
+// applyStep is one request and its expected answer.
 type applyStep struct {
 	do   string // verb, object[/subresource] of applyPaths, "as" and a manager, query parameters
 	body string
@@ -107,7 +107,7 @@ func (h *harness) doStep(namespace string, step applyStep) answer {
 	return h.do(verb[0], path+"?"+query.Encode(), step.body, "Content-Type", verb[1])
 }
 
-// told is what the answer says of all that want asks for.
+// told has the actual value of each field that want names.
 func (a answer) told(want, before string) string {
 	if a.code >= 400 {
 		return a.failure()
@@ -120,9 +120,9 @@ func (a answer) told(want, before string) string {
 	return strings.Join(told, "; ")
 }
 
-// tell is a field of the answer, or a view of it: the managed fields; who manages with
-// which version and subresource; whose entry is not as old as an edited one; whether the
-// resourceVersion is still the one before; the warnings.
+// tell is a field of the answer, or a view of it: the managed fields; the managers with version and
+// subresource; the managers whose entries are younger than an edited one; whether the
+// resourceVersion has changed; the warnings.
 func (a answer) tell(path, before string) string {
 	switch path {
 	case "fields":

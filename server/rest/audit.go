@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -11,20 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
-	"k8s.io/apiserver/pkg/audit"
+	apiaudit "k8s.io/apiserver/pkg/audit"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// What the audit log's policy asks for beyond who, when and what for: the objects that came
-// and went. Where nobody asks, none of it is made.
+// The audit log's policy may ask for the objects in requests and responses. Only then are objects
+// encoded for the audit log.
 
-// event is the audit log's of this request if it has everything of level; nil if not.
-func (q *request) event(level auditinternal.Level) *audit.AuditContext {
-	if !q.api.o.Audited {
+// event returns the audit event of this request if its policy asks for level or more, else nil.
+func (c *call) event(level auditinternal.Level) *apiaudit.AuditContext {
+	if !c.api.o.Audited {
 		return nil
 	}
-	ac := audit.AuditContextFrom(q.r.Context())
+	ac := apiaudit.AuditContextFrom(c.ctx)
 	if !ac.Enabled() || ac.Event.Level.Less(level) {
 		return nil
 	}
@@ -34,23 +34,19 @@ func (q *request) event(level auditinternal.Level) *audit.AuditContext {
 // auditObject notes the object, in hub form, that came in the version gv.
 func (q *request) auditObject(obj runtime.Object, gv schema.GroupVersion) {
 	if q.event(auditinternal.LevelMetadata) != nil {
-		q.auditInput(obj, gv, audited{q.codec()})
+		apiaudit.LogRequestObject(q.ctx, obj, gv, q.gvr(), q.info.Subresource, response.AuditSerializer{Codec: q.codec()})
 	}
 }
 
 // auditDeleteOptions notes the body of a deletion.
 func (q *request) auditDeleteOptions(options *metav1.DeleteOptions, gv schema.GroupVersion) {
 	if q.event(auditinternal.LevelMetadata) != nil {
-		q.auditInput(options, gv, metainternalversionscheme.Codecs)
+		apiaudit.LogRequestObject(q.ctx, options, gv, q.gvr(), q.info.Subresource, metainternalversionscheme.Codecs)
 	}
 }
 
-func (q *request) auditInput(obj runtime.Object, gv schema.GroupVersion, as runtime.NegotiatedSerializer) {
-	audit.LogRequestObject(q.r.Context(), obj, gv, q.gvr(), q.info.Subresource, as)
-}
-
-// auditPatch notes a patch. Upstream takes each for JSON, and loses the event of a patch that
-// is none.
+// auditPatch notes a patch, as JSON. Upstream takes every patch for JSON, and loses the event of
+// a patch that is something else.
 func (p *patching) auditPatch() {
 	q := p.q
 	if q.event(auditinternal.LevelRequest) == nil {
@@ -60,10 +56,10 @@ func (p *patching) auditPatch() {
 	if !json.Valid(patch) {
 		patch = p.patchAsJSON()
 	}
-	audit.LogRequestPatch(q.r.Context(), patch)
+	apiaudit.LogRequestPatch(q.ctx, patch)
 }
 
-// patchAsJSON is a configuration in YAML, or what cannot be read as a string.
+// patchAsJSON converts a configuration from YAML. A patch that cannot be read becomes a string.
 func (p *patching) patchAsJSON() []byte {
 	if p.type_ == types.ApplyYAMLPatchType {
 		if config, err := decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes); err == nil {
@@ -72,48 +68,44 @@ func (p *patching) patchAsJSON() []byte {
 			}
 		}
 	}
-	text, _ := json.Marshal(string(p.patch)) // a string can be encoded always
+	text, _ := json.Marshal(string(p.patch)) // encoding a string cannot fail
 	return text
 }
 
 // auditDeprecated notes that the version is deprecated (upstream: endpoints/metrics).
-func (q *request) auditDeprecated(v *kind.Version) {
-	if q.event(auditinternal.LevelMetadata) == nil {
+func (c *call) auditDeprecated(v *kind.Version) {
+	if c.event(auditinternal.LevelMetadata) == nil {
 		return
 	}
-	ctx := q.r.Context()
-	audit.AddAuditAnnotation(ctx, "k8s.io/deprecated", "true")
+	ctx := c.ctx
+	apiaudit.AddAuditAnnotation(ctx, "k8s.io/deprecated", "true")
 	if v.RemovedIn != "" {
-		audit.AddAuditAnnotation(ctx, "k8s.io/removed-release", v.RemovedIn)
+		apiaudit.AddAuditAnnotation(ctx, "k8s.io/removed-release", v.RemovedIn)
 	}
 }
 
-// auditAnswer notes an answer that is no object in the log.
-func (q *request) auditAnswer(obj runtime.Object) {
-	if q.event(auditinternal.LevelMetadata) != nil {
-		auditAnswer(q.r.Context(), obj)
+// auditAnswer notes an answer that is not an object in the log.
+func (c *call) auditAnswer(obj runtime.Object) {
+	if c.event(auditinternal.LevelMetadata) != nil {
+		response.AuditAnswer(c.ctx, obj)
 	}
 }
 
-func auditAnswer(ctx context.Context, obj runtime.Object) {
-	audit.LogResponseObject(ctx, obj, obj.GetObjectKind().GroupVersionKind().GroupVersion(), audited{})
-}
-
-// auditBody notes an answer that render makes as plain JSON, of stored bytes: upstream's
-// function would have to be given an object.
-func (q *request) auditBody(render func(q *request) ([]byte, error)) {
+// auditBody notes an answer that render makes from stored bytes. It writes the plain JSON into the
+// event itself, because upstream's function takes objects only.
+func (q *request) auditBody(render func(plain response.Output) ([]byte, error)) {
 	ac := q.event(auditinternal.LevelRequestResponse)
 	if ac == nil {
 		return
 	}
-	plain := *q
-	plain.out.mediaType, plain.out.pretty = mediaJSON, false
-	body, err := render(&plain)
+	plain := q.out
+	plain.MediaType, plain.Pretty = response.MediaJSON, false
+	body, err := render(plain)
 	if err == nil && ac.RequestAuditConfig.OmitManagedFields {
 		body, err = withoutManagedFields(body)
 	}
-	if err == nil { // else the client gets the same error
-		ac.Event.ResponseObject = &runtime.Unknown{Raw: body, ContentType: mediaJSON}
+	if err == nil { // if render fails here, it also fails for the client
+		ac.Event.ResponseObject = &runtime.Unknown{Raw: body, ContentType: response.MediaJSON}
 	}
 }
 

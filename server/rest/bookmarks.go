@@ -8,7 +8,7 @@ import (
 // bookmarkBeforeEnd is how long before its end a watch sends a last bookmark.
 const bookmarkBeforeEnd = 2 * time.Second
 
-// bookmarks says when to send one: every so often, and just before the end.
+// bookmarks tells when a watch sends bookmarks: at intervals, and just before its end.
 type bookmarks struct {
 	c     <-chan time.Time
 	timer *time.Timer

@@ -7,32 +7,33 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/flushwriter"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/upgrade"
 )
 
-// getBytes answers with bytes that come from elsewhere: a log. One that is followed ends at
-// the latest when the server drains.
+// getBytes answers with bytes that come from elsewhere, as a container's log does. A log that is
+// followed ends at the latest when the server drains.
 func (q *request) getBytes() error {
 	options, deep, key := q.sub.Stream.NewGetOptions()
-	if err := q.parameters(options, deep, key); err != nil {
+	if err := parameters(q, options, deep, key); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancel(q.rulesContext())
 	defer end()
 	obj, err := q.sub.Stream.Get(ctx, q.name, options)
 	if err != nil {
-		return plainly(err)
+		return response.FromRegistry(err)
 	}
-	from, ok := obj.(rest.ResourceStreamer)
+	from, ok := obj.(apirest.ResourceStreamer)
 	if !ok {
 		return fmt.Errorf("%s of %s is no stream but %T", q.sub.Name, q.kind.Resource, obj)
 	}
 	body, follow, mediaType, err := from.InputStream(ctx, q.gvk().GroupVersion().String(), q.r.Header.Get("Accept"))
 	if err != nil {
-		return plainly(err)
+		return response.FromRegistry(err)
 	}
 	if body == nil {
 		q.w.WriteHeader(http.StatusNoContent)
@@ -44,23 +45,23 @@ func (q *request) getBytes() error {
 	}
 	if wsstream.IsWebSocketRequest(q.r) {
 		_ = wsstream.NewReader(body, true, wsstream.NewDefaultReaderProtocols()).Copy(upgrade.Until(ctx, q.w), q.r)
-		return nil // a client that is gone is nobody's error
+		return nil // the client may be gone
 	}
-	q.copyBytes(body, follow, mediaType)
+	copyBytes(q.w, body, follow, mediaType)
 	return nil
 }
 
-// copyBytes writes body, and with follow whatever comes as soon as it comes.
-func (q *request) copyBytes(body io.Reader, follow bool, mediaType string) {
+// copyBytes writes body. With follow it flushes after each piece.
+func copyBytes(w http.ResponseWriter, body io.Reader, follow bool, mediaType string) {
 	if mediaType == "" {
 		mediaType = "application/octet-stream"
 	}
-	q.w.Header().Set("Content-Type", mediaType)
-	q.w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(q.w).Flush()
-	to := io.Writer(q.w)
+	w.Header().Set("Content-Type", mediaType)
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()
+	to := io.Writer(w)
 	if follow {
-		to = flushwriter.Wrap(q.w)
+		to = flushwriter.Wrap(w)
 	}
-	_, _ = io.Copy(to, body) // all that can be told is that it ends
+	_, _ = io.Copy(to, body) // the headers are out, so an error can only end the body
 }

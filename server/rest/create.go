@@ -1,23 +1,22 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	stderrors "errors"
+	"errors"
 	"net/http"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -27,28 +26,31 @@ func (q *request) create() error {
 	if err != nil {
 		return err
 	}
+	n := creation{q: q, options: options}
 	m, err := meta.Accessor(obj)
 	if err != nil && q.sub != nil { // a body without metadata: DeploymentRollback
-		return q.createUnstored(q.rulesContext(), obj, options)
+		return n.handOver(q.rulesContext(), obj)
 	}
 	if err != nil {
 		return err
 	}
 	if !q.keepsSystemFields() {
-		rest.WipeObjectMetaSystemFields(m)
+		apirest.WipeObjectMetaSystemFields(m)
 	}
-	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(q.namespace, m); err != nil {
+	if err := apirest.EnsureObjectNamespaceMatchesRequestNamespace(q.namespace, m); err != nil {
 		return err
 	}
-	q.dedupOwners(m, false)
-	if obj, err = q.trackNew(obj, options.FieldManager); err != nil {
+	dedupOwners(m, q.warn, duplicateOwners)
+	nothing, err := q.codec().NewVersioned(q.gvk().GroupVersion())
+	if err != nil {
 		return err
 	}
+	obj = q.track(nothing, obj, options.FieldManager)
 	ctx := q.rulesContext()
 	if q.sub != nil || q.kind.Virtual != nil {
-		return q.createUnstored(ctx, obj, options)
+		return n.handOver(ctx, obj)
 	}
-	entry, err := q.admitAndInsert(ctx, obj, options)
+	entry, err := n.store(ctx, obj)
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (q *request) create() error {
 
 // readNew reads the body and the options of a create.
 func (q *request) readNew() (runtime.Object, *metav1.CreateOptions, error) {
-	media, err := q.inputMedia()
+	media, err := q.inputMedia(q.r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,28 +76,40 @@ func (q *request) readNew() (runtime.Object, *metav1.CreateOptions, error) {
 	return obj, options, err
 }
 
-func (q *request) admitAndInsert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {
+// creation makes one new object, for a create or for an update that may create.
+type creation struct {
+	q          *request
+	options    *metav1.CreateOptions
+	keepFields bool // managed fields are stored however large they are
+}
+
+// store lets admission change a new object, and inserts it.
+func (n creation) store(ctx context.Context, obj runtime.Object) (*sqlstore.Entry, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.mutate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dryRun(options.DryRun))); err != nil {
+	ask := admitter{n.q}
+	if err := ask.mutate(ctx, ask.attributes(apiadmission.Create, obj, nil, n.options, m.GetName(), dryRun(n.options.DryRun))); err != nil {
 		return nil, err
 	}
-	q.dedupOwners(m, true)
-	if m.GetGenerateName() == "" || m.GetName() != "" {
-		return q.insert(ctx, obj, options)
+	dedupOwners(m, n.q.warn, duplicateOwnersAdmitted)
+	if err := n.q.authorizeContents(ctx, obj, nil); err != nil {
+		return nil, err
 	}
-	return q.insertGenerated(ctx, obj, options)
+	if m.GetGenerateName() == "" || m.GetName() != "" {
+		return n.insert(ctx, obj)
+	}
+	return n.insertGenerated(ctx, obj)
 }
 
 // generateAttempts is how many generated names are tried (KEP-4420).
 const generateAttempts = 8
 
-func (q *request) insertGenerated(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (entry *sqlstore.Entry, err error) {
+func (n creation) insertGenerated(ctx context.Context, obj runtime.Object) (entry *sqlstore.Entry, err error) {
 	for range generateAttempts {
-		entry, err = q.insert(ctx, obj.DeepCopyObject(), options)
-		if err == nil || !errors.IsAlreadyExists(err) {
+		entry, err = n.insert(ctx, obj.DeepCopyObject())
+		if err == nil || !apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}
@@ -103,48 +117,52 @@ func (q *request) insertGenerated(ctx context.Context, obj runtime.Object, optio
 }
 
 // insert runs an object through the create rules and commits it.
-func (q *request) insert(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (*sqlstore.Entry, error) {
+func (n creation) insert(ctx context.Context, obj runtime.Object) (*sqlstore.Entry, error) {
+	ctx, end := attempt(ctx)
+	defer end()
+	q := n.q
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	rest.FillObjectMetaSystemFields(m)
+	apirest.FillObjectMetaSystemFields(m)
 	if m.GetGenerateName() != "" && m.GetName() == "" {
 		m.SetName(q.kind.Create.GenerateName(m.GetGenerateName()))
 	}
-	if q.kind.BeforeCreate != nil {
-		if err := q.kind.BeforeCreate(ctx, obj); err != nil {
+	if q.kind.Hooks.CompleteNew != nil {
+		if err := q.kind.Hooks.CompleteNew(ctx, obj); err != nil {
 			return nil, err
 		}
 	}
-	finish, err := q.beginCreate(ctx, obj, options)
+	finish, err := q.beginCreate(ctx, obj, n.options)
 	if err != nil {
 		return nil, err
 	}
-	change, err := q.creation(ctx, obj, m, options)
+	change, err := n.change(ctx, obj, m)
 	if err != nil {
 		finish(ctx, false)
 		return nil, err
 	}
-	entry, err := q.commit(ctx, change, dryRun(options.DryRun))
+	entry, err := q.api.commit(ctx, change, dryRun(n.options.DryRun))
 	finishCommitted(ctx, finish, err)
 	return entry, q.createError(err, m)
 }
 
-// creation is the change that stores a new object, if the rules and admission let it.
-func (q *request) creation(ctx context.Context, obj runtime.Object, m metav1.Object, options *metav1.CreateOptions) (change sqlstore.Change, err error) {
+// change is what stores a new object, if the rules and admission let it.
+func (n creation) change(ctx context.Context, obj runtime.Object, m metav1.Object) (change sqlstore.Change, err error) {
+	q := n.q
 	if err := q.createRules(ctx, obj); err != nil {
 		return change, err
 	}
-	dry := dryRun(options.DryRun)
-	if err := q.validate(ctx, q.attributes(admission.Create, obj, nil, options, m.GetName(), dry)); err != nil {
+	ask, dry := admitter{q}, dryRun(n.options.DryRun)
+	if err := ask.validate(ctx, ask.attributes(apiadmission.Create, obj, nil, n.options, m.GetName(), dry)); err != nil {
 		return change, err
 	}
 	version, versioned := givenVersion(m)
 	if versioned && version != 0 && !dry {
-		return change, unreasoned(storage.ErrResourceVersionSetOnCreate)
+		return change, response.Unreasoned(storage.ErrResourceVersionSetOnCreate)
 	}
-	value, err := q.store(obj)
+	value, err := q.encodeWithin(obj, n.keepFields)
 	if err != nil {
 		return change, err
 	}
@@ -155,83 +173,40 @@ func (q *request) creation(ctx context.Context, obj runtime.Object, m metav1.Obj
 	return change, nil
 }
 
-// createRules has the kind's rules complete and check a new object.
-func (q *request) createRules(ctx context.Context, obj runtime.Object) error {
-	if q.kind.Conceal != nil {
-		defer q.kind.Conceal(obj)()
+// createRules lets the Kind's strategy complete and check a new object.
+func (t *target) createRules(ctx context.Context, obj runtime.Object) error {
+	if t.kind.Hooks.SetAside != nil {
+		defer t.kind.Hooks.SetAside(obj)()
 	}
-	return rest.BeforeCreate(q.kind.Create, ctx, obj)
+	return apirest.BeforeCreate(t.kind.Create, ctx, obj)
 }
 
-// givenVersion is the resourceVersion that a new object names. It should name none: but
-// what is no number is overlooked, and a dry run, which ends before this is checked
-// upstream, shows it.
+// givenVersion returns the resourceVersion in the body of a create. A new object must have none.
+// Like upstream, plinth ignores a resourceVersion that is not a number. A dry run ends before the
+// check, so its answer shows the resourceVersion.
 func givenVersion(m metav1.Object) (version int64, ok bool) {
 	version, err := strconv.ParseInt(m.GetResourceVersion(), 10, 64)
 	return version, err == nil && version >= 0
 }
 
-// createError names the object that is in the way of a new one.
-func (q *request) createError(err error, m metav1.Object) error {
-	if stderrors.Is(err, sqlstore.ErrKey) {
-		return errors.NewInvalid(q.gvk().GroupKind(), m.GetName(), field.ErrorList{
+// createError turns an error of the commit into upstream's answer: the object exists already, or
+// its name cannot be stored.
+func (t *target) createError(err error, m metav1.Object) error {
+	if errors.Is(err, sqlstore.ErrKey) {
+		return apierrors.NewInvalid(t.gvk().GroupKind(), m.GetName(), field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), m.GetName(), err.Error()),
 		})
 	}
 	var conflict *sqlstore.ConflictError
-	if !stderrors.As(err, &conflict) {
+	if !errors.As(err, &conflict) {
 		return err
 	}
 	if m.GetGenerateName() != "" {
-		return errors.NewGenerateNameConflict(q.groupResource(), m.GetName(), 1)
+		return apierrors.NewGenerateNameConflict(t.groupResource(), m.GetName(), 1)
 	}
-	exists := errors.NewAlreadyExists(q.groupResource(), m.GetName())
+	exists := apierrors.NewAlreadyExists(t.groupResource(), m.GetName())
 	if beingDeleted(conflict.Current) {
 		exists.ErrStatus.Message = "object is being deleted: " + exists.ErrStatus.Message
 	}
 	return exists
-}
-
-// overwrite commits the new value of an object. One that is the same is confirmed only.
-func (q *request) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
-	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
-		return q.api.store.Confirm(ctx, current)
-	}
-	return q.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
-}
-
-// commit appends one change, or with dryRun only checks its expectation and shows what
-// would be stored.
-func (q *request) commit(ctx context.Context, c sqlstore.Change, dry bool) (*sqlstore.Entry, error) {
-	if !dry {
-		return q.api.store.Commit(ctx, c)
-	}
-	if _, err := q.api.store.Sync(ctx); err != nil {
-		return nil, err
-	}
-	current, revision := q.api.store.Get(c.Key), int64(0)
-	if current != nil {
-		revision = current.Revision
-	}
-	if revision != c.Expect {
-		return nil, &sqlstore.ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
-	}
-	if revision == 0 {
-		return &sqlstore.Entry{Key: c.Key, JSON: c.Value}, nil
-	}
-	return sqlstore.NewEntry(&sqlstore.Row{Key: c.Key, Revision: revision, Value: c.Value}), nil
-}
-
-// dryRun reads the option of that name, whose values are validated before.
-func dryRun(values []string) bool { return len(values) > 0 }
-
-// beingDeleted tells whether an entry's object has a deletionTimestamp.
-func beingDeleted(e *sqlstore.Entry) bool {
-	if e == nil {
-		return false
-	}
-	var m struct {
-		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
-	}
-	return json.Unmarshal(metadataJSON(e.JSON), &m) == nil && m.DeletionTimestamp != nil
 }

@@ -2,35 +2,36 @@ package rest
 
 import (
 	"encoding/hex"
-	stderrors "errors"
+	"errors"
 	"fmt"
+	"mime"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // decode reads a body that is an object of the request's kind (or of its subresource's)
-// into hub form, with defaults. fieldValidation is the option of that name.
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields
+// into hub form, with defaults. fieldValidation is the option of the same name.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#setting-the-field-validation-level
 func (q *request) decode(media string, body []byte, fieldValidation string) (runtime.Object, error) {
 	if err := q.checkBodyNesting(body); err != nil {
 		return nil, err
 	}
 	want := q.gvk()
-	if media == mediaYAML {
-		if err := checkAliases(body, q.api.o.MaxBodyBytes); err != nil {
+	if media == response.MediaYAML {
+		if err := response.CheckAliases(body, q.api.o.MaxBodyBytes); err != nil {
 			return nil, err
 		}
 	}
 	strict := fieldValidation != metav1.FieldValidationIgnore
 	obj, got, err := q.codec().Decode(body, media, want, strict)
 	if err != nil {
-		if api := errors.APIStatus(nil); stderrors.As(err, &api) {
+		if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 			return nil, err
 		}
 		unknown, isStrict := runtime.AsStrictDecodingError(err)
@@ -40,28 +41,36 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 		q.warnStrict(unknown.Errors())
 	}
 	if !q.accepts(got.GroupVersion()) {
-		return nil, errors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
 	}
 	q.auditObject(obj, got.GroupVersion())
 	return obj, nil
 }
 
-// codec of the body.
-func (q *request) codec() kind.Codec {
-	if q.sub != nil && q.sub.Codec != nil {
-		return q.sub.Codec
+// inputMedia is the media type of a body that is an object, by its Content-Type.
+func (t *target) inputMedia(header string) (string, error) {
+	if header == "" || header == response.MediaJSON {
+		return response.MediaJSON, nil
 	}
-	return q.kind.Codec
+	supported := response.ResourceObjects.MediaTypes()
+	if m, _, err := mime.ParseMediaType(header); err == nil {
+		for _, s := range supported {
+			if m == s && (m != response.MediaProtobuf || t.kind.Protobuf || t.sub != nil && t.sub.Codec != nil) {
+				return m, nil
+			}
+		}
+	}
+	return "", response.UnsupportedMediaType(supported)
 }
 
 func decodeError(err error, want, got schema.GroupVersionKind, body []byte) error {
 	if got.Kind != "" {
-		return errors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
 	}
-	return errors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body, 30)))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body, 30)))
 }
 
-// summary shows the beginning of a body that could not be made sense of.
+// summary shows the beginning of a body that could not be decoded.
 func summary(data []byte, max int) string {
 	if len(data) == 0 {
 		return "<empty>"
@@ -76,12 +85,12 @@ func summary(data []byte, max int) string {
 	return show(data)
 }
 
-// warnStrict turns each unknown or duplicate field into a warning. The YAML decoder has
-// all of them in one error, a line each.
-func (q *request) warnStrict(errs []error) {
+// warnStrict turns each unknown or duplicate field into a warning. The YAML decoder returns all
+// of them in one error, with a line for each.
+func (c *call) warnStrict(errs []error) {
 	for _, e := range errs {
 		for _, text := range yamlErrors(e.Error()) {
-			q.warn.AddWarning("", text)
+			c.warn.AddWarning("", text)
 		}
 	}
 }
@@ -101,7 +110,7 @@ func yamlErrors(text string) []string {
 	return lines
 }
 
-// fieldValidation gives the directive its default.
+// fieldValidation returns the directive, or its default if it is unset.
 func fieldValidation(directive string) string {
 	if directive == "" {
 		return metav1.FieldValidationWarn

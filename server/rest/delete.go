@@ -2,33 +2,37 @@ package rest
 
 import (
 	"context"
-	stderrors "errors"
+	"errors"
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// delete removes one object, or begins to: with finalizers or a grace period left, the
-// object gets its deletionTimestamp and goes when they are gone.
+// delete deletes one object. An object with finalizers or a grace period gets a
+// deletionTimestamp first, and is deleted when they are gone.
 func (q *request) delete() error {
 	options, err := q.deleteOptions()
 	if err != nil {
 		return err
 	}
+	if isUnsafe(options) {
+		return q.deleteUnsafe(options)
+	}
 	ctx := q.rulesContext()
 	if err := q.beforeDelete(ctx, q.name, options); err != nil {
 		return err
 	}
-	gone, err := q.remove(ctx, q.key(), q.name, options)
+	gone, err := q.remove(ctx, q.name, options)
 	if err != nil {
 		return err
 	}
@@ -39,18 +43,18 @@ func (q *request) delete() error {
 	if gone.entry != nil {
 		return q.respondEntry(code, gone.entry)
 	}
-	out := output{mediaType: q.out.mediaType, pretty: q.out.pretty}
+	out := response.Output{MediaType: q.out.MediaType, Pretty: q.out.Pretty}
 	q.auditAnswer(gone.status)
-	writeObject(q.w, q.r, code, out, gone.status)
+	response.WriteObject(q.w, q.r, code, out, gone.status)
 	return nil
 }
 
-// beforeDelete asks the kind about a deletion of one object or, without a name, of many.
-func (q *request) beforeDelete(ctx context.Context, name string, options *metav1.DeleteOptions) error {
-	if q.kind.BeforeDelete == nil {
+// beforeDelete asks the Kind about a deletion of one object or, without a name, of many.
+func (t *target) beforeDelete(ctx context.Context, name string, options *metav1.DeleteOptions) error {
+	if t.kind.Hooks.CheckDelete == nil {
 		return nil
 	}
-	return q.kind.BeforeDelete(ctx, name, options)
+	return t.kind.Hooks.CheckDelete(ctx, name, options)
 }
 
 // removal is the outcome of one deletion.
@@ -60,193 +64,204 @@ type removal struct {
 	status  *metav1.Status
 }
 
-// remove deletes the object of key, or begins to. name is the one that the request gives.
-func (q *request) remove(ctx context.Context, key, name string, options *metav1.DeleteOptions) (gone removal, err error) {
-	err = q.settle(ctx, key, func(current *sqlstore.Entry) (err error) {
-		gone, err = q.removeOnce(ctx, current, name, options.DeepCopy())
+// remove deletes the request's object, or marks it for deletion. name is the object's name for
+// admission, and in the error if there is no object.
+func (q *request) remove(ctx context.Context, name string, options *metav1.DeleteOptions) (gone removal, err error) {
+	err = q.api.retry(ctx, q.key(), func(current *sqlstore.Entry) (err error) {
+		if current == nil {
+			return apierrors.NewNotFound(q.groupResource(), name)
+		}
+		d := deletion{q: q, name: name, options: options.DeepCopy(), current: current}
+		gone, err = d.run(ctx)
 		return err
 	})
 	return gone, err
 }
 
-// removeOnce is one attempt against the entry current. options are the callee's own:
-// upstream's rules write their defaults into them.
-func (q *request) removeOnce(ctx context.Context, current *sqlstore.Entry, name string, options *metav1.DeleteOptions) (removal, error) {
-	if current == nil {
-		return removal{}, errors.NewNotFound(q.groupResource(), name)
-	}
-	obj, err := q.load(current)
-	if err != nil {
+// deletion is one attempt to delete an object.
+type deletion struct {
+	q       *request
+	name    string                // for admission
+	options *metav1.DeleteOptions // the attempt's own, because upstream's rules write defaults into them
+	current *sqlstore.Entry
+	obj     runtime.Object // of current
+	m       metav1.Object  // its metadata
+}
+
+func (d *deletion) run(ctx context.Context) (removal, error) {
+	var err error
+	q := d.q
+	if err := q.unreadable(d.current); err != nil {
 		return removal{}, err
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
+	if d.obj, err = q.load(q.ctx, d.current); err != nil {
 		return removal{}, err
 	}
-	if q.kind.BeginDelete != nil {
-		if done, gone, err := q.beginDelete(ctx, current, obj, m, options); done || err != nil {
+	if d.m, err = meta.Accessor(d.obj); err != nil {
+		return removal{}, err
+	}
+	if q.kind.Hooks.MarkTerminating != nil {
+		if done, gone, err := d.begin(ctx); done || err != nil {
 			return gone, err
 		}
 	}
-	old := q.copyForAdmission(obj)
-	graceful, pending, err := rest.BeforeDelete(q.kind.Delete, ctx, obj, options)
+	old := d.copyForAdmission()
+	graceful, pending, err := apirest.BeforeDelete(q.kind.Delete, ctx, d.obj, d.options)
 	if err != nil {
 		return removal{}, err
 	}
 	if pending {
-		return q.answerRemoved(current, m, false), nil
+		return d.outcome(d.current, false), nil
 	}
-	if err := q.admitDelete(ctx, old, name, options); err != nil {
+	if err := d.admit(ctx, old, d.name); err != nil {
 		return removal{}, err
 	}
-	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, m, options); changed {
-		m.SetFinalizers(finalizers)
+	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, d.m, d.options); changed {
+		d.m.SetFinalizers(finalizers)
 	}
-	held := len(m.GetFinalizers()) > 0
+	held := len(d.m.GetFinalizers()) > 0
 	if !graceful && !held {
-		return q.removeNow(ctx, current, obj, m, options)
+		return d.finish(ctx, d.current)
 	}
 	if !graceful {
-		markDeleting(m, time.Now())
+		markDeleting(d.m, time.Now())
 	}
-	return q.removeMarked(ctx, current, obj, m, options)
+	return d.mark(ctx)
 }
 
-// removeMarked stores an object that is marked for deletion, and deletes it if nothing
-// holds it any longer.
-func (q *request) removeMarked(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (removal, error) {
-	dry := dryRun(options.DryRun)
-	marked, err := q.commitObject(ctx, current, obj, dry)
+// mark stores an object that is marked for deletion, and deletes it if nothing holds it any
+// longer.
+func (d *deletion) mark(ctx context.Context) (removal, error) {
+	marked, err := d.store(ctx)
 	if err != nil {
 		return removal{}, err
 	}
-	waits := len(m.GetFinalizers()) > 0 || *options.GracePeriodSeconds > 0
-	if waits || dry {
+	waits := len(d.m.GetFinalizers()) > 0 || *d.options.GracePeriodSeconds > 0
+	if waits || dryRun(d.options.DryRun) {
 		return removal{entry: marked, deleted: !waits}, nil
 	}
-	gone, err := q.removeNow(ctx, marked, obj, m, options)
-	if alreadyGone(err) { // who saw the mark was faster
-		return q.answerRemoved(marked, m, true), nil
+	gone, err := d.finish(ctx, marked)
+	if alreadyGone(err) { // a controller that saw the mark was faster
+		return d.outcome(marked, true), nil
 	}
 	return gone, err
 }
 
-// copyForAdmission is the object before the rules of deletion mark it.
-func (q *request) copyForAdmission(obj runtime.Object) runtime.Object {
-	if !q.admits(admission.Delete) {
-		return nil
-	}
-	return obj.DeepCopyObject()
-}
-
-// admitDelete asks admission, after the rules: who names another object than there is hears
-// of that first, and what has been asked about is not asked about again.
-func (q *request) admitDelete(ctx context.Context, old runtime.Object, name string, options *metav1.DeleteOptions) error {
-	if !q.admits(admission.Delete) {
-		return nil
-	}
-	a := q.attributes(admission.Delete, nil, old, options, name, dryRun(options.DryRun))
-	if err := q.mutate(ctx, a); err != nil {
-		return err
-	}
-	return q.validate(ctx, a)
-}
-
-// beginDelete is the first phase for kinds that are held by more than finalizers. done
-// says that the request ends with it.
-func (q *request) beginDelete(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (done bool, gone removal, err error) {
-	if err := q.checkPreconditions(m, options.Preconditions); err != nil {
-		return true, gone, err
-	}
-	if m.GetDeletionTimestamp() != nil {
-		return q.kind.BeginDelete(obj), removal{entry: current}, nil
-	}
-	if options.Preconditions == nil {
-		options.Preconditions = &metav1.Preconditions{}
-	}
-	if options.Preconditions.UID == nil { // as upstream, before it asks admission
-		options.Preconditions.UID = new(types.UID)
-		*options.Preconditions.UID = m.GetUID()
-	}
-	if err := q.admitDelete(ctx, q.copyForAdmission(obj), m.GetName(), options); err != nil {
-		return true, gone, err
-	}
-	q.kind.BeginDelete(obj)
-	if orphan := orphanDependents(options); orphan != nil && !*orphan {
-		foreground := metav1.DeletePropagationForeground // of the other kinds it is background
-		options = &metav1.DeleteOptions{PropagationPolicy: &foreground, DryRun: options.DryRun}
-	}
-	now := metav1.Now()
-	m.SetDeletionTimestamp(&now)
-	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, m, options); changed {
-		m.SetFinalizers(finalizers)
-	}
-	entry, err := q.commitObject(ctx, current, obj, dryRun(options.DryRun))
-	return true, removal{entry: entry}, err
-}
-
-func (q *request) checkPreconditions(m metav1.Object, p *metav1.Preconditions) error {
-	if p == nil {
-		return nil
-	}
-	if p.UID != nil && *p.UID != m.GetUID() {
-		return errors.NewConflict(q.groupResource(), m.GetName(), preconditionError("UID", string(*p.UID), string(m.GetUID())))
-	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
-		return errors.NewConflict(q.groupResource(), m.GetName(), preconditionError("ResourceVersion", *p.ResourceVersion, m.GetResourceVersion()))
-	}
-	return nil
-}
-
-func preconditionError(what, want, have string) error {
-	return stderrors.New("Precondition failed: " + what + " in precondition: " + want + ", " + what + " in object meta: " + have)
-}
-
-// commitObject stores an object that a deletion has marked.
-func (q *request) commitObject(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, dry bool) (*sqlstore.Entry, error) {
-	value, err := q.encode(obj)
+// store stores the object that the deletion has marked.
+func (d *deletion) store(ctx context.Context) (*sqlstore.Entry, error) {
+	value, err := d.q.encode(d.q.ctx, d.obj)
 	if err != nil {
 		return nil, err
 	}
-	return q.overwrite(ctx, current, value, dry)
+	return d.q.api.overwrite(ctx, d.current, value, dryRun(d.options.DryRun))
 }
 
-// alreadyGone tells whether a change came too late because its object has been deleted.
-func alreadyGone(err error) bool {
-	var conflict *sqlstore.ConflictError
-	return stderrors.As(err, &conflict) && conflict.Current == nil
-}
-
-// removeNow deletes an object without further ado.
-func (q *request) removeNow(ctx context.Context, current *sqlstore.Entry, obj runtime.Object, m metav1.Object, options *metav1.DeleteOptions) (removal, error) {
-	entry, err := q.commit(ctx, sqlstore.Tombstone(current), dryRun(options.DryRun))
+// finish deletes the object for good. current is its present entry.
+func (d *deletion) finish(ctx context.Context, current *sqlstore.Entry) (removal, error) {
+	entry, err := d.q.api.commit(ctx, sqlstore.Tombstone(current), dryRun(d.options.DryRun))
 	if err != nil {
 		return removal{}, err
 	}
-	q.afterDelete(obj, options.DryRun)
-	return q.answerRemoved(entry, m, true), nil
+	d.q.afterDelete(d.obj, d.options.DryRun)
+	return d.outcome(entry, true), nil
 }
 
-// answerRemoved is upstream's finalizeDelete: the object for some kinds, else a Status
-// that lets the client tell this incarnation from a later one.
-func (q *request) answerRemoved(e *sqlstore.Entry, m metav1.Object, deleted bool) removal {
-	if q.kind.ReturnDeleted {
+// copyForAdmission copies the object before the rules of deletion mark it. It is nil if admission
+// does not ask for it.
+func (d *deletion) copyForAdmission() runtime.Object {
+	if !(admitter{d.q}).handles(apiadmission.Delete) {
+		return nil
+	}
+	return d.obj.DeepCopyObject()
+}
+
+// admit asks admission about the deletion. Preconditions are checked before admission, so that
+// webhooks run at most once. Admission is not asked again about an object that is being deleted.
+func (d *deletion) admit(ctx context.Context, old runtime.Object, name string) error {
+	ask := admitter{d.q}
+	if !ask.handles(apiadmission.Delete) {
+		return nil
+	}
+	a := ask.attributes(apiadmission.Delete, nil, old, d.options, name, dryRun(d.options.DryRun))
+	if err := ask.mutate(ctx, a); err != nil {
+		return err
+	}
+	return ask.validate(ctx, a)
+}
+
+// begin is the first phase of a deletion for Kinds whose objects are held by more than
+// metadata.finalizers, as namespaces are. done says that the request ends with this phase.
+func (d *deletion) begin(ctx context.Context) (done bool, gone removal, err error) {
+	q := d.q
+	if err := q.checkPreconditions(d.m, d.options.Preconditions); err != nil {
+		return true, gone, err
+	}
+	if d.m.GetDeletionTimestamp() != nil {
+		return q.kind.Hooks.MarkTerminating(d.obj), removal{entry: d.current}, nil
+	}
+	if d.options.Preconditions == nil {
+		d.options.Preconditions = &metav1.Preconditions{}
+	}
+	if d.options.Preconditions.UID == nil { // as upstream, before it asks admission
+		d.options.Preconditions.UID = new(types.UID)
+		*d.options.Preconditions.UID = d.m.GetUID()
+	}
+	if err := d.admit(ctx, d.copyForAdmission(), d.m.GetName()); err != nil {
+		return true, gone, err
+	}
+	q.kind.Hooks.MarkTerminating(d.obj)
+	options := d.options
+	if orphan := orphanDependents(options); orphan != nil && !*orphan {
+		foreground := metav1.DeletePropagationForeground // for all other Kinds it is background
+		options = &metav1.DeleteOptions{PropagationPolicy: &foreground, DryRun: options.DryRun}
+	}
+	now := metav1.Now()
+	d.m.SetDeletionTimestamp(&now)
+	if finalizers, changed := gcFinalizers(ctx, q.kind.Delete, d.m, options); changed {
+		d.m.SetFinalizers(finalizers)
+	}
+	entry, err := d.store(ctx)
+	return true, removal{entry: entry}, err
+}
+
+// outcome is upstream's finalizeDelete: the object for some Kinds, else a Status whose UID lets
+// the client tell this object from a later one of the same name.
+func (d *deletion) outcome(e *sqlstore.Entry, deleted bool) removal {
+	if d.q.kind.ReturnDeleted {
 		return removal{deleted: deleted, entry: e}
 	}
 	return removal{deleted: deleted, status: &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
-			Name:  m.GetName(),
-			Group: q.kind.Group,
-			Kind:  q.kind.Resource, // upstream puts the resource here
-			UID:   m.GetUID(),
+			Name:  d.m.GetName(),
+			Group: d.q.kind.Group,
+			Kind:  d.q.kind.Resource, // upstream puts the resource here
+			UID:   d.m.GetUID(),
 		},
 	}}
 }
 
-// markDeleting gives an object without graceful deletion its deletionTimestamp, with
-// which its finalizers' owners begin their work.
+// checkPreconditions compares the preconditions of a deletion with the object.
+func (t *target) checkPreconditions(m metav1.Object, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != m.GetUID() {
+		return apierrors.NewConflict(t.groupResource(), m.GetName(), preconditionError("UID", string(*p.UID), string(m.GetUID())))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
+		return apierrors.NewConflict(t.groupResource(), m.GetName(), preconditionError("ResourceVersion", *p.ResourceVersion, m.GetResourceVersion()))
+	}
+	return nil
+}
+
+func preconditionError(what, want, have string) error {
+	return errors.New("Precondition failed: " + what + " in precondition: " + want + ", " + what + " in object meta: " + have)
+}
+
+// markDeleting gives an object without graceful deletion its deletionTimestamp. The owners of its
+// finalizers begin their work when they see it.
 func markDeleting(m metav1.Object, now time.Time) {
 	if m.GetDeletionTimestamp() == nil && m.GetGeneration() > 0 {
 		m.SetGeneration(m.GetGeneration() + 1)

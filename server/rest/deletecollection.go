@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -19,18 +21,22 @@ import (
 // fill the store's batches.
 const deleteWorkers = 64
 
-// deleteCollection deletes what a list with the same parameters returns, each object as
-// delete would, and answers with that list. As upstream's it is not atomic.
+// deleteCollection deletes the objects that a list with the same parameters returns, each as
+// delete does, and answers with that list. It is not atomic; neither is upstream's.
 func (q *request) deleteCollection() error {
 	listOptions, sel, err := q.listOptions()
 	if err != nil {
 		return err
 	}
 	options, err := q.deleteOptions()
+	if err == nil {
+		err = refuseUnsafe(options)
+	}
 	if err != nil {
 		return err
 	}
-	p, err := q.readPage(listOptions, &sel)
+	read := reader{q.api, &q.target, &sel}
+	p, err := read.page(q.ctx, listOptions)
 	if err != nil {
 		return err
 	}
@@ -38,18 +44,18 @@ func (q *request) deleteCollection() error {
 	if err := q.beforeDelete(ctx, "", options); err != nil {
 		return err
 	}
-	if p.entries, err = q.converted(p.entries); err != nil {
+	if p.entries, err = q.converted(q.ctx, p.entries); err != nil {
 		return err
 	}
-	if err := q.removeAll(ctx, p.entries, options); err != nil {
+	if err := removeAll(ctx, q, p.entries, options); err != nil {
 		return err
 	}
 	return q.respondList(p)
 }
 
-// DeleteAll deletes all objects of a Kind, which need not be in the registry, as far as
-// finalizers let them go. It is for objects whose kind is about to go: as in upstream,
-// admission has no say in that. The first error ends it.
+// DeleteAll deletes all objects of a Kind whose definition is being deleted; those with
+// finalizers are marked. The Kind need not be in the registry. As in upstream, admission is not
+// asked. The first error ends it.
 func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
 	if _, err := a.store.Sync(ctx); err != nil {
 		return err
@@ -63,22 +69,19 @@ func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", http.NoBody)
-	if err != nil {
-		return err
-	}
-	o := a.o
-	o.Admission = nil
 	version := k.Versions[0].Name
 	info := &apirequest.RequestInfo{Verb: "deletecollection", APIGroup: k.Group, APIVersion: version, Resource: k.Resource}
 	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
-	q := &request{api: New(a.store, a.kinds, o), r: r, info: info, who: who, kind: k, version: version, warn: &warnings{header: http.Header{}}}
-	return q.removeAll(q.rulesContext(), entries, &metav1.DeleteOptions{})
+	q := &request{
+		call:   &call{api: a, ctx: ctx, info: info, who: who, warn: response.NewWarnings(http.Header{})},
+		target: target{kind: k, version: version},
+	}
+	return removeAll(q.rulesContext(), q, entries, &metav1.DeleteOptions{})
 }
 
-// removeAll deletes the objects in their order, several at once. The first that cannot be
-// deleted, in that order, ends it.
-func (q *request) removeAll(ctx context.Context, entries []*sqlstore.Entry, options *metav1.DeleteOptions) error {
+// removeAll deletes the objects in their order, several at once. After an error it begins no
+// further deletion; it returns the error of the first object in that order that has one.
+func removeAll(ctx context.Context, q *request, entries []*sqlstore.Entry, options *metav1.DeleteOptions) error {
 	var (
 		group  errgroup.Group
 		failed atomic.Bool
@@ -90,7 +93,7 @@ func (q *request) removeAll(ctx context.Context, entries []*sqlstore.Entry, opti
 			break
 		}
 		group.Go(func() error {
-			if errs[i] = q.removeListed(ctx, e, options); errs[i] != nil {
+			if errs[i] = removeListed(ctx, q, e, options); errs[i] != nil {
 				failed.Store(true)
 			}
 			return nil
@@ -105,14 +108,11 @@ func (q *request) removeAll(ctx context.Context, entries []*sqlstore.Entry, opti
 	return nil
 }
 
-// removeListed deletes one object of the list. That somebody else was faster is fine. To
-// admission it has no name, as the request has none.
-func (q *request) removeListed(ctx context.Context, e *sqlstore.Entry, options *metav1.DeleteOptions) error {
-	namespace, name := q.kind.SplitKey(e.Key)
-	one := *q
-	one.namespace, one.name = namespace, name
-	_, err := one.remove(ctx, e.Key, "", options)
-	if errors.IsNotFound(err) {
+// removeListed deletes one object of the list. It is no error if another deletion was faster.
+// Admission gets no name, because the request has none.
+func removeListed(ctx context.Context, q *request, e *sqlstore.Entry, options *metav1.DeleteOptions) error {
+	_, err := q.at(q.kind.SplitKey(e.Key)).remove(ctx, "", options)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -1,15 +1,18 @@
 package rest
 
 import (
-	stderrors "errors"
+	"errors"
 
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// deleteOptions come in the body, else in the query.
+// deleteOptions reads the options of a deletion from the body, or from the query if there is no
+// body.
 func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := q.body()
 	if err != nil {
@@ -17,14 +20,16 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	options := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		err = q.decodeDeleteOptions(body, options)
+		err = decodeDeleteOptions(q, body, options)
 	} else if values := q.values(); len(values) > 0 {
 		err = decodeOptions(values, options)
 	}
 	if err != nil {
 		return nil, err
 	}
-	options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
+	if !unsafeDeletes() {
+		options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
+	}
 	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {
 		return nil, err
 	}
@@ -32,30 +37,30 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// decodeDeleteOptions reads a body of any group's DeleteOptions. Of one that is something
-// else, upstream makes an error of its own, not of the client's.
-func (q *request) decodeDeleteOptions(body []byte, options *metav1.DeleteOptions) error {
-	media, err := q.inputMedia()
+// decodeDeleteOptions reads a body of any group's DeleteOptions. As in upstream, a body of another
+// kind is answered with a 500.
+func decodeDeleteOptions(q *request, body []byte, options *metav1.DeleteOptions) error {
+	media, err := q.inputMedia(q.r.Header.Get("Content-Type"))
 	if err != nil {
 		return err
 	}
-	if media == mediaYAML {
-		if err := checkAliases(body, q.api.o.MaxBodyBytes); err != nil {
+	if media == response.MediaYAML {
+		if err := response.CheckAliases(body, q.api.o.MaxBodyBytes); err != nil {
 			return err
 		}
 	}
 	codecs := metainternalversionscheme.Codecs
 	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
 	if !ok {
-		return unsupportedMedia(resourceObjects.mediaTypes())
+		return response.UnsupportedMediaType(response.ResourceObjects.MediaTypes())
 	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
 	obj, got, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
 	if err == nil && obj != options {
-		err = stderrors.New("decoded object cannot be converted to DeleteOptions")
+		err = errors.New("decoded object cannot be converted to DeleteOptions")
 	}
 	if err != nil {
-		return unreasoned(err)
+		return response.Unreasoned(err)
 	}
 	q.auditDeleteOptions(options, got.GroupVersion())
 	return nil

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 )
 
-// gcFinalizers records a deletion's propagation policy as finalizers, which the garbage
-// collector works off. changed says that they differ from the object's.
+// gcFinalizers records a deletion's propagation policy as finalizers, on which the garbage
+// collector acts. changed says that they differ from the object's.
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
-func gcFinalizers(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
+func gcFinalizers(ctx context.Context, rules apirest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
 	orphan, foreground := propagation(ctx, rules, m, options)
 	hadOrphan, hadForeground := false, false
 	for _, f := range m.GetFinalizers() {
@@ -35,14 +35,14 @@ func gcFinalizers(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.O
 	return finalizers, true
 }
 
-// propagation decides, in this order: what the kind cannot do, what the request says,
-// what the object's finalizers say already, the kind's default.
-func propagation(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (orphan, foreground bool) {
-	policy := rest.DeleteDependents
-	if s, ok := rules.(rest.GarbageCollectionDeleteStrategy); ok {
+// propagation finds the policy. These decide, in this order: whether the Kind is garbage
+// collected at all, the request's options, the object's finalizers, the Kind's default.
+func propagation(ctx context.Context, rules apirest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (orphan, foreground bool) {
+	policy := apirest.DeleteDependents
+	if s, ok := rules.(apirest.GarbageCollectionDeleteStrategy); ok {
 		policy = s.DefaultGarbageCollectionPolicy(ctx)
 	}
-	if policy == rest.Unsupported {
+	if policy == apirest.Unsupported {
 		return false, false
 	}
 	if orphan := orphanDependents(options); orphan != nil {
@@ -66,11 +66,11 @@ func propagation(ctx context.Context, rules rest.RESTDeleteStrategy, m metav1.Ob
 			return false, true
 		}
 	}
-	return policy == rest.OrphanDependents, false
+	return policy == apirest.OrphanDependents, false
 }
 
-// orphanDependents is the option that propagationPolicy replaced.
+// orphanDependents returns the option that propagationPolicy has replaced.
 func orphanDependents(options *metav1.DeleteOptions) *bool {
-	//lint:ignore SA1019 it is deprecated, and still served
+	//lint:ignore SA1019 the option is deprecated, and still served
 	return options.OrphanDependents
 }

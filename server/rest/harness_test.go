@@ -1,13 +1,20 @@
 package rest_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -16,13 +23,15 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/definitions"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// harness is the verbs on a real store, without the server around them.
+// harness serves the verbs on a real store, without the server around them.
 type harness struct {
 	t     testing.TB
 	store *sqlstore.Store
@@ -53,6 +62,9 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	if err != nil {
 		t.Fatal(err)
 	}
+	if so.History == 0 {
+		so.History = -1 // tests look back at what they have done, however long that took
+	}
 	store, err := sqlstore.Open(ctx, log, so)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +83,7 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 
 func (h *harness) client() *clientrest.Config { return &clientrest.Config{Host: h.http.URL, QPS: -1} }
 
-// offerAddresses makes the ServiceCIDR that a server makes when it starts.
+// offerAddresses creates the ServiceCIDR that a server creates when it starts.
 func (h *harness) offerAddresses() {
 	h.t.Helper()
 	h.do("POST", "/apis/networking.k8s.io/v1/servicecidrs", `{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.96.0.0/12"]}}`).want(201)
@@ -85,13 +97,13 @@ var paths = apirequest.RequestInfoFactory{
 func (h *harness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, err := paths.NewRequestInfo(r)
 	if err != nil {
-		rest.WriteError(w, r, err)
+		response.WriteError(w, r, err)
 		return
 	}
 	h.api.Serve(w, r, info, &user.DefaultInfo{Name: "tester", Groups: []string{"system:masters"}})
 }
 
-// answer is a response that was read to its end.
+// answer is a response with its whole body.
 type answer struct {
 	t    testing.TB
 	code int
@@ -172,4 +184,136 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 
 func configMap(name, value string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`
+}
+
+// checkRefusal fails unless the answer is a success or a Status that blames the request. A refused
+// request must have written nothing.
+func checkRefusal(t *testing.T, h *harness, a answer, before int64) {
+	t.Helper()
+	if a.code < 400 {
+		return
+	}
+	// An internal error without a reason is upstream's answer to some bad input. An internal error
+	// with a reason is a bug.
+	if a.code >= 500 && a.code != 504 && a.get("reason") != "" {
+		t.Fatalf("status %d: %s", a.code, a.body)
+	}
+	if a.get("kind") != "Status" || a.get("message") == "" {
+		t.Fatalf("not a Status: %s", a.body)
+	}
+	if now := h.store.Revision(); now != before {
+		t.Fatalf("a refused request moved the revision from %d to %d", before, now)
+	}
+}
+
+const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+// serveDefinitions serves custom resources until the test ends.
+func (h *harness) serveDefinitions() {
+	h.t.Helper()
+	d, err := definitions.New(definitions.Config{
+		Client: &clientrest.Config{Host: h.http.URL, QPS: -1}, Store: h.store, Kinds: h.kinds, DeleteAll: h.api.DeleteAll, Log: slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	h.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// define creates a definition and returns when it is established.
+func (h *harness) define(definition string) {
+	h.t.Helper()
+	name := h.do("POST", definitionsPath, definition).want(201).get("metadata", "name")
+	h.until("established "+name, func() bool { return h.condition(name, "Established") == "True" })
+}
+
+// condition is the status of a definition's condition.
+func (h *harness) condition(name, condition string) string {
+	h.t.Helper()
+	a := h.do("GET", definitionsPath+"/"+name, "")
+	for i := 0; ; i++ {
+		kind := a.get("status", "conditions", fmt.Sprint(i), "type")
+		if kind == "" || kind == condition {
+			return a.get("status", "conditions", fmt.Sprint(i), "status")
+		}
+	}
+}
+
+func (h *harness) until(what string, ok func() bool) {
+	h.t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > 2*time.Minute {
+			h.t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// widgets is testdata/widgets.json for a group of its own.
+func widgets(t testing.TB, group string) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/widgets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(b), "GROUP", group)
+}
+
+// events reads n events of a watch as "TYPE name" and the raw lines.
+func (h *harness) events(path string, n int, headers ...string) (list []string, raw []string) {
+	h.t.Helper()
+	req, _ := http.NewRequest("GET", h.http.URL+path, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{Timeout: 5 * time.Minute}
+	resp, err := client.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		h.t.Fatalf("watch answered %d", resp.StatusCode)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for len(list) < n && lines.Scan() {
+		var e struct {
+			Type   string
+			Object struct {
+				Metadata struct{ Name string }
+				Reason   string
+			}
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			h.t.Fatalf("event %q: %v", lines.Text(), err)
+		}
+		list = append(list, strings.TrimSpace(e.Type+" "+e.Object.Metadata.Name+e.Object.Reason))
+		raw = append(raw, lines.Text())
+	}
+	return list, raw
+}
+
+// atOnce runs n clients at the same time and returns the codes of their last answers, sorted.
+func atOnce(n int, client func(i int) answer) (codes []int) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range n {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			a := client(i)
+			mu.Lock()
+			defer mu.Unlock()
+			codes = append(codes, a.code)
+		}()
+	}
+	all.Wait()
+	slices.Sort(codes)
+	return codes
 }

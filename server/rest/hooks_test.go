@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/rest"
 )
 
-// taker counts what the hooks of a Kind take and give back.
-type taker struct {
+// hookRecorder records the calls of a Kind's hooks.
+type hookRecorder struct {
 	mu    sync.Mutex
 	trace []string
-	held  map[string]int // finished with success and not given back, by name
-	open  int            // not finished yet
+	held  map[string]int // reservations that are finished with success and not released, by name
+	open  int            // reservations that are not finished yet
 }
 
 func nameOf(obj runtime.Object) string {
@@ -35,11 +35,11 @@ func nameOf(obj runtime.Object) string {
 	return m.GetName()
 }
 
-func (k *taker) note(format string, args ...any) {
+func (k *hookRecorder) note(format string, args ...any) {
 	k.trace = append(k.trace, fmt.Sprintf(format, args...))
 }
 
-func (k *taker) begin(verb, name string, refuse bool) (registry.FinishFunc, error) {
+func (k *hookRecorder) begin(verb, name string, refuse bool) (registry.FinishFunc, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if refuse {
@@ -58,15 +58,15 @@ func (k *taker) begin(verb, name string, refuse bool) (registry.FinishFunc, erro
 	}, nil
 }
 
-func (k *taker) afterDelete(obj runtime.Object, _ *metav1.DeleteOptions) {
+func (k *hookRecorder) afterDelete(obj runtime.Object, _ *metav1.DeleteOptions) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.note("gone %s", nameOf(obj))
 	delete(k.held, nameOf(obj))
 }
 
-// told is the trace since it was asked last.
-func (k *taker) told() string {
+// told is the trace since the last call of told.
+func (k *hookRecorder) told() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	trace := strings.Join(k.trace, ", ")
@@ -74,40 +74,40 @@ func (k *taker) told() string {
 	return trace
 }
 
-// hook gives resourcequotas the hooks.
-func (k *taker) hook(h *harness) {
+// hook sets the hooks of resourcequotas.
+func (k *hookRecorder) hook(h *harness) {
 	k.held = map[string]int{}
 	old := h.kinds.Lookup("", "v1", "resourcequotas")
 	hooked := *old
-	hooked.BeginCreate = func(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (registry.FinishFunc, error) {
+	hooked.Hooks.ReserveNew = func(_ context.Context, obj runtime.Object, _ *metav1.CreateOptions) (registry.FinishFunc, error) {
 		return k.begin("create", nameOf(obj), strings.Contains(nameOf(obj), "refused"))
 	}
-	hooked.BeginUpdate = func(_ context.Context, obj, _ runtime.Object, _ *metav1.UpdateOptions) (registry.FinishFunc, error) {
+	hooked.Hooks.ReserveChanged = func(_ context.Context, obj, _ runtime.Object, _ *metav1.UpdateOptions) (registry.FinishFunc, error) {
 		m, _ := meta.Accessor(obj)
 		return k.begin("update", nameOf(obj), m.GetLabels()["refused"] != "")
 	}
-	hooked.AfterDelete = k.afterDelete
+	hooked.Hooks.Release = k.afterDelete
 	h.kinds.Replace([]*kind.Kind{old}, []*kind.Kind{&hooked})
 }
 
-// doorman refuses objects whose label says so when all else is done.
-type doorman struct{}
+// forbidLabeled is a validating plugin that refuses objects with the label "forbidden".
+type forbidLabeled struct{}
 
-func (doorman) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
+func (forbidLabeled) Handles(op apiadmission.Operation) bool {
+	return op == apiadmission.Create || op == apiadmission.Update
 }
 
-func (doorman) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (forbidLabeled) Validate(_ context.Context, a apiadmission.Attributes, _ apiadmission.ObjectInterfaces) error {
 	if m, err := meta.Accessor(a.GetObject()); err == nil && m.GetLabels()["forbidden"] != "" {
-		return admission.NewForbidden(a, errors.New("no"))
+		return apiadmission.NewForbidden(a, errors.New("no"))
 	}
 	return nil
 }
 
-// TestHooks says of each way in which a write can end what the hooks hear of it.
+// TestHooks lists the calls of the hooks for each way in which a write can end.
 func TestHooks(t *testing.T) {
-	h := newHarness(t, rest.Options{Admission: doorman{}})
-	var k taker
+	h := newHarness(t, rest.Options{Admission: forbidLabeled{}})
+	var k hookRecorder
 	k.hook(h)
 	const all = "/api/v1/namespaces/default/resourcequotas"
 	quota := func(meta string) string {
@@ -120,36 +120,36 @@ func TestHooks(t *testing.T) {
 		want                     string
 	}{
 		{"create", "POST", "", quota(`{"name":"a"}`), 201, "create a, true"},
-		{"create what is there", "POST", "", quota(`{"name":"a"}`), 409, "create a, false"},
-		{"create what is not valid", "POST", "", `{"metadata":{"name":"A"}}`, 422, "create A, false"},
-		{"create what admission refuses", "POST", "", quota(`{"name":"b","labels":{"forbidden":"1"}}`), 403, "create b, false"},
-		{"create with a version", "POST", "", quota(`{"name":"b","resourceVersion":"7"}`), 500, "create b, false"},
-		{"create what there is nothing for", "POST", "", quota(`{"name":"refused"}`), 400, ""},
-		{"create dry", "POST", "?dryRun=All", quota(`{"name":"b"}`), 201, "create b, true"},
+		{"create an object that exists", "POST", "", quota(`{"name":"a"}`), 409, "create a, false"},
+		{"create an invalid object", "POST", "", `{"metadata":{"name":"A"}}`, 422, "create A, false"},
+		{"create an object that admission refuses", "POST", "", quota(`{"name":"b","labels":{"forbidden":"1"}}`), 403, "create b, false"},
+		{"create with a resourceVersion", "POST", "", quota(`{"name":"b","resourceVersion":"7"}`), 500, "create b, false"},
+		{"create an object that the hook refuses", "POST", "", quota(`{"name":"refused"}`), 400, ""},
+		{"create as a dry run", "POST", "?dryRun=All", quota(`{"name":"b"}`), 201, "create b, true"},
 		{"create by apply", "PATCH", "/b?fieldManager=m", quota(`{"name":"b"}`), 201, "create b, true"},
 		{"apply again", "PATCH", "/b?fieldManager=m", quota(`{"name":"b","labels":{"a":"b"}}`), 200, "update b, true"},
 		{"update", "PUT", "/a", quota(`{"name":"a","labels":{"a":"b"}}`), 200, "update a, true"},
-		{"update to the same", "PUT", "/a", quota(`{"name":"a","labels":{"a":"b"}}`), 200, "update a, true"},
-		{"update an old version", "PUT", "/a", quota(`{"name":"a","resourceVersion":"1"}`), 409, ""},
+		{"update without a change", "PUT", "/a", quota(`{"name":"a","labels":{"a":"b"}}`), 200, "update a, true"},
+		{"update with a stale resourceVersion", "PUT", "/a", quota(`{"name":"a","resourceVersion":"1"}`), 409, ""},
 		{"patch", "PATCH", "/a", `{"metadata":{"labels":{"a":"c"}}}`, 200, "update a, true"},
-		{"patch dry", "PATCH", "/a?dryRun=All", `{"metadata":{"labels":{"a":"d"}}}`, 200, "update a, true"},
-		{"patch what there is nothing for", "PATCH", "/a", `{"metadata":{"labels":{"refused":"c"}}}`, 400, ""},
-		{"patch what admission refuses", "PATCH", "/a", `{"metadata":{"labels":{"forbidden":"c"}}}`, 403, "update a, false"},
-		{"patch to what is not valid", "PATCH", "/a", `{"metadata":{"labels":{"a b":"c"}}}`, 422, "update a, false"},
-		{"status takes nothing", "PATCH", "/a/status", `{"status":{"used":{"pods":"0"}}}`, 200, ""},
-		{"delete dry", "DELETE", "/a?dryRun=All", "", 200, ""},
+		{"patch as a dry run", "PATCH", "/a?dryRun=All", `{"metadata":{"labels":{"a":"d"}}}`, 200, "update a, true"},
+		{"patch an object so that the hook refuses it", "PATCH", "/a", `{"metadata":{"labels":{"refused":"c"}}}`, 400, ""},
+		{"patch an object so that admission refuses it", "PATCH", "/a", `{"metadata":{"labels":{"forbidden":"c"}}}`, 403, "update a, false"},
+		{"patch an object so that it is invalid", "PATCH", "/a", `{"metadata":{"labels":{"a b":"c"}}}`, 422, "update a, false"},
+		{"a patch of the status calls no hook", "PATCH", "/a/status", `{"status":{"used":{"pods":"0"}}}`, 200, ""},
+		{"delete as a dry run", "DELETE", "/a?dryRun=All", "", 200, ""},
 		{"delete", "DELETE", "/a", "", 200, "gone a"},
-		{"delete what is not there", "DELETE", "/a", "", 404, ""},
-		{"a finalizer", "PATCH", "/b", `{"metadata":{"finalizers":["x.io/a"]}}`, 200, "update b, true"},
-		{"holds it", "DELETE", "/b", "", 200, ""},
-		{"a dry run lets nothing go", "PATCH", "/b?dryRun=All", `{"metadata":{"finalizers":null}}`, 200, "update b, false"},
-		{"letting it go", "PATCH", "/b", `{"metadata":{"finalizers":null}}`, 200, "update b, false, gone b"},
-		{"another", "POST", "", quota(`{"name":"c","finalizers":["x.io/a"]}`), 201, "create c, true"},
-		{"is marked", "DELETE", "/c", "", 200, ""},
-		{"and let go through its status", "PATCH", "/c/status", `{"metadata":{"finalizers":null}}`, 200, "gone c"},
-		{"one of many", "POST", "", quota(`{"name":"d"}`), 201, "create d, true"},
-		{"dry", "DELETE", "?dryRun=All", "", 200, ""},
-		{"with all others", "DELETE", "", "", 200, "gone d"},
+		{"delete an absent object", "DELETE", "/a", "", 404, ""},
+		{"add a finalizer", "PATCH", "/b", `{"metadata":{"finalizers":["x.io/a"]}}`, 200, "update b, true"},
+		{"delete the object that the finalizer keeps", "DELETE", "/b", "", 200, ""},
+		{"remove the finalizer as a dry run", "PATCH", "/b?dryRun=All", `{"metadata":{"finalizers":null}}`, 200, "update b, false"},
+		{"remove the finalizer", "PATCH", "/b", `{"metadata":{"finalizers":null}}`, 200, "update b, false, gone b"},
+		{"create an object with a finalizer", "POST", "", quota(`{"name":"c","finalizers":["x.io/a"]}`), 201, "create c, true"},
+		{"delete it, which sets its deletionTimestamp", "DELETE", "/c", "", 200, ""},
+		{"remove its finalizer through the status", "PATCH", "/c/status", `{"metadata":{"finalizers":null}}`, 200, "gone c"},
+		{"create an object for deletecollection", "POST", "", quota(`{"name":"d"}`), 201, "create d, true"},
+		{"deletecollection as a dry run", "DELETE", "?dryRun=All", "", 200, ""},
+		{"deletecollection", "DELETE", "", "", 200, "gone d"},
 	} {
 		contentType := "application/json"
 		if c.method == "PATCH" {
@@ -168,12 +168,12 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestHookRaces has many create, change and delete the same objects: each begin is finished
-// once, and of each object that was made and is gone the hook is told once.
+// TestHookRaces lets many clients create, change and delete the same object. Each reservation is
+// finished once, and Release is called once for each object that was created and removed.
 func TestHookRaces(t *testing.T) {
 	const clients, rounds = 8, 5
 	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
-		var k taker
+		var k hookRecorder
 		k.hook(h)
 		const all = "/api/v1/namespaces/default/resourcequotas"
 		var made, gone int

@@ -7,79 +7,87 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // respondList writes a page in the negotiated encoding.
 func (q *request) respondList(p page) (err error) {
-	if p.entries, err = q.converted(p.entries); err != nil {
+	if p.entries, err = q.converted(q.ctx, p.entries); err != nil {
 		return err
 	}
-	switch {
-	case q.out.form == asMetadata:
-		return q.misfit(q.kind.Codec.NewList())
+	if q.out.Form == response.AsMetadata {
+		return q.out.WrongForm(q.kind.Codec.NewList())
 	}
-	q.auditBody(func(q *request) ([]byte, error) { return q.listAudited(p) })
+	l := listWriter{q, p}
+	q.auditBody(func(plain response.Output) ([]byte, error) { return l.audited(plain) })
 	switch {
-	case q.out.form == asTable:
+	case q.out.Form == response.AsTable:
 		body, err := q.tableOf(&p, p.entries, q.out)
 		if err != nil {
 			return err
 		}
-		writeBody(q.w, q.r, http.StatusOK, q.out.mediaType, body)
+		response.WriteBody(q.w, q.r, http.StatusOK, q.out.MediaType, body)
 		return nil
-	case q.out.mediaType == mediaProtobuf:
-		return q.respondListProtobuf(p)
-	case q.out.mediaType == mediaJSON && !q.out.pretty:
-		return q.streamList(p)
+	case q.out.MediaType == response.MediaProtobuf:
+		return l.protobuf()
+	case q.out.MediaType == response.MediaJSON && !q.out.Pretty:
+		return l.stream()
 	}
-	body, err := q.listJSON(p)
+	body, err := l.json()
 	if err != nil {
 		return err
 	}
-	if body, err = dress(body, q.out); err != nil {
+	if body, err = response.Finish(body, q.out); err != nil {
 		return err
 	}
-	writeBody(q.w, q.r, http.StatusOK, q.out.mediaType, body)
+	response.WriteBody(q.w, q.r, http.StatusOK, q.out.MediaType, body)
 	return nil
 }
 
-// listAudited is the list, in JSON, for the audit log.
-func (q *request) listAudited(p page) ([]byte, error) {
-	if q.out.form == asTable {
-		return q.tableOf(&p, p.entries, q.out)
-	}
-	return q.listJSON(p)
+// listWriter writes one page of a list.
+type listWriter struct {
+	q *request
+	p page
 }
 
-// listHead is everything of a JSON list before its items.
-func (q *request) listHead(p page) []byte {
-	kind, apiVersion := q.listKind()
+// audited is the list, in JSON, for the audit log.
+func (l *listWriter) audited(plain response.Output) ([]byte, error) {
+	if plain.Form == response.AsTable {
+		return l.q.tableOf(&l.p, l.p.entries, plain)
+	}
+	return l.json()
+}
+
+// head is the JSON list up to its items.
+func (l *listWriter) head() []byte {
+	kind, apiVersion := listKind(l.q)
 	b := make([]byte, 0, 256)
 	b = append(b, `{"kind":"`...)
 	b = append(b, kind...)
 	b = append(b, `","apiVersion":"`...)
 	b = append(b, apiVersion...)
 	b = append(b, `","metadata":`...)
-	var meta []byte // encoding it cannot fail: strings and a number
-	if q.kind.TypedItems && q.out.form == asObject {
-		meta, _ = json.Marshal(untypedMeta(*p.meta()))
+	var meta []byte // encoding strings and a number cannot fail
+	if l.q.kind.TypedItems && l.q.out.Form == response.AsObject {
+		meta, _ = json.Marshal(untypedMeta(*l.p.meta()))
 	} else {
-		meta, _ = json.Marshal(p.meta())
+		meta, _ = json.Marshal(l.p.meta())
 	}
 	b = append(b, meta...)
 	return append(b, `,"items":`...)
 }
 
-func (q *request) listKind() (kind, apiVersion string) {
-	if q.out.form == asMetadataList {
-		return "PartialObjectMetadataList", q.out.metaGV.String()
+// listKind is small enough to be inlined, which saves an allocation.
+func listKind(q *request) (kind, apiVersion string) {
+	if q.out.Form == response.AsMetadataList {
+		return "PartialObjectMetadataList", q.out.MetaVersion.String()
 	}
 	return q.kind.ListKind, q.kind.GVK(q.version).GroupVersion().String()
 }
 
-// untypedMeta is the metadata of a list of custom resources, which has a token even if it
-// is empty.
+// untypedMeta is the metadata of a list of custom resources, which has a continue token even if
+// the token is empty.
 type untypedMeta metav1.ListMeta
 
 // MarshalJSON implements json.Marshaler.
@@ -102,27 +110,28 @@ func (p *page) meta() *metav1.ListMeta {
 	}
 }
 
-// jsonItems gives the bytes of a page's items, each in two parts. Items of a built-in list
-// are without kind and apiVersion, as upstream's typed lists are.
-func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err error) {
+// items returns a function for the bytes of an item, in two parts. Items of a built-in list are
+// without kind and apiVersion, as upstream's typed lists are.
+func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err error) {
+	q := l.q // captured below instead of l, which then need not be on the heap
 	stored := q.version == q.kind.Stored.Version && q.kind.Group == q.kind.Stored.Group
-	r := objectRendering(q.kind, q.version, false)
+	r := response.ObjectRendering(q.kind, q.version, false)
 	switch {
-	case q.out.form == asMetadataList:
-		r = metadataRendering(q.kind, q.out.metaGV, false)
-		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.of(e)) }
+	case q.out.Form == response.AsMetadataList:
+		r = response.MetadataRendering(q.kind, q.out.MetaVersion, false)
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.Of(e)) }
 	case q.kind.TypedItems:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) {
-			if asStored(q.kind, e, q.version) {
+			if response.IsStoredAs(q.kind, e, q.version) {
 				return nil, e.JSON, nil
 			}
-			return whole(r.of(e))
+			return whole(r.Of(e))
 		}
 	case stored:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := e.Item(); return open, rest, nil }
 	}
 	return func(e *sqlstore.Entry) ([]byte, []byte, error) {
-		b, err := r.of(e)
+		b, err := r.Of(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -133,25 +142,25 @@ func (q *request) jsonItems() func(e *sqlstore.Entry) (open, rest []byte, err er
 
 func whole(b []byte, err error) ([]byte, []byte, error) { return nil, b, err }
 
-// listEnds are what stands before the first item and after the last. Upstream's list of
-// metadata without items has null for them.
-func (q *request) listEnds(p page) (head, tail []byte) {
-	head = q.listHead(p)
-	if q.out.form == asMetadataList && len(p.entries) == 0 {
+// ends are the list before its first item and after its last. An empty list of metadata has null
+// for its items, as upstream's has.
+func (l *listWriter) ends() (head, tail []byte) {
+	head = l.head()
+	if l.q.out.Form == response.AsMetadataList && len(l.p.entries) == 0 {
 		return append(head, "null"...), []byte("}\n")
 	}
 	return append(head, '['), []byte("]}\n")
 }
 
-// streamList writes a JSON list piece by piece from the entries' own bytes.
-func (q *request) streamList(p page) error {
-	item := q.jsonItems()
-	head, tail := q.listEnds(p)
+// stream writes a JSON list piece by piece from the entries' own bytes.
+func (l *listWriter) stream() error {
+	item := l.items()
+	head, tail := l.ends()
 	size := len(head) + len(tail)
-	compress := acceptsGzip(q.r)
-	stored := q.out.form == asObject && q.version == q.kind.Stored.Version && q.kind.Stale == nil
-	for _, e := range p.entries { // so that errors come before the first byte
-		if stored && (!compress || size > gzipThreshold) {
+	compress := response.AcceptsGzip(l.q.r)
+	stored := l.q.out.Form == response.AsObject && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil
+	for _, e := range l.p.entries { // first, so that errors come before the first byte
+		if stored && (!compress || size > response.GzipThreshold) {
 			break
 		}
 		open, rest, err := item(e)
@@ -160,34 +169,34 @@ func (q *request) streamList(p page) error {
 		}
 		size += len(open) + len(rest) + len(",")
 	}
-	if len(p.entries) > 0 {
+	if len(l.p.entries) > 0 {
 		size -= len(",")
 	}
-	s := startStream(q.w, mediaJSON, compress && size > gzipThreshold)
-	defer s.end()
-	s.b = append(s.b, head...)
-	for i, e := range p.entries {
+	s := response.StartStream(l.q.w, response.MediaJSON, compress && size > response.GzipThreshold)
+	defer s.End()
+	s.B = append(s.B, head...)
+	for i, e := range l.p.entries {
 		if i > 0 {
-			s.b = append(s.b, ',')
+			s.B = append(s.B, ',')
 		}
 		open, rest, err := item(e)
 		if err != nil {
-			panic(http.ErrAbortHandler) // headers are out; the client must not take this for a list
+			panic(http.ErrAbortHandler) // the headers are out, and the client must not take this for a whole list
 		}
-		s.b = append(append(s.b, open...), rest...)
-		if !s.more() {
+		s.B = append(append(s.B, open...), rest...)
+		if !s.More() {
 			return nil
 		}
 	}
-	s.b = append(s.b, tail...)
+	s.B = append(s.B, tail...)
 	return nil
 }
 
-// listJSON is the list as one piece, for what has to be indented or turned into YAML.
-func (q *request) listJSON(p page) ([]byte, error) {
-	item := q.jsonItems()
-	b, tail := q.listEnds(p)
-	for i, e := range p.entries {
+// json is the list in one piece, to be indented or converted to YAML.
+func (l *listWriter) json() ([]byte, error) {
+	item := l.items()
+	b, tail := l.ends()
+	for i, e := range l.p.entries {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -2,39 +2,75 @@ package rest
 
 import (
 	"context"
-	stderrors "errors"
+	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// modification is what update, patch and apply have in common: a new body made from
-// what is there, again and again until nobody else has changed it meanwhile.
+// modification is what update, patch and apply have in common: a new body is made from the present
+// object, again and again until no other write comes between.
 type modification struct {
+	q       *request
 	options *metav1.UpdateOptions
-	uid     types.UID // of the object that the caller means; empty if it does not say
-	applied *patching // a server-side apply, which also creates and tracks fields itself
-	// body makes the new body, in hub form and the callee's own, from the old one: the
-	// object, or a subresource's view of it; nil if the object is absent.
+	uid     types.UID // that the object must have; empty: any
+	creates bool      // an absent object is created; else the answer is 404
+	// keepFields says that managed fields are stored however large they are.
+	keepFields bool
+
+	// body makes the new body from the old one: in hub form, with its managed fields, and shared
+	// with nobody. old is the object, or a subresource's view of it; nil if the object is absent.
 	body func(ctx context.Context, old runtime.Object) (runtime.Object, error)
+	// unchanged tells whether the write is known to leave current as it is. nil: it is never known.
+	unchanged func(ctx context.Context, current *sqlstore.Entry) (bool, error)
+	// admitted is called after mutating admission of the new body. It may be nil.
+	admitted func(a apiadmission.Attributes)
+	// stored is called when after has been stored in place of before. It may be nil.
+	stored func(before, after *sqlstore.Entry)
 }
 
-// modify commits a modification.
-func (q *request) modify(ctx context.Context, mod *modification) (entry *sqlstore.Entry, created bool, err error) {
-	err = q.settle(ctx, q.key(), func(current *sqlstore.Entry) (err error) {
-		entry, created, err = q.modifyOnce(ctx, mod, current)
+// respond commits the modification and answers with its outcome.
+func (m *modification) respond() error {
+	q := m.q
+	entry, created, err := m.commit(q.rulesContext())
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if created {
+		code = http.StatusCreated
+	}
+	if q.hasView() {
+		return q.respondView(code, entry)
+	}
+	return q.respondEntry(code, entry)
+}
+
+func (m *modification) commit(ctx context.Context) (entry *sqlstore.Entry, created bool, err error) {
+	err = m.q.api.retry(ctx, m.q.key(), func(current *sqlstore.Entry) (err error) {
+		if current == nil {
+			created = true
+			entry, err = m.create(ctx)
+			return err
+		}
+		created = false
+		entry, err = m.change(ctx, current)
 		return err
 	})
 	if err != nil {
@@ -43,79 +79,64 @@ func (q *request) modify(ctx context.Context, mod *modification) (entry *sqlstor
 	return entry, created, nil
 }
 
-// settle tries a write of key until nobody else was faster, see sqlstore.Store.Settle.
-func (q *request) settle(ctx context.Context, key string, try func(current *sqlstore.Entry) error) error {
-	return q.api.store.Settle(ctx, key, refused, try)
-}
-
-// refused tells errors that come from looking at the object from those of the database.
-func refused(err error) bool {
-	var api errors.APIStatus
-	return stderrors.As(err, &api)
-}
-
-// modifyOnce is one attempt against the entry current, nil for absent.
-func (q *request) modifyOnce(ctx context.Context, mod *modification, current *sqlstore.Entry) (*sqlstore.Entry, bool, error) {
-	if current == nil {
-		entry, err := q.modifyAbsent(ctx, mod)
-		return entry, true, err
-	}
-	if mod.applied != nil {
-		if known, err := mod.applied.again(ctx, current); err != nil {
-			return nil, false, err
+// change is one attempt against the entry current.
+func (m *modification) change(ctx context.Context, current *sqlstore.Entry) (*sqlstore.Entry, error) {
+	ctx, end := attempt(ctx)
+	defer end()
+	q := m.q
+	if m.unchanged != nil {
+		if known, err := m.unchanged(ctx, current); err != nil {
+			return nil, err
 		} else if known {
-			entry, err := q.api.store.Confirm(ctx, current)
-			return entry, false, err
+			return q.api.confirm(ctx, current, dryRun(m.options.DryRun))
 		}
 	}
-	old, err := q.load(current)
+	old, err := q.load(q.ctx, current)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if err := q.checkUID(mod.uid, old); err != nil {
-		return nil, false, err
+	if err := q.checkUID(m.uid, old); err != nil {
+		return nil, err
 	}
-	obj, err := q.newObject(ctx, mod, old)
+	obj, err := m.newObject(ctx, old)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	entry, err := q.replace(ctx, mod, current, obj, old)
-	if err == nil && mod.applied != nil {
-		mod.applied.remember(current, entry)
+	entry, err := m.replace(ctx, current, obj, old)
+	if err == nil && m.stored != nil {
+		m.stored(current, entry)
 	}
-	return entry, false, err
+	return entry, err
 }
 
-// newObject makes the new object in hub form from the old one, through the subresource's
-// body if it has one of its own, and lets admission change it.
-func (q *request) newObject(ctx context.Context, mod *modification, old runtime.Object) (runtime.Object, error) {
+// newObject makes the new object in hub form from the old one and lets admission change it. For a
+// subresource with a body of its own that body is changed, and then put into the object.
+func (m *modification) newObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	q, ask := m.q, admitter{m.q}
 	oldBody := old
-	if q.sub != nil && q.sub.View != nil {
+	if q.hasView() {
 		view, err := q.ownedView(old)
 		if err != nil {
 			return nil, err
 		}
 		oldBody = view
 	}
-	body, err := mod.body(ctx, oldBody)
+	body, err := m.body(ctx, oldBody)
 	if err != nil {
 		return nil, err
 	}
-	if mod.applied == nil {
-		body = q.track(oldBody, body, mod.options.FieldManager)
-	}
-	a := q.attributes(admission.Update, body, oldBody, mod.options, q.name, dryRun(mod.options.DryRun))
-	if err := q.mutate(ctx, a); err != nil {
+	a := ask.attributes(apiadmission.Update, body, oldBody, m.options, q.name, dryRun(m.options.DryRun))
+	if err := ask.mutate(ctx, a); err != nil {
 		return nil, err
 	}
-	if mod.applied != nil {
-		mod.applied.mutated = a.GetReinvocationContext().ShouldReinvoke()
+	if m.admitted != nil {
+		m.admitted(a)
 	}
-	m, err := meta.Accessor(body)
+	accessor, err := meta.Accessor(body)
 	if err != nil {
 		return nil, err
 	}
-	q.dedupOwners(m, true)
+	dedupOwners(accessor, q.warn, duplicateOwnersAdmitted)
 	if q.sub == nil || q.sub.Apply == nil {
 		return body, nil
 	}
@@ -123,64 +144,144 @@ func (q *request) newObject(ctx context.Context, mod *modification, old runtime.
 	return obj, q.sub.Apply(q.version, obj, body)
 }
 
-// ownedView is a subresource's view of an object with the managed fields that it shows.
-func (q *request) ownedView(obj runtime.Object) (runtime.Object, error) {
-	if q.sub.Own == nil {
-		return q.sub.View(obj)
-	}
-	return q.sub.Own(q.version, obj)
-}
-
 // replace checks the version that the new object is based on, runs the rules and commits.
-func (q *request) replace(ctx context.Context, mod *modification, current *sqlstore.Entry, obj, old runtime.Object) (*sqlstore.Entry, error) {
-	m, err := meta.Accessor(obj)
+func (m *modification) replace(ctx context.Context, current *sqlstore.Entry, obj, old runtime.Object) (*sqlstore.Entry, error) {
+	q := m.q
+	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.checkVersion(m, current, q.strategy()); err != nil {
+	if err := q.authorizeContents(ctx, obj, old); err != nil {
 		return nil, err
 	}
-	if q.kind.BeforeUpdate != nil {
-		if err := q.kind.BeforeUpdate(ctx, obj, old); err != nil {
+	if err := q.checkVersion(accessor, current, q.strategy()); err != nil {
+		return nil, err
+	}
+	if q.kind.Hooks.CompleteChanged != nil {
+		if err := q.kind.Hooks.CompleteChanged(ctx, obj, old); err != nil {
 			return nil, err
 		}
 	}
-	finish, err := q.beginUpdate(ctx, obj, old, mod.options)
+	finish, err := q.beginUpdate(ctx, obj, old, m.options)
 	if err != nil {
 		return nil, err
 	}
-	obj, value, err := q.successor(ctx, mod, obj, old)
+	obj, value, err := m.successor(ctx, obj, old)
 	if err != nil {
 		finish(ctx, false)
 		return nil, err
 	}
 	if q.finishing(ctx, current.Key, obj, old) {
 		finish(ctx, false) // the update itself is never stored
-		return q.finish(ctx, mod, current, old, value)
+		return m.finishDeletion(ctx, current, old, value)
 	}
-	entry, err := q.overwrite(ctx, current, value, dryRun(mod.options.DryRun))
+	entry, err := q.api.overwrite(ctx, current, value, dryRun(m.options.DryRun))
 	finishCommitted(ctx, finish, err)
 	return entry, err
 }
 
-// successor is what is stored in place of old, if the rules and admission let it.
-func (q *request) successor(ctx context.Context, mod *modification, obj, old runtime.Object) (runtime.Object, []byte, error) {
-	if err := rest.BeforeUpdate(q.strategy(), ctx, obj, old); err != nil {
+// successor returns the object that is stored in place of old, and its value in the log, if the
+// rules and admission allow it.
+func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (runtime.Object, []byte, error) {
+	if err := apirest.BeforeUpdate(m.q.strategy(), ctx, obj, old); err != nil {
 		return nil, nil, err
 	}
 	obj, err := keepTimes(ctx, obj, old)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := q.validateUpdate(ctx, obj, old, mod.options, dryRun(mod.options.DryRun)); err != nil {
+	if err := (admitter{m.q}).validateUpdate(ctx, obj, old, m.options, dryRun(m.options.DryRun)); err != nil {
 		return nil, nil, err
 	}
-	value, err := q.store(obj)
+	value, err := m.q.encodeWithin(obj, m.keepFields)
 	return obj, value, err
 }
 
-// checkVersion compares the resourceVersion that the new object names with the current.
-func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules rest.RESTUpdateStrategy) error {
+// finishDeletion deletes an object when an update has taken away what still held it. The
+// answer is the update's object. The last state in the log is the one before, because the
+// update itself is never stored. It is no error if another deletion was faster.
+func (m *modification) finishDeletion(ctx context.Context, current *sqlstore.Entry, old runtime.Object, value []byte) (*sqlstore.Entry, error) {
+	_, err := m.q.api.commit(ctx, sqlstore.Tombstone(current), dryRun(m.options.DryRun))
+	if err == nil {
+		m.q.afterDelete(old, m.options.DryRun)
+	} else if !alreadyGone(err) {
+		return nil, err
+	}
+	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
+}
+
+// create makes an absent object.
+func (m *modification) create(ctx context.Context) (*sqlstore.Entry, error) {
+	q := m.q
+	if err := q.checkUID(m.uid, nil); err != nil {
+		return nil, err
+	}
+	if !m.creates {
+		return nil, apierrors.NewNotFound(q.groupResource(), q.name)
+	}
+	obj, err := m.body(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	accessor.SetResourceVersion("") // there is no stored version to compare with
+	if err := m.authorizeCreate(ctx); err != nil {
+		return nil, err
+	}
+	n := creation{q: q, keepFields: m.keepFields, options: &metav1.CreateOptions{
+		TypeMeta: optionsType("CreateOptions"),
+		DryRun:   m.options.DryRun, FieldManager: m.options.FieldManager, FieldValidation: m.options.FieldValidation,
+	}}
+	entry, err := n.store(ctx, obj)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, m.lostRace(err)
+	}
+	return entry, err
+}
+
+// authorizeCreate asks the authorizer whether the caller may create the object: until now only the
+// update was authorized.
+func (m *modification) authorizeCreate(ctx context.Context) error {
+	q := m.q
+	if q.api.o.Authorizer == nil {
+		return nil
+	}
+	a := authorizer.AttributesRecord{
+		User: q.who, Verb: "create", Namespace: q.namespace, Name: q.name, Path: q.r.URL.Path,
+		APIGroup: q.kind.Group, APIVersion: q.version, Resource: q.kind.Resource, ResourceRequest: true,
+	}
+	decision, reason, err := q.api.o.Authorizer.Authorize(ctx, a)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return responsewriters.ForbiddenStatusError(a, reason)
+}
+
+// lostRace makes an update that meant to create start again, because another request has created
+// the object.
+func (m *modification) lostRace(err error) error {
+	if now := m.q.api.store.Get(m.q.key()); now != nil {
+		return &sqlstore.ConflictError{Key: m.q.key(), Current: now}
+	}
+	return err
+}
+
+// ownedView is a subresource's view of an object with the managed fields that it shows.
+func (t *target) ownedView(obj runtime.Object) (runtime.Object, error) {
+	if t.sub.Own == nil {
+		return t.sub.View(obj)
+	}
+	return t.sub.Own(t.version, obj)
+}
+
+// checkVersion compares the resourceVersion that the new object names with the current one.
+func (t *target) checkVersion(m metav1.Object, current *sqlstore.Entry, rules apirest.RESTUpdateStrategy) error {
 	rv := m.GetResourceVersion()
 	now := strconv.FormatInt(current.Revision, 10)
 	switch {
@@ -190,19 +291,19 @@ func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules r
 		m.SetResourceVersion(now)
 		return nil
 	case rv == "" || rv == "0":
-		return errors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
+		return apierrors.NewInvalid(schema.GroupKind{Group: t.kind.Group, Kind: t.kind.Resource}, t.name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update"),
 		})
 	}
 	if _, err := strconv.ParseUint(rv, 10, 64); err != nil {
-		return unreasoned(err)
+		return response.Unreasoned(err)
 	}
-	return conflictModified(q.groupResource(), q.name)
+	return conflictModified(t.groupResource(), t.name)
 }
 
-// finishing tells whether an update takes the last thing away that kept an object which
-// is being deleted.
-func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Object) bool {
+// finishing tells whether an update takes away the last thing that holds an object which is being
+// deleted.
+func (t *target) finishing(ctx context.Context, key string, obj, old runtime.Object) bool {
 	now, err1 := meta.Accessor(obj)
 	was, err2 := meta.Accessor(old)
 	if err1 != nil || err2 != nil || len(now.GetFinalizers()) > 0 || was.GetDeletionTimestamp() == nil {
@@ -211,58 +312,12 @@ func (q *request) finishing(ctx context.Context, key string, obj, old runtime.Ob
 	if grace := was.GetDeletionGracePeriodSeconds(); grace != nil && *grace != 0 {
 		return false
 	}
-	return q.kind.Finishing == nil || q.kind.Finishing(ctx, key, obj, old)
+	return t.kind.Hooks.DeletionDone == nil || t.kind.Hooks.DeletionDone(ctx, key, obj, old)
 }
 
-// finish deletes the object that an update let go. The answer is the update's object, the
-// last state in the log is the one before: the update itself is never stored. That somebody
-// else was faster is fine.
-func (q *request) finish(ctx context.Context, mod *modification, current *sqlstore.Entry, old runtime.Object, value []byte) (*sqlstore.Entry, error) {
-	_, err := q.commit(ctx, sqlstore.Tombstone(current), dryRun(mod.options.DryRun))
-	if err == nil {
-		q.afterDelete(old, mod.options.DryRun)
-	} else if !alreadyGone(err) {
-		return nil, err
-	}
-	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
-}
-
-// modifyAbsent makes the object where the rules allow that.
-func (q *request) modifyAbsent(ctx context.Context, mod *modification) (*sqlstore.Entry, error) {
-	if err := q.checkUID(mod.uid, nil); err != nil {
-		return nil, err
-	}
-	if q.sub != nil || mod.applied == nil && !q.strategy().AllowCreateOnUpdate() {
-		return nil, errors.NewNotFound(q.groupResource(), q.name)
-	}
-	obj, err := mod.body(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	if mod.applied == nil {
-		obj = q.track(q.kind.Codec.New(), obj, mod.options.FieldManager)
-	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	m.SetResourceVersion("") // there is none to compare it with
-	if err := q.authorizeCreate(ctx); err != nil {
-		return nil, err
-	}
-	options := &metav1.CreateOptions{
-		TypeMeta: optionsType("CreateOptions"),
-		DryRun:   mod.options.DryRun, FieldManager: mod.options.FieldManager, FieldValidation: mod.options.FieldValidation,
-	}
-	entry, err := q.admitAndInsert(ctx, obj, options)
-	if errors.IsAlreadyExists(err) {
-		return nil, q.someoneCreated(err)
-	}
-	return entry, err
-}
-
-// checkUID refuses a write that is meant for another object than old, or than none.
-func (q *request) checkUID(want types.UID, old runtime.Object) error {
+// checkUID refuses a write that is meant for an object with another UID than old. old is nil if
+// there is no object.
+func (t *target) checkUID(want types.UID, old runtime.Object) error {
 	have := types.UID("")
 	if m, err := meta.Accessor(old); err == nil {
 		have = m.GetUID()
@@ -270,15 +325,12 @@ func (q *request) checkUID(want types.UID, old runtime.Object) error {
 	if want == "" || want == have {
 		return nil
 	}
-	key := q.kind.UpstreamPrefix + strings.TrimPrefix(q.key(), q.kind.Prefix())
+	key := t.kind.UpstreamPrefix() + strings.TrimPrefix(t.key(), t.kind.Prefix())
 	failed := storage.NewInvalidObjError(key, preconditionError("UID", string(want), string(have)).Error())
-	return errors.NewConflict(q.groupResource(), q.name, failed)
+	return apierrors.NewConflict(t.groupResource(), t.name, failed)
 }
 
-// someoneCreated makes an update that meant to create start again when it lost the race.
-func (q *request) someoneCreated(err error) error {
-	if now := q.api.store.Get(q.key()); now != nil {
-		return &sqlstore.ConflictError{Key: q.key(), Current: now}
-	}
-	return err
+// conflictModified is upstream's answer to an update based on another version.
+func conflictModified(gr schema.GroupResource, name string) error {
+	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }

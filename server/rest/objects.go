@@ -3,33 +3,30 @@ package rest
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// objects is how admission gets at objects in a version that a plugin wants to see, of the
-// request's resource or of another that has the same objects.
-type objects struct{ q *request }
+// Admission plugins make, default and convert objects of the request's resource, and find other
+// resources that have the same objects.
+var _ apiadmission.ObjectInterfaces = admitter{}
 
-var _ admission.ObjectInterfaces = objects{}
+func (a admitter) GetObjectCreater() runtime.ObjectCreater     { return a.objects().Creater }
+func (a admitter) GetObjectTyper() runtime.ObjectTyper         { return a.objects().Typer }
+func (a admitter) GetObjectDefaulter() runtime.ObjectDefaulter { return a.objects().Defaulter }
+func (a admitter) GetObjectConvertor() runtime.ObjectConvertor { return a.objects().Convertor }
 
-func (o objects) GetObjectCreater() runtime.ObjectCreater     { return o.of().Creater }
-func (o objects) GetObjectTyper() runtime.ObjectTyper         { return o.of().Typer }
-func (o objects) GetObjectDefaulter() runtime.ObjectDefaulter { return o.of().Defaulter }
-func (o objects) GetObjectConvertor() runtime.ObjectConvertor { return o.of().Convertor }
+func (a admitter) objects() kind.Objects { return a.q.codec().Objects(a.q.ctx) }
 
-func (o objects) of() kind.Objects { return o.q.codec().Objects(o.q.r.Context()) }
-
-func (o objects) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
-	return equivalents{o.q.api.kinds.Set()}
+func (a admitter) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
+	return equivalents{a.q.api.kinds.Set()}
 }
 
-// equivalents knows under which names there are the same objects.
+// equivalents knows the groups and versions under which the same objects are served.
 type equivalents struct{ kinds *kind.Set }
 
-// EquivalentResourcesFor returns the other versions of a resource, and the other groups
-// that it is in, as far as they have the subresource.
+// EquivalentResourcesFor returns all groups and versions of a resource that have the subresource.
 func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) (all []schema.GroupVersionResource) {
 	k := e.kinds.Lookup(resource.Group, resource.Version, resource.Resource)
 	if k == nil {
@@ -46,7 +43,7 @@ func (e equivalents) EquivalentResourcesFor(resource schema.GroupVersionResource
 	return all
 }
 
-// KindFor returns the kind of a resource's, or subresource's, bodies.
+// KindFor returns the kind of the bodies of a resource or subresource.
 func (e equivalents) KindFor(resource schema.GroupVersionResource, subresource string) schema.GroupVersionKind {
 	k := e.kinds.Lookup(resource.Group, resource.Version, resource.Resource)
 	if k == nil {

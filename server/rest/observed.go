@@ -5,11 +5,12 @@ import (
 	"net/http"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -17,7 +18,7 @@ import (
 func (q *request) getObserved(options *metav1.GetOptions) error {
 	obj, err := q.kind.Observed.Get(q.rulesContext(), q.name, options)
 	if err != nil {
-		return plainly(err)
+		return response.FromRegistry(err)
 	}
 	e, err := q.observedEntry(obj)
 	if err != nil {
@@ -26,7 +27,8 @@ func (q *request) getObserved(options *metav1.GetOptions) error {
 	return q.respondEntry(http.StatusOK, e)
 }
 
-// listObserved answers all objects that are selected, in one page without a version.
+// listObserved answers all selected objects that are not in the log, in one page without a
+// version.
 func (q *request) listObserved() error {
 	options, _, err := q.listOptions()
 	if err != nil {
@@ -34,7 +36,7 @@ func (q *request) listObserved() error {
 	}
 	list, err := q.kind.Observed.List(q.rulesContext(), options)
 	if err != nil {
-		return plainly(err)
+		return response.FromRegistry(err)
 	}
 	p := page{unversioned: true}
 	err = meta.EachListItem(list, func(obj runtime.Object) error {
@@ -49,20 +51,21 @@ func (q *request) listObserved() error {
 	return q.respondList(p)
 }
 
-// observedEntry is obj as if it were in the log, for all that is made of entries.
-func (q *request) observedEntry(obj runtime.Object) (*sqlstore.Entry, error) {
+// observedEntry makes an entry of obj, as if it were in the log, because answers are made of
+// entries.
+func (t *target) observedEntry(obj runtime.Object) (*sqlstore.Entry, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	value, err := q.kind.Codec.Store(obj)
+	value, err := t.kind.Codec.Encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	return &sqlstore.Entry{Key: q.kind.Key(m.GetNamespace(), m.GetName()), JSON: value}, nil
+	return &sqlstore.Entry{Key: t.kind.Key(m.GetNamespace(), m.GetName()), JSON: value}, nil
 }
 
 // unwatchable is upstream's answer to a watch of a resource that can be listed only.
-func (q *request) unwatchable() error {
-	return errors.NewMethodNotSupported(q.groupResource(), "watch")
+func (t *target) unwatchable() error {
+	return apierrors.NewMethodNotSupported(t.groupResource(), "watch")
 }

@@ -3,7 +3,7 @@ package rest
 import (
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,18 +12,18 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// options reads the query parameters of a write into an options object of that kind, with
-// the type meta of it, and checks them.
-func (q *request) options(kind string, into runtime.Object, meta *metav1.TypeMeta, validate func() field.ErrorList) error {
-	if err := q.decodeQuery(into); err != nil {
+// options reads the query parameters of a write into an options object of the given kind, sets
+// its type, and validates it.
+func (c *call) options(kind string, into runtime.Object, meta *metav1.TypeMeta, validate func() field.ErrorList) error {
+	if err := c.decodeQuery(into); err != nil {
 		return err
 	}
 	*meta = optionsType(kind)
 	return invalidOptions(kind, validate())
 }
 
-// decoded remembers what query strings say: clients that write send the same ones over
-// and over, and decoding takes longer than the rest of a small write's preparation.
+// decoded remembers decoded query strings. Clients that write send the same ones over and over,
+// and decoding takes longer than the rest of a small write's preparation.
 var decoded = lru.New(1024)
 
 // decodedMaxQuery is the length from which a query string is not remembered.
@@ -34,10 +34,10 @@ type decodedKey struct {
 	query   string
 }
 
-// decodeQuery reads the request's query parameters into options that nobody writes
-// through: pointers in it may be shared with other requests.
-func (q *request) decodeQuery(into runtime.Object) error {
-	query := q.r.URL.RawQuery
+// decodeQuery reads the request's query parameters into options. The caller must not write
+// through pointers in them, which may be shared with other requests.
+func (c *call) decodeQuery(into runtime.Object) error {
+	query := c.r.URL.RawQuery
 	if query == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (q *request) decodeQuery(into runtime.Object) error {
 		to.Elem().Set(known.(reflect.Value))
 		return nil
 	}
-	if err := decodeOptions(q.values(), into); err != nil {
+	if err := decodeOptions(c.values(), into); err != nil {
 		return err
 	}
 	if len(query) <= decodedMaxQuery {
@@ -65,13 +65,13 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return errors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
 // decodeOptions reads query parameters into an options object.
 func decodeOptions(values map[string][]string, into runtime.Object) error {
 	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(values, metav1.SchemeGroupVersion, into); err != nil {
-		return errors.NewBadRequest(err.Error())
+		return apierrors.NewBadRequest(err.Error())
 	}
 	return nil
 }

@@ -6,10 +6,19 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// dedupOwners drops owner references that stand twice, and says so in a warning.
-func (q *request) dedupOwners(m metav1.Object, afterAdmission bool) {
+// What a client is warned of, before and after admission has changed the object. %v is a list
+// of UIDs.
+const (
+	duplicateOwners         = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+	duplicateOwnersAdmitted = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
+)
+
+// dedupOwners drops owner references that occur twice, and warns of them.
+func dedupOwners(m metav1.Object, warn *response.Warnings, format string) {
 	refs := m.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -26,11 +35,7 @@ func (q *request) dedupOwners(m metav1.Object, afterAdmission bool) {
 	if len(twice) == 0 {
 		return
 	}
-	format := ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
-	if afterAdmission {
-		format = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
-	}
-	q.warn.AddWarning("", fmt.Sprintf(format, strings.Join(twice, ", ")))
+	warn.AddWarning("", fmt.Sprintf(format, strings.Join(twice, ", ")))
 	m.SetOwnerReferences(kept)
 }
 

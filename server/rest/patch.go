@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -17,14 +17,15 @@ import (
 // maxJSONPatchOperations bounds the work of one JSON patch, as upstream does.
 const maxJSONPatchOperations = 10000
 
-// patching is one patch request.
+// patching is one patch request. patched makes the new object for all types of patch but
+// server-side apply, applied for that.
 type patching struct {
 	q       *request
 	type_   types.PatchType
 	patch   []byte
 	options *metav1.PatchOptions
-	sum     [sha256.Size]byte // of a patch that may be remembered, see unchanged.go; else zero
-	mutated bool              // a webhook changed the outcome
+	sum     [sha256.Size]byte // of the patch, if it is an apply, see unchanged.go
+	mutated bool              // a webhook changed the outcome of an apply
 }
 
 // patch changes an object by a JSON patch (RFC 6902), a merge patch (RFC 7386), a
@@ -43,14 +44,11 @@ func (q *request) patch() error {
 		return err
 	}
 	p.auditPatch()
-	mod := modification{options: p.updateOptions(), body: p.apply}
 	if p.type_ == types.ApplyYAMLPatchType {
-		mod.applied, mod.body, q.applies = p, p.merge, true
-		if q.sub == nil || q.sub.View == nil {
-			p.sum = sha256.Sum256(p.patch)
-		}
+		return p.apply()
 	}
-	return q.modifyAndRespond(mod)
+	mod := modification{q: q, options: p.updateOptions(), creates: q.createsOnUpdate(), body: p.patched}
+	return mod.respond()
 }
 
 func (p *patching) updateOptions() *metav1.UpdateOptions {
@@ -60,11 +58,11 @@ func (p *patching) updateOptions() *metav1.UpdateOptions {
 	}
 }
 
-// apply makes the new body from the old one.
-func (p *patching) apply(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+// patched returns the object old with the patch.
+func (p *patching) patched(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	q := p.q
 	if old == nil {
-		return nil, errors.NewNotFound(q.groupResource(), q.name)
+		return nil, apierrors.NewNotFound(q.groupResource(), q.name)
 	}
 	versioned, err := q.codec().Versioned(old, q.gvk().GroupVersion())
 	if err != nil {
@@ -83,14 +81,17 @@ func (p *patching) apply(ctx context.Context, old runtime.Object) (runtime.Objec
 	if err != nil {
 		return nil, err
 	}
-	return obj, q.checkIdentity(m)
+	if err := q.checkIdentity(m); err != nil {
+		return nil, err
+	}
+	return q.track(old, obj, p.options.FieldManager), nil
 }
 
 func (p *patching) strict() bool {
 	return fieldValidation(p.options.FieldValidation) != metav1.FieldValidationIgnore
 }
 
-// reportUnknown makes warnings or an error of unknown and duplicate fields.
+// reportUnknown warns of unknown and duplicate fields, or refuses them.
 func (p *patching) reportUnknown(unknown []error, patched string) error {
 	if len(unknown) == 0 || !p.strict() {
 		return nil
@@ -103,7 +104,7 @@ func (p *patching) reportUnknown(unknown []error, patched string) error {
 }
 
 func invalidPatch(patched string, err error) error {
-	return errors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
 		field.Invalid(field.NewPath("patch"), patched, err.Error()),
 	})
 }

@@ -3,38 +3,37 @@ package rest
 import (
 	"encoding/json"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Bounds on the work that one patch can cause. The libraries read a value again at each
-// level that it is nested in, and look for each item of a merging list among all others,
-// so a patch within the limits of its size could keep a processor busy for an hour.
+// Bounds on the work that one patch can cause. The libraries read a value again at each level of
+// nesting, and compare each item of a merged list with all others. Without bounds a patch of the
+// allowed size could keep a processor busy for an hour.
 const (
-	maxPatchNesting = 64 << 20  // bytes, each as often as the levels that it is within
+	maxPatchNesting = 64 << 20  // bytes, each counted once for each level of nesting
 	maxPatchPairs   = 100 << 20 // pairs of items within one list, of all lists
 )
 
-// checkNesting refuses a patch that works on JSON text and is nested too deep for its
-// length.
+// checkNesting refuses a JSON patch or merge patch that is nested too deep for its length.
 func checkNesting(patch []byte) error {
-	if len(patch) < 8<<10 { // too short for that
+	if len(patch) < 8<<10 { // too short to cause much work
 		return nil
 	}
-	if nesting(patch) > maxPatchNesting && json.Valid(patch) { // else the library says what is wrong
-		return errors.NewRequestEntityTooLargeError("The patch is nested too deep for its length")
+	if nesting(patch) > maxPatchNesting && json.Valid(patch) { // the library says what is wrong with invalid JSON
+		return apierrors.NewRequestEntityTooLargeError("The patch is nested too deep for its length")
 	}
 	return nil
 }
 
 // checkBodyNesting refuses a body that its kind would take too long to read.
-func (q *request) checkBodyNesting(body []byte) error {
-	if most := q.kind.MaxNesting; most > 0 && q.sub == nil && nesting(body) > most {
-		return errors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
+func (t *target) checkBodyNesting(body []byte) error {
+	if most := t.kind.MaxNesting; most > 0 && t.sub == nil && nesting(body) > most {
+		return apierrors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
 	}
 	return nil
 }
 
-// nesting is the sum over all bytes of the levels of brackets that each is within.
+// nesting is the sum of the levels of nesting of all bytes.
 func nesting(text []byte) int {
 	sum, depth, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -57,12 +56,12 @@ func nesting(text []byte) int {
 // checkLists refuses a strategic merge patch with too long lists.
 func checkLists(patch map[string]any) error {
 	if pairs(patch) > maxPatchPairs {
-		return errors.NewRequestEntityTooLargeError("The lists in the patch are too long")
+		return apierrors.NewRequestEntityTooLargeError("The lists in the patch are too long")
 	}
 	return nil
 }
 
-// pairs counts how many items there are to compare.
+// pairs counts the pairs of items that the merge of all lists compares.
 func pairs(v any) (n int) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"net/http"
 
-	kjson "sigs.k8s.io/json"
-
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// strategic merges by the patch strategies that the type's field tags name.
+// strategic applies a strategic merge patch, by the patch strategies in the type's field tags.
 func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(versioned)
 	if err != nil {
@@ -27,7 +28,7 @@ func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(p.patch, &patch)
 	}
 	if err != nil {
-		return nil, errors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if err := checkLists(patch); err != nil {
 		return nil, err
@@ -58,20 +59,20 @@ func (p *patching) strategic(versioned runtime.Object) (runtime.Object, error) {
 	return codec.Hub(target)
 }
 
-// strategicError gives the library's errors the codes that upstream's handler gives them.
+// strategicError answers the library's errors with upstream's codes.
 func strategicError(err error) error {
 	switch err {
 	case nil:
 		return nil
 	case mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
 		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
-		return errors.NewBadRequest(err.Error())
+		return apierrors.NewBadRequest(err.Error())
 	case mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys:
 		return unprocessable(err)
 	}
-	return unreasoned(err)
+	return response.Unreasoned(err)
 }
 
 func unprocessable(err error) error {
-	return errors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }

@@ -2,32 +2,35 @@ package rest
 
 import (
 	"bytes"
-	stderrors "errors"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	kjson "sigs.k8s.io/json"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// maxCopyBytes bounds what a JSON patch's copy operations add up to; without it a small
-// patch could fill the memory. kube-apiserver has the same bound, for the whole process
-// as the library has it.
+// maxCopyBytes bounds the sum of all copy operations of a JSON patch, because a small patch could
+// fill the memory otherwise. kube-apiserver has the same bound. The library has one bound for the
+// whole process.
 const maxCopyBytes = 3 << 20
 
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopyBytes }
 
-// textual applies a patch that works on JSON text.
+// textual applies a JSON patch or a merge patch, which work on JSON text.
 func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	if err := checkNesting(p.patch); err != nil {
 		return nil, err
 	}
-	before, err := marshalJSON(versioned)
+	before, err := json.Marshal(versioned)
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +44,10 @@ func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	obj, _, err := p.q.codec().Decode(after, mediaJSON, p.assumed(after), p.strict())
+	obj, _, err := p.q.codec().Decode(after, response.MediaJSON, p.assumed(after), p.strict())
 	if err != nil {
 		more, isStrict := runtime.AsStrictDecodingError(err)
-		if api := errors.APIStatus(nil); stderrors.As(err, &api) {
+		if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 			return nil, err
 		}
 		if !isStrict {
@@ -55,19 +58,19 @@ func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	return obj, p.reportUnknown(unknown, string(after))
 }
 
-// assumed is the kind that a patched object is taken for where it does not say. Upstream
-// assumes none here, and its decoder then finds a kind by itself, even for an object that
+// assumed is the kind to decode a patched object as if the object does not name its kind.
+// Upstream assumes none here, and its decoder then finds a kind by itself, even for an object that
 // has lost its apiVersion. The patch libraries write keys in order, so apiVersion is first.
 func (p *patching) assumed(after []byte) schema.GroupVersionKind {
 	gvk := p.q.gvk()
 	head, _ := bytes.CutPrefix(after, []byte(`{"apiVersion":"`))
-	if p.q.kind.NoProtobuf || bytes.HasPrefix(head, []byte(gvk.GroupVersion().String()+`"`)) {
+	if p.q.kind.Custom != nil || bytes.HasPrefix(head, []byte(gvk.GroupVersion().String()+`"`)) {
 		return gvk
 	}
 	return schema.GroupVersionKind{}
 }
 
-// jsonPatchOp is decoded only to find unknown fields; error texts name it.
+// jsonPatchOp is decoded only to find unknown fields. Error texts contain its name.
 type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -80,7 +83,7 @@ func (p *patching) jsonPatch(before []byte) (after []byte, unknown []error, err 
 		var operations []jsonPatchOp
 		if unknown, err = kjson.UnmarshalStrict(p.patch, &operations); err != nil {
 			upstreams := strings.Replace(err.Error(), "rest.jsonPatchOp", "handlers.jsonPatchOp", 1)
-			return nil, nil, errors.NewBadRequest("error decoding patch: " + upstreams)
+			return nil, nil, apierrors.NewBadRequest("error decoding patch: " + upstreams)
 		}
 		for i, e := range unknown {
 			unknown[i] = fmt.Errorf("json patch %v", e)
@@ -88,10 +91,10 @@ func (p *patching) jsonPatch(before []byte) (after []byte, unknown []error, err 
 	}
 	patch, err := jsonpatch.DecodePatch(p.patch)
 	if err != nil {
-		return nil, nil, errors.NewBadRequest(err.Error())
+		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	if len(patch) > maxJSONPatchOperations {
-		return nil, nil, errors.NewRequestEntityTooLargeError(fmt.Sprintf(
+		return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
 			"The allowed maximum operations in a JSON patch is %d, got %d", maxJSONPatchOperations, len(patch)))
 	}
 	err = survive(func() error {
@@ -107,21 +110,22 @@ func (p *patching) jsonPatch(before []byte) (after []byte, unknown []error, err 
 func (p *patching) mergePatch(before []byte) (after []byte, unknown []error, err error) {
 	if p.strict() {
 		if unknown, err = kjson.UnmarshalStrict(p.patch, &map[string]any{}); err != nil {
-			return nil, nil, errors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 	}
 	after, err = jsonpatch.MergePatch(before, p.patch)
 	switch {
 	case err == jsonpatch.ErrBadJSONPatch:
-		return nil, nil, errors.NewBadRequest(err.Error())
+		return nil, nil, apierrors.NewBadRequest(err.Error())
 	case err != nil:
-		return nil, nil, unreasoned(err)
+		return nil, nil, response.Unreasoned(err)
 	}
 	return after, unknown, nil
 }
 
-// survive runs a patch library, which has inputs that it panics on: a path into a null, an
-// order of maps for a list of strings. There upstream closes the connection.
+// survive runs a patch library and turns a panic into an error. The libraries panic on some
+// inputs: a path into a null, an order of maps for a list of strings. Upstream closes the
+// connection then.
 func survive(apply func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

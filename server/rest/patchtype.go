@@ -5,26 +5,26 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// patchType reads what kind of patch the body is from its Content-Type; a parameter such
-// as charset changes nothing.
+// patchType reads the type of the patch from the Content-Type, without parameters such as
+// charset.
 func (q *request) patchType() (types.PatchType, error) {
 	media, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
 	if supported := q.patchTypes(); !slices.Contains(supported, media) {
-		return "", unsupportedMedia(supported)
+		return "", response.UnsupportedMediaType(supported)
 	}
 	return types.PatchType(media), nil
 }
 
-// patchTypes that the resource takes. Custom resources have no strategic merge patch.
-func (q *request) patchTypes() []string {
-	list := []string{string(types.JSONPatchType), string(types.MergePatchType)}
-	if !q.kind.NoProtobuf {
-		list = append(list, string(types.StrategicMergePatchType))
-	}
-	if q.fields() != nil {
-		list = append(list, string(types.ApplyYAMLPatchType))
+// patchTypes lists the types of patch that the resource or its subresource takes.
+func (q *request) patchTypes() (list []string) {
+	for _, t := range q.kind.PatchTypes {
+		if t != types.ApplyPatchType || q.fieldManager() != nil {
+			list = append(list, string(t))
+		}
 	}
 	return list
 }

@@ -1,166 +1,102 @@
 package rest
 
 import (
-	"io"
-	"net/http"
-	"strconv"
-	"strings"
-	"sync"
-
-	"github.com/klauspost/compress/gzip"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // respondEntry answers with an entry of the request's own kind.
 func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
-	if q.out.form == asMetadataList {
-		return q.misfit(q.kind.Codec.New())
+	if q.out.Form == response.AsMetadataList {
+		return q.out.WrongForm(q.kind.Codec.New())
 	}
-	e, err := q.convertedEntry(e)
+	e, err := q.convertedEntry(q.ctx, e)
 	if err != nil {
 		return err
 	}
-	body, err := q.renderEntry(e)
+	body, err := q.renderEntry(e, q.out)
 	if err != nil {
 		return err
 	}
-	q.auditBody(func(q *request) ([]byte, error) { return q.renderEntry(e) })
-	if q.out.plain() {
-		writeJSON(q.w, q.r, code, body)
+	q.auditBody(func(plain response.Output) ([]byte, error) { return q.renderEntry(e, plain) })
+	if q.out.Plain() {
+		response.WriteJSON(q.w, q.r, code, body)
 		return nil
 	}
-	writeBody(q.w, q.r, code, q.out.mediaType, body)
+	response.WriteBody(q.w, q.r, code, q.out.MediaType, body)
 	return nil
 }
 
-var newline = []byte{'\n'}
-
-// renderEntry gives the finished body for one object. For plain output it is the stored
-// JSON, without the newline.
-func (q *request) renderEntry(e *sqlstore.Entry) ([]byte, error) {
-	if q.out.form == asTable {
-		return q.tableOf(nil, []*sqlstore.Entry{e}, q.out)
+// renderEntry returns the finished body for one object. For plain output that is the stored JSON,
+// without the final newline.
+func (q *request) renderEntry(e *sqlstore.Entry, out response.Output) ([]byte, error) {
+	if out.Form == response.AsTable {
+		return q.tableOf(nil, []*sqlstore.Entry{e}, out)
 	}
-	b, err := q.encodeEntry(e)
-	if err != nil || q.out.plain() || q.out.mediaType == mediaProtobuf {
+	b, err := q.encodeEntry(e, out)
+	if err != nil || out.Plain() || out.MediaType == response.MediaProtobuf {
 		return b, err
 	}
-	return dress(b, q.out)
+	return response.Finish(b, out)
 }
 
-// encodeEntry gives one object, or its metadata, as JSON or as protobuf in its envelope:
-// what a body or an event is made of. It is not for tables.
-func (q *request) encodeEntry(e *sqlstore.Entry) ([]byte, error) {
-	protobuf := q.out.mediaType == mediaProtobuf
-	if q.out.form == asMetadata {
-		b, err := metadataRendering(q.kind, q.out.metaGV, protobuf).of(e)
+// encodeEntry returns one object, or its metadata, as JSON or as protobuf in its envelope: the
+// form that bodies and events contain. It is not for Tables.
+func (t *target) encodeEntry(e *sqlstore.Entry, out response.Output) ([]byte, error) {
+	protobuf := out.MediaType == response.MediaProtobuf
+	if out.Form == response.AsMetadata {
+		b, err := response.MetadataRendering(t.kind, out.MetaVersion, protobuf).Of(e)
 		if err != nil || !protobuf {
 			return b, err
 		}
-		return envelope(q.out.metaGV.String(), "PartialObjectMetadata", b)
+		return response.Envelope(out.MetaVersion.String(), "PartialObjectMetadata", b)
 	}
 	if !protobuf {
-		return objectJSON(q.kind, e, q.version)
+		return response.ObjectJSON(t.kind, e, t.version)
 	}
-	raw, err := objectProtobuf(q.kind, e, q.version)
+	raw, err := response.ObjectProtobuf(t.kind, e, t.version)
 	if err != nil {
 		return nil, err
 	}
-	return envelope(q.kind.GVK(q.version).GroupVersion().String(), q.kind.Kind, raw)
+	return response.Envelope(t.kind.GVK(t.version).GroupVersion().String(), t.kind.Kind, raw)
 }
 
-// respondObject answers with an object that is not in the log (a Scale, a review), in
-// its external version with kind and apiVersion set.
-func (q *request) respondObject(code int, obj runtime.Object) error {
-	body, err := encodeMeta(obj, output{mediaType: q.out.mediaType, pretty: q.out.pretty})
+// respondObject answers with an object that is not in the log (a Scale, a review). It is in its
+// external version, with kind and apiVersion set.
+func (c *call) respondObject(code int, obj runtime.Object) error {
+	body, err := response.Encode(obj, response.Output{MediaType: c.out.MediaType, Pretty: c.out.Pretty})
 	if err != nil {
 		return err
 	}
-	q.auditAnswer(obj)
-	writeBody(q.w, q.r, code, q.out.mediaType, body)
+	c.auditAnswer(obj)
+	response.WriteBody(c.w, c.r, code, c.out.MediaType, body)
 	return nil
 }
 
-// writeObject answers with an object of the API machinery.
-func writeObject(w http.ResponseWriter, r *http.Request, code int, out output, obj runtime.Object) {
-	body, err := encodeMeta(obj, out)
+// tables renders entries as the Tables that the request asks for.
+func (q *request) tables() (response.Tables, error) {
+	include, err := response.IncludeObject(q.values())
+	t := response.Tables{Kind: q.kind, Version: q.version, MetaVersion: q.out.MetaVersion, Columns: q.kind.Table, Include: include}
+	if q.sub != nil && q.sub.Table != nil {
+		t.Columns = q.sub.Table
+	}
+	return t, err
+}
+
+// tableOf renders entries as a finished Table. p is nil for a single object.
+func (q *request) tableOf(p *page, entries []*sqlstore.Entry, out response.Output) ([]byte, error) {
+	tables, err := q.tables()
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, err
 	}
-	writeBody(w, r, code, out.mediaType, body)
-}
-
-// writeJSON writes stored JSON, which ends without a newline.
-func writeJSON(w http.ResponseWriter, r *http.Request, code int, object []byte) {
-	h := w.Header()
-	h["Content-Type"] = contentTypes[mediaJSON]
-	size := len(object) + len(newline)
-	if size > gzipThreshold && acceptsGzip(r) {
-		gz := startGzip(w, code)
-		defer endGzip(gz)
-		gz.Write(object)
-		gz.Write(newline)
-		return
+	table, err := tables.Of(entries)
+	if err != nil {
+		return nil, err
 	}
-	h["Content-Length"] = []string{strconv.Itoa(size)}
-	w.WriteHeader(code)
-	w.Write(object)
-	w.Write(newline)
-}
-
-// contentTypes saves an allocation for each response.
-var contentTypes = map[string][]string{
-	mediaJSON:     {mediaJSON},
-	mediaYAML:     {mediaYAML},
-	mediaProtobuf: {mediaProtobuf},
-}
-
-// gzipThreshold is the size from which a body is compressed for clients that accept it,
-// as in kube-apiserver.
-const gzipThreshold = 128 << 10
-
-func writeBody(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
-	w.Header()["Content-Type"] = contentTypes[mediaType]
-	if len(body) > gzipThreshold && acceptsGzip(r) {
-		gz := startGzip(w, code)
-		defer endGzip(gz)
-		gz.Write(body)
-		return
+	if p != nil {
+		table.ListMeta = *p.meta()
 	}
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(code)
-	w.Write(body)
-}
-
-func acceptsGzip(r *http.Request) bool {
-	for _, token := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		if strings.TrimSpace(token) == "gzip" {
-			return true
-		}
-	}
-	return false
-}
-
-// gzipWriters are at the fastest level: upstream found the others' gain not worth it.
-var gzipWriters = sync.Pool{New: func() any {
-	gz, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	return gz
-}}
-
-func startGzip(w http.ResponseWriter, code int) *gzip.Writer {
-	w.Header().Set("Content-Encoding", "gzip")
-	w.Header().Add("Vary", "Accept-Encoding")
-	w.WriteHeader(code)
-	gz := gzipWriters.Get().(*gzip.Writer)
-	gz.Reset(w)
-	return gz
-}
-
-func endGzip(gz *gzip.Writer) {
-	gz.Close()
-	gz.Reset(io.Discard)
-	gzipWriters.Put(gz)
+	return response.Encode(table, out)
 }

@@ -2,17 +2,18 @@ package rest
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// methods are the verbs that the methods of one form of path stand for. A resource has the
-// path if it has any of the verbs.
+// methods are the verbs of one form of path, by HTTP method. A resource has the path if it has any
+// of the verbs.
 type methods map[string]string
 
 var (
@@ -23,7 +24,7 @@ var (
 	watchMethods         = methods{"GET": "watch"} // of the deprecated paths below /watch
 )
 
-// handlers is every way to touch a resource.
+// handlers are all verbs.
 var handlers = map[string]func(*request) error{
 	"get":              (*request).get,
 	"list":             (*request).list,
@@ -36,39 +37,43 @@ var handlers = map[string]func(*request) error{
 	"connect":          (*request).connect,
 }
 
-// handler finds what to do. A path that the resource does not have is 404, another method
-// than its own 405.
-func (q *request) handler() (func(*request) error, error) {
-	if q.kind.Custom() {
-		return q.customHandler()
+// routing decides what a request is for, as upstream's router and its handler of custom
+// resources do.
+type routing struct{ q *request }
+
+// handler finds the verb. A path that the resource does not have is answered with 404, a method
+// that the path does not have with 405.
+func (r routing) handler() (func(*request) error, error) {
+	if r.q.kind.Custom != nil {
+		return r.customHandler()
 	}
-	form, inNamespace := q.form()
-	verb, ok := form[q.r.Method]
-	if !ok || !q.can(verb) {
-		if q.canAny(form) {
-			return nil, ErrNotAllowed()
+	form, inNamespace := r.form()
+	verb, ok := form[r.q.r.Method]
+	if !ok || !r.q.can(verb) {
+		if r.canAny(form) {
+			return nil, response.MethodNotAllowed()
 		}
-		return nil, ErrNotFound()
+		return nil, response.NotFound()
 	}
-	if verb == "list" && q.info.Verb == "watch" {
+	if verb == "list" && r.q.info.Verb == "watch" {
 		verb = "watch"
 	}
-	return handlers[verb], q.checkNames(form, verb, inNamespace)
+	return handlers[verb], r.checkNames(form, verb, inNamespace)
 }
 
-// form recognizes a path by how many parts it has, nil if it is none of the resource's,
-// and tells whether it goes through a namespace.
-func (q *request) form() (form methods, inNamespace bool) {
+// form recognizes a path by how many parts it has, and tells whether it goes through a namespace.
+// It is nil if the resource has no such path.
+func (r routing) form() (form methods, inNamespace bool) {
 	before := 2 // /api/v1
-	if q.info.APIPrefix == "apis" {
+	if r.q.info.APIPrefix == "apis" {
 		before = 3
 	}
-	watching := q.info.Verb == "watch" && strings.Contains(q.r.URL.Path, "/"+q.version+"/watch/")
+	watching := r.q.info.Verb == "watch" && strings.Contains(r.q.r.URL.Path, "/"+r.q.version+"/watch/")
 	if watching {
 		before++
 	}
-	after := len(q.info.Parts)
-	switch strings.Count(strings.TrimRight(q.r.URL.Path, "/"), "/") - before - after {
+	after := len(r.q.info.Parts)
+	switch strings.Count(strings.TrimRight(r.q.r.URL.Path, "/"), "/") - before - after {
 	case 0:
 	case 2:
 		inNamespace = true
@@ -76,73 +81,69 @@ func (q *request) form() (form methods, inNamespace bool) {
 		return nil, false
 	}
 	switch {
-	case !q.kind.Namespaced && inNamespace:
+	case !r.q.kind.Namespaced && inNamespace:
 		return nil, inNamespace
-	case q.kind.Namespaced && !inNamespace && after > 1:
+	case r.q.kind.Namespaced && !inNamespace && after > 1:
 		return nil, inNamespace
 	case watching && after <= 2:
 		return watchMethods, inNamespace
-	case after == 1 && q.kind.Namespaced && !inNamespace:
+	case after == 1 && r.q.kind.Namespaced && !inNamespace:
 		return allNamespacesMethods, inNamespace
 	case after == 1:
 		return collectionMethods, inNamespace
 	case after == 2:
 		return itemMethods, inNamespace
-	case after >= 3 && !watching && q.connects():
-		return q.connectMethods(after > 3), inNamespace
+	case after >= 3 && !watching && r.q.connects():
+		return r.connectMethods(after > 3), inNamespace
 	case after == 3 && !watching:
 		return partMethods, inNamespace
 	}
 	return nil, inNamespace
 }
 
-// can tells whether the resource, or the subresource asked for, has the verb.
-func (q *request) can(verb string) bool {
-	if q.sub != nil {
-		return q.sub.Can(verb) || verb == "connect"
-	}
-	return q.kind.Can(verb)
-}
-
-func (q *request) canAny(form methods) bool {
+// canAny tells whether the resource or subresource has any of the verbs of a path.
+func (r routing) canAny(form methods) bool {
 	for _, verb := range form {
-		if q.can(verb) {
+		if r.q.can(verb) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkNames refuses what cannot be part of a key. For an update the name in the body is
-// checked, which must be the same.
-func (q *request) checkNames(form methods, verb string, inNamespace bool) error {
-	item := form["PUT"] != "" || q.sub != nil // an object, or a part of it
+// checkNames refuses names that cannot be part of a key. An update checks the name in its body
+// instead, which must be the same.
+func (r routing) checkNames(form methods, verb string, inNamespace bool) error {
+	item := form["PUT"] != "" || r.q.sub != nil // the path names an object
 	switch {
-	case (q.namespace == "." || q.namespace == "..") && verb != "create" && verb != "update":
-		key := strings.TrimPrefix(q.kind.UpstreamPrefix, "/registry") + q.namespace
+	case (r.q.namespace == "." || r.q.namespace == "..") && verb != "create" && verb != "update":
+		key := "/" + strings.TrimPrefix(r.q.kind.UpstreamPrefix(), sqlstore.Root) + r.q.namespace
 		if item {
-			key += "/" + q.name
+			key += "/" + r.q.name
 		}
-		return unreasoned(fmt.Errorf("invalid key: %q", key))
-	case inNamespace && q.namespace == "" && (item || verb == "deletecollection"):
-		return errors.NewBadRequest("Namespace parameter required.")
+		return response.Unreasoned(fmt.Errorf("invalid key: %q", key))
+	case inNamespace && r.q.namespace == "" && (item || verb == "deletecollection"):
+		return apierrors.NewBadRequest("Namespace parameter required.")
 	case !item || verb == "update":
 		return nil
-	case q.name == "":
-		return errors.NewBadRequest("name must be provided")
+	case r.q.name == "":
+		return apierrors.NewBadRequest("name must be provided")
 	}
-	if wrong := path.IsValidPathSegmentName(q.name); len(wrong) > 0 {
-		return errors.NewBadRequest("Name parameter invalid: " + strconv.Quote(q.name) + ": " + strings.Join(wrong, ";"))
+	if wrong := path.IsValidPathSegmentName(r.q.name); len(wrong) > 0 {
+		return apierrors.NewBadRequest("Name parameter invalid: " + strconv.Quote(r.q.name) + ": " + strings.Join(wrong, ";"))
 	}
 	return nil
 }
 
-// ErrNotFound is upstream's answer for a path that no resource has.
-func ErrNotFound() error { return pathError(http.StatusNotFound) }
-
-// ErrNotAllowed is its answer for a method that a path does not have.
-func ErrNotAllowed() error { return pathError(http.StatusMethodNotAllowed) }
-
-func pathError(code int) error {
-	return errors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+// connectMethods are the methods of a subresource that is connected to. deep says that the path
+// goes on behind the subresource.
+func (r routing) connectMethods(deep bool) methods {
+	if _, ok, _ := r.q.sub.Connect.NewConnectOptions(); deep && !ok {
+		return nil
+	}
+	all := methods{}
+	for _, method := range r.q.sub.Connect.ConnectMethods() {
+		all[method] = "connect"
+	}
+	return all
 }

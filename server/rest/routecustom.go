@@ -1,39 +1,41 @@
 package rest
 
 import (
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
-// customHandler is handler for custom resources, which upstream serves without its router:
-// the path is what RequestInfo makes of it, so that for instance a POST to an object's path
-// creates the object in its body (apiextensions-apiserver, crdHandler.ServeHTTP).
-func (q *request) customHandler() (func(*request) error, error) {
-	verb := q.info.Verb
+// customHandler is handler for custom resources, which upstream serves without its router
+// (apiextensions-apiserver, crdHandler.ServeHTTP). RequestInfo alone decides what a path means, so
+// that for instance a POST to an object's path creates the object in the body.
+func (r routing) customHandler() (func(*request) error, error) {
+	verb := r.q.info.Verb
 	across := verb == "list" || verb == "watch"
-	if inNamespace := q.info.Namespace != ""; inNamespace != q.kind.Namespaced && (inNamespace || !across) {
-		return nil, ErrNoPath
+	if inNamespace := r.q.info.Namespace != ""; inNamespace != r.q.kind.Namespaced && (inNamespace || !across) {
+		return nil, response.ErrNoPath
 	}
 	switch {
-	case q.sub == nil && q.info.Subresource != "":
-		return nil, errors.NewNotFound(q.groupResource(), q.name)
-	case handlers[verb] == nil, q.sub != nil && !q.sub.Can(verb):
-		return nil, errors.NewMethodNotSupported(q.groupResource(), verb)
-	case verb == "create" && q.kind.Closed:
-		return nil, q.errClosed()
+	case r.q.sub == nil && r.q.info.Subresource != "":
+		return nil, apierrors.NewNotFound(r.q.groupResource(), r.q.name)
+	case handlers[verb] == nil, r.q.sub != nil && !r.q.sub.Can(verb):
+		return nil, apierrors.NewMethodNotSupported(r.q.groupResource(), verb)
+	case verb == "create" && r.q.kind.Custom.Terminating:
+		return nil, r.errClosed()
 	}
 	switch verb {
 	case "get", "update", "patch", "delete":
-		if q.name == "" {
-			return nil, errors.NewBadRequest("name must be provided")
+		if r.q.name == "" {
+			return nil, apierrors.NewBadRequest("name must be provided")
 		}
-		return handlers[verb], q.checkNames(itemMethods, verb, q.kind.Namespaced)
+		return handlers[verb], r.checkNames(itemMethods, verb, r.q.kind.Namespaced)
 	}
 	return handlers[verb], nil
 }
 
-// errClosed refuses to create what is about to be deleted with its definition.
-func (q *request) errClosed() error {
-	err := errors.NewMethodNotSupported(q.groupResource(), "create")
+// errClosed refuses to create a custom resource whose definition is being deleted.
+func (r routing) errClosed() error {
+	err := apierrors.NewMethodNotSupported(r.q.groupResource(), "create")
 	err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
 	return err
 }

@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/server/rest"
 )
 
-// A script is a conversation with the API, a line for each request and below it what the
-// answer must be:
+// A script is a conversation with the API: a line for each request, and below it lines about the
+// answer:
 //
 //	METHOD path [Header:value ...] [body]
 //	code Kind field.path=value field.path=* field.path= name:=field.path
@@ -19,14 +21,14 @@ import (
 //	warning: text, or nothing for none
 //	details: field.path=value ... of the Status
 //
-// A path without a leading slash is relative to a namespace of the script's own; NS is its
-// name and ${name} what an earlier answer had in a field. A value is JSON or bare text
-// without spaces; nothing means that the field is absent, * that it is there. PATCH sends a
-// merge patch unless a header says otherwise.
+// A path without a leading slash is relative to the script's own namespace. NS stands for the name
+// of that namespace, ${name} for a field that name:=field.path kept from an earlier answer. A value
+// is JSON, or plain text without spaces; * stands for any value, and no value means that the field
+// is absent. PATCH sends a merge patch unless a header says otherwise.
 //
-// Requests that are refused or ask for a dry run must not move the log; "stored" behind
-// the kind says that one did all the same. WATCH is followed by the events since the
-// script's beginning, all of them, as "TYPE field.path=value ...".
+// Requests that are refused or ask for a dry run must not write anything, except those with
+// "stored" behind the kind. WATCH is followed by all events since the beginning of the script, as
+// "TYPE field.path=value ...".
 type script struct {
 	*harness
 	ns    string
@@ -41,9 +43,20 @@ type script struct {
 // namedScript is one row of a table.
 type namedScript struct{ name, text string }
 
+// The objects that many scripts create. The pods run on a node or have none, and held pods have a
+// finalizer.
+const (
+	aDeployment = `{"metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`
+
+	onNode = `{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
+	pod    = `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	heldOn = `{"metadata":{"name":"a","finalizers":["x.io/a"]},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
+	held   = `{"metadata":{"name":"a","finalizers":["x.io/a"]},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+)
+
 // playAll runs each row in a namespace of its own.
 func (h *harness) playAll(t *testing.T, rows []namedScript) {
-	h.do("POST", configMaps, configMap("first", "1")).want(201) // a watch from 0 would not be one from the start
+	h.do("POST", configMaps, configMap("first", "1")).want(201) // a watch from version 0 begins with the present state
 	for i, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			h := *h
@@ -52,6 +65,11 @@ func (h *harness) playAll(t *testing.T, rows []namedScript) {
 			s.play(row.text)
 		})
 	}
+}
+
+// playEach plays the rows on each dialect.
+func playEach(t *testing.T, rows []namedScript) {
+	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) { h.playAll(t, rows) })
 }
 
 func (s *script) play(text string) {
@@ -196,7 +214,7 @@ func (s *script) fields(a answer, list string) {
 	}
 }
 
-// leastOf is what an object must have of its own, by the end of its collection's path.
+// leastOf has the required fields of an object, by the end of its collection's path.
 func leastOf(path string) string {
 	switch {
 	case strings.HasSuffix(path, "events"):
@@ -207,8 +225,8 @@ func leastOf(path string) string {
 	return `"spec":{"containers":[{"name":"c","image":"i"}]}`
 }
 
-// watched gives the events of a resource since the beginning of the script. An object that
-// is made for it shows where they end.
+// watched returns the events of a resource since the beginning of the script. The last event is of
+// an object that watched creates for this.
 func (s *script) watched(path string) []string {
 	s.t.Helper()
 	end := "zz-" + s.ns

@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/lru"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -18,11 +18,11 @@ import (
 // request, so an apply that changed nothing changes nothing again, until the object has
 // another revision.
 
-// rememberedApplies bounds how many are remembered; one takes about 300 bytes.
+// rememberedApplies bounds the number of remembered applies. Each takes about 300 bytes.
 const rememberedApplies = 8192
 
-// unchanged remembers applies that changed nothing, with the warnings that they gave;
-// those of admission are not among them, because it is asked each time.
+// unchanged remembers applies that changed nothing, with their warnings. Warnings of admission
+// are not remembered, because admission is asked each time.
 type unchanged struct{ cache *lru.Cache }
 
 func newUnchanged() *unchanged { return &unchanged{lru.New(rememberedApplies)} }
@@ -40,28 +40,20 @@ type applyKey struct {
 }
 
 func (p *patching) applyKey(current *sqlstore.Entry) applyKey {
-	k := applyKey{
-		kind: p.q.kind, version: p.q.version, key: current.Key, revision: current.Revision,
+	return applyKey{
+		kind: p.q.kind, version: p.q.version, sub: p.q.subresource(), key: current.Key, revision: current.Revision,
 		manager: p.options.FieldManager, fieldValidation: fieldValidation(p.options.FieldValidation),
 		force: p.options.Force != nil && *p.options.Force, body: p.sum,
 	}
-	if p.q.sub != nil {
-		k.sub = p.q.sub.Name
-	}
-	return k
 }
 
-// again answers an apply that is known to change nothing. known is false if it has to be
-// done.
+// again tells whether an apply is known to change nothing, and if so repeats its warnings.
 func (p *patching) again(ctx context.Context, current *sqlstore.Entry) (known bool, err error) {
-	if p.sum == [sha256.Size]byte{} {
-		return false, nil
-	}
 	warnings, known := p.q.api.unchanged.cache.Get(p.applyKey(current))
 	if !known {
 		return false, nil
 	}
-	if p.q.admits(admission.Update) {
+	if (admitter{p.q}).handles(apiadmission.Update) {
 		if same, err := p.admitUnchanged(ctx, current); err != nil || !same {
 			return err != nil, err
 		}
@@ -72,35 +64,34 @@ func (p *patching) again(ctx context.Context, current *sqlstore.Entry) (known bo
 	return true, nil
 }
 
-// admitUnchanged asks admission about an update that leaves the object as it is. same is
-// false if admission changes it.
+// admitUnchanged asks admission about an update that leaves the object as it is. same is false if
+// admission changes the object.
 func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) (same bool, err error) {
-	q := p.q
+	q, ask := p.q, admitter{p.q}
 	a := &unchangedAttributes{
-		Attributes: q.attributes(admission.Update, nil, nil, p.updateOptions(), q.name, dryRun(p.options.DryRun)),
-		load:       func() (runtime.Object, error) { return q.load(current) },
+		Attributes: ask.attributes(apiadmission.Update, nil, nil, p.updateOptions(), q.name, dryRun(p.options.DryRun)),
+		load:       func() (runtime.Object, error) { return q.load(q.ctx, current) },
 	}
-	if m, ok := q.api.o.Admission.(admission.MutationInterface); ok {
-		answered := q.warn.asking()
-		if err := inTime(ctx, m.Admit(ctx, a, objects{q})); err != nil {
+	if m, ok := q.admission.(apiadmission.MutationInterface); ok {
+		answered := q.warn.AskAdmission()
+		if err := inTime(ctx, m.Admit(ctx, a, ask)); err != nil {
 			return false, err
 		}
 		answered()
 	}
-	if err := q.validate(ctx, a); err != nil || a.err != nil {
+	if err := ask.validate(ctx, a); err != nil || a.err != nil {
 		return false, err
 	}
 	if a.object == nil {
 		return true, nil
 	}
-	value, err := q.encode(a.object)
+	value, err := q.encode(q.ctx, a.object)
 	return err == nil && bytes.Equal(value, sqlstore.Unsplice(current)), err
 }
 
-// unchangedAttributes decodes the object when admission asks for it: most of admission
-// doesn't.
+// unchangedAttributes decodes the object when a plugin asks for it. Most plugins do not.
 type unchangedAttributes struct {
-	admission.Attributes
+	apiadmission.Attributes
 	load        func() (runtime.Object, error)
 	object, old runtime.Object
 	err         error // of load
@@ -116,10 +107,15 @@ func (a *unchangedAttributes) get(object *runtime.Object) runtime.Object {
 	return *object
 }
 
-// remember is told of an apply that succeeded. What a webhook had to make of it, it may be
-// asked to again.
+// noteMutation notes that a webhook has changed the outcome of an apply.
+func (p *patching) noteMutation(a apiadmission.Attributes) {
+	p.mutated = a.GetReinvocationContext().ShouldReinvoke()
+}
+
+// remember remembers an apply that has changed nothing. An apply whose outcome a webhook has
+// changed is not remembered, because the webhook may decide otherwise next time.
 func (p *patching) remember(before, after *sqlstore.Entry) {
-	if before == after && !p.mutated && p.sum != [sha256.Size]byte{} {
-		p.q.api.unchanged.cache.Add(p.applyKey(before), p.q.warn.own())
+	if before == after && !p.mutated {
+		p.q.api.unchanged.cache.Add(p.applyKey(before), p.q.warn.BesidesAdmission())
 	}
 }

@@ -4,21 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apiserver/pkg/admission"
+	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// again does a request twice that changes nothing; both answers must be the same.
+// again sends a request that changes nothing twice. Both answers must be the same.
 func (h *harness) again(namespace, do, body string) answer {
 	h.t.Helper()
 	before := h.store.Revision()
@@ -33,7 +30,7 @@ func (h *harness) again(namespace, do, body string) answer {
 	return second
 }
 
-// An apply that changes nothing is answered from memory; nobody may notice.
+// TestApplyUnchanged wants an apply that is answered from memory to be answered as if it were not.
 func TestApplyUnchanged(t *testing.T) {
 	simple, more := cmOf("", `"data":{"k":"1"}`), cmOf("", `"data":{"k":"1","j":"1"}`)
 	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
@@ -42,65 +39,65 @@ func TestApplyUnchanged(t *testing.T) {
 			body        string
 			steps       []applyStep
 		}{
-			{"it is done anew when somebody else has changed a field of it", "apply c as alice", simple, []applyStep{
+			{"an apply is done anew after another manager has changed one of its fields", "apply c as alice", simple, []applyStep{
 				{"apply c as bob force=true", cmOf("", `"data":{"k":"2"}`), 200, "data/k=2"},
 				{"apply c as alice", simple, 409, `Conflict: Apply failed with 1 conflict: conflict with "bob": .data.k; FieldManagerConflict .data.k conflict with "bob"`},
 				{"apply c as alice force=true", simple, 200, "data/k=1; revision=new"},
 			}},
-			{"it answers with what somebody else has changed beside it", "apply c as alice", simple, []applyStep{
+			{"an apply answers with the other fields that another manager has changed", "apply c as alice", simple, []applyStep{
 				{"merge c as bob", `{"data":{"j":"2"}}`, 200, "data/j=2"},
 				{"apply c as alice", simple, 200, "data/j=2; data/k=1; revision=same"},
 			}},
-			{"it is done anew when its manager has applied something else", "apply c as alice", simple, []applyStep{
+			{"an apply is done anew after its manager has applied another configuration", "apply c as alice", simple, []applyStep{
 				{"apply c as alice", more, 200, "data/j=1"},
 				{"apply c as alice", simple, 200, "data/j=; revision=new"},
 			}},
-			{"it creates the object anew", "apply c as alice", simple, []applyStep{
+			{"an apply creates a deleted object again", "apply c as alice", simple, []applyStep{
 				{"delete c", "", 200, "kind=Status"},
 				{"apply c as alice", simple, 201, "data/k=1"},
 			}},
-			{"it is another object's", "apply c as alice", simple, []applyStep{
+			{"an apply to a new object of the same name is done anew", "apply c as alice", simple, []applyStep{
 				{"delete c", "", 200, "kind=Status"},
 				{"post c as bob", simple, 201, "data/k=1"},
 				{"apply c as alice", simple, 200, "fields=alice applies .data.k | bob updates .data .data.k; revision=new"},
 			}},
-			{"another manager's is another", "apply c as alice", simple, []applyStep{
+			{"an apply by another manager is another apply", "apply c as alice", simple, []applyStep{
 				{"apply c as bob", simple, 200, "fields=alice applies .data.k | bob applies .data.k; revision=new"},
 			}},
-			{"another body is another", "apply c as alice", simple, []applyStep{
+			{"an apply of another configuration is another apply", "apply c as alice", simple, []applyStep{
 				{"apply c as alice", more, 200, "data/j=1; revision=new"},
 			}},
-			{"one that names another uid is another", "apply c as alice", simple, []applyStep{
+			{"an apply with a stale resourceVersion is a conflict", "apply c as alice", simple, []applyStep{
 				{"apply c as alice", cmOf(`"resourceVersion":"1"`, `"data":{"k":"1"}`), 409, `Conflict: Operation cannot be fulfilled on configmaps "c": the object has been modified; please apply your changes to the latest version and try again`},
 			}},
-			{"force is told apart", "apply c as alice force=true", simple, []applyStep{
+			{"an apply with force is another apply", "apply c as alice force=true", simple, []applyStep{
 				{"put c as bob", cmOf("", `"data":{"k":"2"}`), 200, "data/k=2"},
 				{"apply c as alice", simple, 409, `Conflict: Apply failed with 1 conflict: conflict with "bob" using v1: .data.k; FieldManagerConflict .data.k conflict with "bob" using v1`},
 				{"apply c as alice force=true", simple, 200, "data/k=1"},
 			}},
-			{"warnings are given again, and an error if they are to be one", "apply c as alice", cmOf("", `"data":{"k":"2","k":"1"}`), []applyStep{
+			{"warnings are sent again, and are errors with fieldValidation=Strict", "apply c as alice", cmOf("", `"data":{"k":"2","k":"1"}`), []applyStep{
 				{"apply c as alice fieldValidation=Warn", cmOf("", `"data":{"k":"2","k":"1"}`), 200, "revision=same; warnings=299 - \"line 1: key \\\"k\\\" already set in map\""},
 				{"apply c as alice fieldValidation=Ignore", cmOf("", `"data":{"k":"2","k":"1"}`), 200, "revision=same; warnings="},
 				{"apply c as alice fieldValidation=Strict", cmOf("", `"data":{"k":"2","k":"1"}`), 400, "BadRequest: error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"k\" already set in map"},
 			}},
-			{"a dry run doesn't stand for the real one", "apply c as alice", simple, []applyStep{
+			{"a dry run is not remembered as an apply", "apply c as alice", simple, []applyStep{
 				{"apply c as alice dryRun=All", more, 200, "data/j=1; revision=same"},
 				{"apply c as alice dryRun=All", more, 200, "data/j=1; revision=same"},
 				{"get c", "", 200, "data/j=; revision=same"},
 				{"apply c as alice", more, 200, "data/j=1; revision=new"},
 				{"apply c as alice dryRun=All", more, 200, "data/j=1; revision=same"},
 			}},
-			{"a refusal is not remembered", "apply c as alice", simple, []applyStep{
+			{"a refused apply is not remembered", "apply c as alice", simple, []applyStep{
 				{"apply c as bob", cmOf("", `"data":{"k":"2"}`), 409, `Conflict: Apply failed with 1 conflict: conflict with "alice": .data.k; FieldManagerConflict .data.k conflict with "alice"`},
 				{"apply c as bob", cmOf("", `"data":{"k":"2"}`), 409, `Conflict: Apply failed with 1 conflict: conflict with "alice": .data.k; FieldManagerConflict .data.k conflict with "alice"`},
 				{"merge c as carol", `{"data":{"k":"2"}}`, 200, "data/k=2"},
 				{"apply c as bob", cmOf("", `"data":{"k":"2"}`), 200, "fields=bob applies .data.k | carol updates .data.k"},
 			}},
-			{"status is another than the object", "apply d as alice", depOf("", `"spec":{`+minimalSpec("c", "")+`}`), []applyStep{
+			{"an apply to the status is another apply", "apply d as alice", depOf("", `"spec":{`+minimalSpec("c", "")+`}`), []applyStep{
 				{"apply d/status as alice", depOf("", `"status":{"replicas":1}`), 200, "status/replicas=1"},
 				{"apply d/status as alice", depOf("", `"spec":{`+minimalSpec("c", "")+`}`), 200, "status/replicas=; managers=alice Apply apps/v1; revision=new"},
 			}},
-			{"one version is another than the other", "apply hpa2 as alice", hpaOf("v2", `"maxReplicas":3`), []applyStep{
+			{"an apply in another version is another apply", "apply hpa2 as alice", hpaOf("v2", `"maxReplicas":3`), []applyStep{
 				{"apply hpa1 as alice", hpaOf("v2", `"maxReplicas":3`), 400, "BadRequest: invalid object type: autoscaling/v2, Kind=HorizontalPodAutoscaler"},
 				{"apply hpa1 as alice", hpaOf("v1", `"maxReplicas":3`), 200, "managers=alice Apply autoscaling/v1; revision=new"},
 			}},
@@ -117,7 +114,8 @@ func TestApplyUnchanged(t *testing.T) {
 	})
 }
 
-// What another replica has changed is known before an answer is given from memory.
+// TestApplyUnchangedBesideAnotherReplica wants an answer from memory to have the changes that
+// another replica has made before.
 func TestApplyUnchangedBesideAnotherReplica(t *testing.T) {
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
@@ -136,12 +134,12 @@ func TestApplyUnchangedBesideAnotherReplica(t *testing.T) {
 	})
 }
 
-// mood is an admission plugin that changes its mind.
+// mood is an admission plugin whose decision the test changes.
 type mood struct{ labels, warns, refuses, asked atomic.Bool }
 
-func (m *mood) Handles(op admission.Operation) bool { return op == admission.Update }
+func (m *mood) Handles(op apiadmission.Operation) bool { return op == apiadmission.Update }
 
-func (m *mood) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (m *mood) Admit(ctx context.Context, a apiadmission.Attributes, _ apiadmission.ObjectInterfaces) error {
 	m.asked.Store(true)
 	if m.warns.Load() {
 		warning.AddWarning(ctx, "", "careful")
@@ -157,17 +155,18 @@ func (m *mood) Admit(ctx context.Context, a admission.Attributes, _ admission.Ob
 	return nil
 }
 
-func (m *mood) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (m *mood) Validate(_ context.Context, a apiadmission.Attributes, _ apiadmission.ObjectInterfaces) error {
 	if old, err := meta.Accessor(a.GetOldObject()); err != nil || old.GetName() != a.GetName() {
 		return fmt.Errorf("no old object: %v", err)
 	}
 	if m.refuses.Load() {
-		return admission.NewForbidden(a, errors.New("not today"))
+		return apiadmission.NewForbidden(a, errors.New("not today"))
 	}
 	return nil
 }
 
-// Admission is asked about every apply, also about one that is known to change nothing.
+// TestApplyUnchangedAdmission wants admission to be asked about every apply, also about those that
+// are answered from memory.
 func TestApplyUnchangedAdmission(t *testing.T) {
 	m := &mood{}
 	h := newHarness(t, rest.Options{Admission: m})
@@ -210,58 +209,4 @@ func TestApplyUnchangedAdmission(t *testing.T) {
 	}
 	m.warns.Store(false)
 	apply(`metadata/labels={"seen":"yes"}; warnings=`, 200)
-}
-
-// Managed fields are given up for an object that fits only without them.
-func TestTooLargeWithManagedFields(t *testing.T) {
-	const room = 4000
-	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{MaxValueBytes: room}, rest.Options{})
-	labels := func(n int) string {
-		var list []string
-		for i := range n {
-			list = append(list, fmt.Sprintf(`"a-long-name-of-a-label-%d":"x"`, i))
-		}
-		return cmOf(`"labels":{`+strings.Join(list, ",")+`}`, "")
-	}
-	const tooLarge = "RequestEntityTooLarge: Request entity too large: "
-	h.play("x", []applyStep{
-		{"post c as alice", labels(70), 201, "metadata/managedFields="},
-		{"put c as alice", labels(71), 200, "metadata/managedFields="},
-		{"merge c as alice", `{"metadata":{"labels":{"b":"1"}}}`, 200, "metadata/managedFields=; metadata/labels/b=1"},
-		{"put c as alice", labels(1), 200, "metadata/labels/b="},
-		{"merge c as alice", `{"metadata":{"labels":{"b":"1"}}}`, 200, "managers="}, // until the first apply
-		{"apply c as alice", cmOf("", `"data":{"k":"1"}`), 200, "managers=alice Apply v1 | before-first-apply Update v1"},
-		{"delete c", "", 200, "kind=Status"},
-	})
-	for _, code := range []int{http.StatusCreated, http.StatusOK} {
-		if a := h.doStep("x", applyStep{do: "apply c as alice", body: labels(70)}).want(413); !strings.HasPrefix(a.failure(), tooLarge) {
-			t.Errorf("apply: %s", a.body)
-		}
-		h.doStep("x", applyStep{do: "apply c as alice", body: labels(2)}).want(code)
-	}
-	if a := h.doStep("x", applyStep{do: "put c as alice", body: labels(200)}).want(413); !strings.HasPrefix(a.failure(), tooLarge) {
-		t.Errorf("put: %s", a.body)
-	}
-}
-
-// The name of a manager that the request does not name.
-func TestManagerOfUserAgent(t *testing.T) {
-	h := newHarness(t, rest.Options{})
-	for i, row := range []struct{ agent, manager string }{
-		{"kubectl/v1.33.0 (linux/amd64) kubernetes/1234567", "kubectl"},
-		{"curl", "curl"},
-		{"Mozilla/5.0 (X11; Linux)", "Mozilla"},
-		{"two words/1", "two words"},
-		{"/1.0", "unknown"},
-		{"", "unknown"},
-		{"a\tb\u00e9\u200b/1", "ab\u00e9"},
-		{strings.Repeat("x", 127) + "\u00e9y/1", strings.Repeat("x", 127)},
-		{strings.Repeat("x", 200), strings.Repeat("x", 128)},
-	} {
-		body := strings.Replace(cmOf("", `"data":{"k":"1"}`), `"name":"c"`, fmt.Sprintf(`"generateName":"a%d-"`, i), 1)
-		a := h.do("POST", configMaps, body, "User-Agent", row.agent).want(201)
-		if got, want := a.tell("managers", ""), row.manager+" Update v1"; got != want {
-			t.Errorf("agent %q: %q, want %q", row.agent, got, want)
-		}
-	}
 }

@@ -1,17 +1,16 @@
 package rest
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // respondView answers with a subresource's body made from the object.
 func (q *request) respondView(code int, entry *sqlstore.Entry) error {
-	obj, err := q.load(entry)
+	obj, err := q.load(q.ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -28,53 +27,19 @@ func (q *request) respondHub(code int, codec kind.Codec, hub runtime.Object) err
 	if err != nil {
 		return err
 	}
-	switch q.out.form {
-	case asTable:
-		body, err = q.viewTable(hub, body)
-	case asMetadata:
-		body, err = q.viewMetadata(hub)
-	case asMetadataList:
-		err = q.misfit(hub)
+	switch q.out.Form {
+	case response.AsTable:
+		var tables response.Tables
+		if tables, err = q.tables(); err == nil {
+			body, err = tables.OfView(hub, body)
+		}
+	case response.AsMetadata:
+		body, err = response.Metadata(hub, q.out.MetaVersion)
+	case response.AsMetadataList:
+		err = q.out.WrongForm(hub)
 	}
 	if err != nil {
 		return err
 	}
 	return q.respondObject(code, body)
-}
-
-// viewTable renders a view, in hub form, as a Table; body is what a row may include.
-func (q *request) viewTable(view, body runtime.Object) (runtime.Object, error) {
-	include, err := includeObject(q.values())
-	if err != nil {
-		return nil, err
-	}
-	table, err := q.convert(view)
-	if err != nil {
-		return nil, err
-	}
-	table.APIVersion, table.Kind = q.out.metaGV.String(), "Table"
-	for i := range table.Rows {
-		row := &table.Rows[i].Object
-		switch include {
-		case metav1.IncludeNone:
-			row.Object = nil
-		case metav1.IncludeObject:
-			row.Object = body
-		default:
-			if row.Object, err = q.viewMetadata(view); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return table, nil
-}
-
-func (q *request) viewMetadata(view runtime.Object) (runtime.Object, error) {
-	m, err := meta.Accessor(view)
-	if err != nil {
-		return nil, err
-	}
-	partial := meta.AsPartialObjectMetadata(m)
-	partial.APIVersion, partial.Kind = q.out.metaGV.String(), "PartialObjectMetadata"
-	return partial, nil
 }

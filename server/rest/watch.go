@@ -1,33 +1,34 @@
 package rest
 
 import (
-	stderrors "errors"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // A watch is one goroutine, the request's own. It polls its store watcher and sleeps
 // until the watcher, a timer or the end wakes it.
 
-// watching is one watch being served.
+// watching is one watch that is being served.
 type watching struct {
 	q   *request
 	sel selection
 	enc *eventEncoder
 
 	from      int64 // revision that the stream starts after
-	through   int64 // the client has seen all up to here
+	through   int64 // the client has seen all changes up to this revision
 	bookmarks bool
 	initial   []*sqlstore.Entry // state to send first
 	markEnd   bool              // end the initial events with an annotated bookmark
-	failed    error             // what the stream says instead of events
+	failed    error             // sent instead of events
 	timeout   time.Duration
 }
 
@@ -41,7 +42,7 @@ func (q *request) watch() error {
 		return err
 	}
 	if asksState(options) && options.AllowWatchBookmarks {
-		if err := q.withoutTable(); err != nil {
+		if err := q.negotiateWithoutTable(q.offer()); err != nil {
 			return err
 		}
 	}
@@ -50,7 +51,7 @@ func (q *request) watch() error {
 	if err := s.start(options); err != nil {
 		return err
 	}
-	if s.enc, err = q.newEventEncoder(); err != nil {
+	if s.enc, err = newEventEncoder(q); err != nil {
 		return err
 	}
 	watcher, err := s.open()
@@ -63,27 +64,27 @@ func (q *request) watch() error {
 	if isWebSocket(q.r) {
 		s.serveWebSocket(watcher)
 	} else {
-		s.serve(q.r.Context(), watcher, q.w)
+		s.serve(q.ctx, watcher, q.w)
 	}
 	return nil
 }
 
-// withoutTable negotiates anew if the client would get a Table: upstream streams no state
-// in that form.
-func (q *request) withoutTable() error {
-	if q.out.form != asTable {
+// negotiateWithoutTable negotiates anew if the client would get a Table: upstream streams no
+// state in that form.
+func (c *call) negotiateWithoutTable(o response.Offer) error {
+	if c.out.Form != response.AsTable {
 		return nil
 	}
-	o, ok := q.offer(), false
-	o.tables = false
-	if q.out, ok = negotiate(q.r, o); !ok {
-		return notAcceptable(o.mediaTypes())
+	o.Tables = false
+	ok := false
+	if c.out, ok = response.Negotiate(c.r, o); !ok {
+		return response.NotAcceptable(o.MediaTypes())
 	}
 	return nil
 }
 
-// watchTimeout spreads the ends of watches that named none, so that clients don't come
-// back all at once. A negative time, or one too large for a Duration, is over at once.
+// watchTimeout spreads the ends of watches that name no timeout, so that clients do not come back
+// all at once. A timeout that is negative, or too large for a Duration, is over at once.
 func (a *API) watchTimeout(o *metainternalversion.ListOptions) time.Duration {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		return max(0, time.Duration(*o.TimeoutSeconds)*time.Second)
@@ -91,7 +92,8 @@ func (a *API) watchTimeout(o *metainternalversion.ListOptions) time.Duration {
 	return time.Duration(float64(a.o.MinWatch) * (1 + rand.Float64()))
 }
 
-// asksState tells whether the client wants the state as events and an end of it.
+// asksState tells whether the client asks for the state as initial events, with a mark at their
+// end.
 func asksState(o *metainternalversion.ListOptions) bool {
 	return o.SendInitialEvents != nil && *o.SendInitialEvents
 }
@@ -100,7 +102,7 @@ func asksState(o *metainternalversion.ListOptions) bool {
 func (s *watching) start(o *metainternalversion.ListOptions) error {
 	rv, err := parseVersion(o.ResourceVersion)
 	if err != nil {
-		return plain(err)
+		return response.AsStatus(err)
 	}
 	withState := asksState(o) || (o.SendInitialEvents == nil && rv == 0)
 	if rv > 0 && !withState {
@@ -108,8 +110,8 @@ func (s *watching) start(o *metainternalversion.ListOptions) error {
 		s.through = s.from
 		return nil
 	}
-	err = s.q.api.fresh(s.q.r.Context(), o.ResourceVersion)
-	if errors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+	err = s.q.api.fresh(s.q.ctx, o.ResourceVersion)
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		s.failed = err
 		return nil
 	}
@@ -122,21 +124,22 @@ func (s *watching) start(o *metainternalversion.ListOptions) error {
 		return nil
 	}
 	s.markEnd = asksState(o) && s.bookmarks
-	p, err := s.q.readFirst(s.q.r.Context(), view, 0, &s.sel)
-	if err == nil {
-		s.initial, err = s.q.converted(p.entries)
+	read := reader{s.q.api, &s.q.target, &s.sel}
+	p, err := read.first(s.q.ctx, view, 0)
+	if err = s.q.unreadableList(err); err == nil {
+		s.initial, err = s.q.converted(s.q.ctx, p.entries)
 	}
 	return err
 }
 
-// open starts the watcher; nil if the stream is to say why there is none. As in upstream
-// nothing that is wrong with a start is an error of the request.
+// open starts the watcher. If the start is impossible, open returns nil and keeps the reason in
+// failed: as in upstream, the stream tells the client, and the request does not fail.
 func (s *watching) open() (*sqlstore.Watcher, error) {
 	if s.failed != nil {
 		return nil, nil
 	}
 	watcher, err := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
-	if stderrors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, sqlstore.ErrCompacted) {
 		s.failed = err
 		return nil, nil
 	}

@@ -1,15 +1,18 @@
 package rest
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -17,41 +20,32 @@ import (
 // other, or length-prefixed protobuf. Objects inside are the entries' shared renderings.
 type eventEncoder struct {
 	q       *request
-	headers bool // a Table has been sent: later ones are without column definitions
+	headers bool // a Table has been sent; later ones have no column definitions
+	sent    func(bytes int)
 }
 
 // newEventEncoder checks that the encoding can be streamed.
-func (q *request) newEventEncoder() (*eventEncoder, error) {
-	if q.out.form == asTable {
-		if _, err := includeObject(q.values()); err != nil {
+func newEventEncoder(q *request) (*eventEncoder, error) {
+	if q.out.Form == response.AsTable {
+		if _, err := response.IncludeObject(q.values()); err != nil {
 			return nil, err
 		}
 	}
-	if q.out.mediaType == mediaYAML {
-		return nil, notAcceptable(streamTypes())
+	if q.out.MediaType == response.MediaYAML {
+		return nil, response.NotAcceptable(response.StreamTypes())
 	}
-	return &eventEncoder{q: q}, nil
-}
-
-func streamTypes() []string {
-	return []string{mediaJSON + ";stream=watch", mediaProtobuf + ";stream=watch"}
+	c := &eventEncoder{q: q, sent: func(int) {}}
+	if q.api.o.Sent != nil {
+		c.sent = q.api.o.Sent(q.kind.GVK(q.version))
+	}
+	return c, nil
 }
 
 func (c *eventEncoder) contentType() string {
-	if c.q.out.mediaType == mediaProtobuf {
-		return mediaProtobuf + ";stream=watch"
+	if c.q.out.MediaType == response.MediaProtobuf {
+		return response.MediaProtobuf + ";stream=watch"
 	}
-	return mediaJSON
-}
-
-// buffer and release lend memory for one pass; an idle watch holds none.
-func (c *eventEncoder) buffer() []byte { return (*chunks.Get().(*[]byte))[:0] }
-
-func (c *eventEncoder) release(b []byte) {
-	if cap(b) <= 4*chunk {
-		b = b[:0]
-		chunks.Put(&b)
-	}
+	return response.MediaJSON
 }
 
 // append adds one framed event to b.
@@ -66,10 +60,10 @@ func (c *eventEncoder) append(b []byte, t watch.EventType, e *sqlstore.Entry) ([
 // object is the event's object in its own encoding, without a newline.
 func (c *eventEncoder) object(e *sqlstore.Entry) ([]byte, error) {
 	q := c.q
-	if q.out.form != asTable {
-		return q.encodeEntry(e)
+	if q.out.Form != response.AsTable {
+		return q.encodeEntry(e, q.out)
 	}
-	table, err := q.table([]*sqlstore.Entry{e}, q.out)
+	table, err := c.table([]*sqlstore.Entry{e})
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +71,25 @@ func (c *eventEncoder) object(e *sqlstore.Entry) ([]byte, error) {
 		table.ColumnDefinitions = nil
 	}
 	c.headers = true
-	return marshalJSON(table)
+	return json.Marshal(table)
 }
 
-// frame puts an encoded object into an event. A client that wants lists gets none and its
-// stream ends: an event has an object.
+func (c *eventEncoder) table(entries []*sqlstore.Entry) (*metav1.Table, error) {
+	tables, err := c.q.tables()
+	if err != nil {
+		return nil, err
+	}
+	return tables.Of(entries)
+}
+
+// frame puts an encoded object into an event. The stream of a client that accepts nothing but the
+// metadata of lists ends, because an event has an object.
 func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte, error) {
-	if c.q.out.form == asMetadataList && t != watch.Error {
+	if c.q.out.Form == response.AsMetadataList && t != watch.Error {
 		return b, errGone
 	}
-	if c.q.out.mediaType != mediaProtobuf {
+	c.sent(len(object))
+	if c.q.out.MediaType != response.MediaProtobuf {
 		b = append(b, `{"type":"`...)
 		b = append(b, t...)
 		b = append(b, `","object":`...)
@@ -96,14 +99,14 @@ func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte
 	return appendEvent(b, string(t), object), nil
 }
 
-// appendEvent appends a metav1.WatchEvent as protobuf after its length. The outer message
-// is without the envelope that the object inside has.
+// appendEvent appends the length of a metav1.WatchEvent and the event as protobuf. The object in
+// it is in an envelope, the event is not.
 func appendEvent(b []byte, t string, object []byte) []byte {
-	extension := fieldSize(len(object))
-	b = binary.BigEndian.AppendUint32(b, uint32(fieldSize(len(t))+fieldSize(extension)))
-	b = append(b, fieldTag(1), byte(len(t))) // types are short
-	b = append(append(b, t...), fieldTag(2))
-	return appendField(binary.AppendUvarint(b, uint64(extension)), 1, object)
+	extension := response.FieldSize(len(object))
+	b = binary.BigEndian.AppendUint32(b, uint32(response.FieldSize(len(t))+response.FieldSize(extension)))
+	b = append(b, response.FieldTag(1), byte(len(t))) // types are short
+	b = append(append(b, t...), response.FieldTag(2))
+	return response.AppendField(binary.AppendUvarint(b, uint64(extension)), 1, object)
 }
 
 // bookmark is a framed BOOKMARK: an empty object with nothing but the revision.
@@ -117,11 +120,11 @@ func (c *eventEncoder) bookmark(revision int64, annotations map[string]string) (
 
 func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]string) ([]byte, error) {
 	q := c.q
-	if q.out.form != asObject {
+	if q.out.Form != response.AsObject {
 		partial := &metav1.PartialObjectMetadata{}
-		partial.APIVersion, partial.Kind = q.out.metaGV.String(), "PartialObjectMetadata"
+		partial.APIVersion, partial.Kind = q.out.MetaVersion.String(), "PartialObjectMetadata"
 		partial.ResourceVersion, partial.Annotations = revision, annotations
-		if q.out.form == asTable {
+		if q.out.Form == response.AsTable {
 			return c.bookmarkTable(partial)
 		}
 		return c.encode(partial)
@@ -141,7 +144,7 @@ func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]st
 }
 
 func (c *eventEncoder) bookmarkTable(partial *metav1.PartialObjectMetadata) ([]byte, error) {
-	table, err := c.q.table(nil, c.q.out)
+	table, err := c.table(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +157,43 @@ func (c *eventEncoder) bookmarkTable(partial *metav1.PartialObjectMetadata) ([]b
 	}
 	table.ResourceVersion = partial.ResourceVersion
 	table.Rows = []metav1.TableRow{{Cells: []any{}, Object: runtime.RawExtension{Raw: raw}}}
-	return marshalJSON(table)
+	return json.Marshal(table)
+}
+
+// initialEventsEnd is the framed bookmark after the initial events. It has an empty list in the
+// encoding of the watch, so that a client can make a list of the events, which name no kind of list
+// (upstream: endpoints/handlers/response.go).
+func (c *eventEncoder) initialEventsEnd(revision int64) ([]byte, error) {
+	list, err := c.emptyList()
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := response.Encode(list, response.Output{MediaType: c.q.out.MediaType})
+	if err != nil {
+		return nil, err
+	}
+	return c.bookmark(revision, map[string]string{
+		metav1.InitialEventsAnnotationKey:              "true",
+		metav1.InitialEventsListBlueprintAnnotationKey: base64.StdEncoding.EncodeToString(encoded),
+	})
+}
+
+// emptyList is a list of what the events have, without items.
+func (c *eventEncoder) emptyList() (runtime.Object, error) {
+	q := c.q
+	if q.out.Form == response.AsObject {
+		list := q.kind.Codec.NewList()
+		if q.kind.Custom != nil { // a codec of a custom resource has one version
+			return list, nil
+		}
+		return q.kind.Codec.Objects(q.ctx).Convertor.ConvertToVersion(list, q.kind.GVK(q.version).GroupVersion())
+	}
+	var list runtime.Object = &metav1.PartialObjectMetadataList{}
+	if q.out.MetaVersion == metav1beta1.SchemeGroupVersion {
+		list = &metav1beta1.PartialObjectMetadataList{} // as protobuf it differs
+	}
+	list.GetObjectKind().SetGroupVersionKind(q.out.MetaVersion.WithKind("PartialObjectMetadataList"))
+	return list, nil
 }
 
 // failure is a framed ERROR event.
@@ -168,8 +207,8 @@ func (c *eventEncoder) failure(status *metav1.Status) ([]byte, error) {
 
 // encode encodes an object with kind and apiVersion as it stands inside an event.
 func (c *eventEncoder) encode(obj runtime.Object) ([]byte, error) {
-	if c.q.out.mediaType == mediaProtobuf {
-		return encodeMeta(obj, c.q.out)
+	if c.q.out.MediaType == response.MediaProtobuf {
+		return response.Encode(obj, c.q.out)
 	}
-	return marshalJSON(obj)
+	return json.Marshal(obj)
 }

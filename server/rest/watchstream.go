@@ -2,15 +2,16 @@ package rest
 
 import (
 	"context"
-	stderrors "errors"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -26,15 +27,15 @@ func (s *watching) serve(ctx context.Context, watcher *sqlstore.Watcher, w http.
 	w.Header()["Content-Type"] = []string{s.enc.contentType()}
 	w.WriteHeader(http.StatusOK)
 	out := httpSink{w, http.NewResponseController(w)}
-	// A client that does not read would keep the watch beyond its time. An error says that
-	// the writer has no deadlines.
+	// A client that does not read would keep the watch beyond its time. The error is ignored: it
+	// says that the writer has no deadlines.
 	_ = out.c.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	out.Flush()
 	s.run(ctx, watcher, out)
 }
 
-// endGrace is how long after a watch's time its last events may be on their way.
-const endGrace = 2 * time.Second
+// endGrace is how long after a watch's end its last events may take to be sent.
+const endGrace = 5 * time.Second
 
 type httpSink struct {
 	http.ResponseWriter
@@ -57,6 +58,7 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 		return
 	}
 	s.initial = nil
+	flowcontrol.WatchInitialized(ctx)
 	end := time.NewTimer(s.timeout)
 	defer end.Stop()
 	mark := newBookmarks(s.bookmarks, s.q.api.o.BookmarkEvery, s.timeout)
@@ -74,7 +76,7 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 		select {
 		case <-wake:
 		case <-mark.c:
-			if mark.next(); s.writeBookmark(out, nil) != nil {
+			if mark.next(); s.writeBookmark(out) != nil {
 				return
 			}
 		case <-end.C:
@@ -83,51 +85,55 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 			return
 		case <-s.q.api.draining.Done():
 			return
-		case <-s.q.kind.Gone:
+		case <-s.q.kind.Gone():
 			return
 		}
 	}
 }
 
 // errGone ends a watch whose client cannot be written to.
-var errGone = stderrors.New("client is gone")
+var errGone = errors.New("client is gone")
 
 // pass sends what the watcher has now, and returns how many events it had.
 func (s *watching) pass(ctx context.Context, watcher *sqlstore.Watcher, out sink) (int, error) {
+	if s.failed != nil {
+		return 0, s.failed
+	}
 	events, through, err := watcher.Poll(ctx)
 	if err == nil {
+		events, s.failed = readableEvents(events, s.sel.looksInside())
 		events, err = s.convertedEvents(events)
 	}
 	if err != nil {
 		return 0, err
 	}
-	b := s.enc.buffer()
+	if len(events) == 0 && s.failed != nil {
+		return 0, s.failed
+	}
+	if len(events) == 0 {
+		s.through = through
+		return 0, nil
+	}
+	buffer := lendBuffer(eventsSize(events))
+	defer buffer.release()
 	for _, e := range events {
-		if b, err = s.append(b, e); err != nil {
+		if buffer.b, err = s.append(buffer.b, e); err != nil {
 			return 0, err
 		}
-		if len(b) >= chunk {
-			if _, err := out.Write(b); err != nil {
-				return 0, errGone
-			}
-			b = b[:0]
+		if err := buffer.writeFull(out); err != nil {
+			return 0, err
 		}
 	}
 	s.through = through
-	if len(b) > 0 {
-		if _, err := out.Write(b); err != nil {
-			return 0, errGone
-		}
+	if err := buffer.write(out); err != nil {
+		return 0, err
 	}
-	s.enc.release(b)
-	if len(events) > 0 {
-		out.Flush()
-	}
+	out.Flush()
 	return len(events), nil
 }
 
-// append adds the event as this watch's selection sees it: an object that comes into the
-// selection is ADDED, one that leaves it is DELETED, whatever really happened.
+// append adds the event as this watch's selection sees it: an object that comes into the selection
+// is ADDED, an object that leaves it is DELETED, whatever the change was.
 func (s *watching) append(b []byte, e *sqlstore.Event) ([]byte, error) {
 	was, err := s.sel.matches(e.Prev)
 	if err != nil {
@@ -154,41 +160,29 @@ func (s *watching) append(b []byte, e *sqlstore.Event) ([]byte, error) {
 
 type leftKey struct{}
 
-// left is what watchers see of an object that left their selection: its state before, at
-// the revision of the change.
+// left is the entry that watchers get for an object that left their selection: its state before,
+// at the revision of the change.
 func left(e *sqlstore.Event) *sqlstore.Entry {
 	return e.Entry.Memo(leftKey{}, func() any {
 		before := e.Prev.AtRevision(e.Entry.Revision)
-		if _, ok := e.Prev.Recall(isConvertedKey{}); ok {
-			markConverted(before)
+		if response.WasConverted(e.Prev) {
+			response.MarkConverted(before)
 		}
 		return before
 	}).(*sqlstore.Entry)
 }
 
 func (s *watching) writeInitial(out sink) error {
-	b := s.enc.buffer()
-	var err error
-	for _, e := range s.initial {
-		if b, err = s.enc.append(b, watch.Added, e); err != nil {
+	if err := s.writeState(out); err != nil {
+		return err
+	}
+	if s.markEnd {
+		b, err := s.enc.initialEventsEnd(s.through)
+		if err != nil {
 			s.writeError(out, err)
 			return err
 		}
-		if len(b) >= chunk {
-			if _, err := out.Write(b); err != nil {
-				return errGone
-			}
-			b = b[:0]
-		}
-	}
-	if len(b) > 0 {
-		if _, err := out.Write(b); err != nil {
-			return errGone
-		}
-	}
-	s.enc.release(b)
-	if s.markEnd {
-		return s.writeBookmark(out, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		return writeOut(out, b)
 	}
 	if len(s.initial) > 0 {
 		out.Flush()
@@ -196,11 +190,35 @@ func (s *watching) writeInitial(out sink) error {
 	return nil
 }
 
-func (s *watching) writeBookmark(out sink, annotations map[string]string) error {
-	b, err := s.enc.bookmark(s.through, annotations)
+// writeState writes the state at the start as events.
+func (s *watching) writeState(out sink) (err error) {
+	if len(s.initial) == 0 {
+		return nil
+	}
+	buffer := lendBuffer(entriesSize(s.initial))
+	defer buffer.release()
+	for _, e := range s.initial {
+		if buffer.b, err = s.enc.append(buffer.b, watch.Added, e); err != nil {
+			s.writeError(out, err)
+			return err
+		}
+		if err := buffer.writeFull(out); err != nil {
+			return err
+		}
+	}
+	return buffer.write(out)
+}
+
+func (s *watching) writeBookmark(out sink) error {
+	b, err := s.enc.bookmark(s.through, nil)
 	if err != nil {
 		return err
 	}
+	return writeOut(out, b)
+}
+
+// writeOut writes what the client gets at once.
+func writeOut(out sink, b []byte) error {
 	if _, err := out.Write(b); err != nil {
 		return errGone
 	}
@@ -208,25 +226,55 @@ func (s *watching) writeBookmark(out sink, annotations map[string]string) error 
 	return nil
 }
 
-// writeError ends a stream with an ERROR event, as the status is sent already.
+// writeError ends a stream with an ERROR event, because the HTTP status has been sent already.
 func (s *watching) writeError(out sink, err error) {
-	if stderrors.Is(err, errGone) || s.q.r.Context().Err() != nil || stderrors.Is(err, sqlstore.ErrClosed) {
+	if errors.Is(err, errGone) || s.q.ctx.Err() != nil || errors.Is(err, sqlstore.ErrClosed) {
 		return
 	}
-	if stderrors.Is(err, sqlstore.ErrCompacted) {
-		err = errors.NewResourceExpired(s.tooOld())
+	if errors.Is(err, sqlstore.ErrCompacted) {
+		err = apierrors.NewResourceExpired(s.tooOld())
 	}
-	if b, err := s.enc.failure(statusOf(err)); err == nil {
+	if b, err := s.enc.failure(response.StatusOf(err)); err == nil {
 		out.Write(b)
 		out.Flush()
 	}
 }
 
-// tooOld is upstream's text for a start below the floor: its watch cache's, or its
-// storage's where it has no cache.
+// tooOld is upstream's text for a start below the floor: that of its watch cache, or of its
+// storage for resources without one.
 func (s *watching) tooOld() string {
 	if !s.q.cached() {
 		return "The resourceVersion for the provided watch is too old."
 	}
 	return fmt.Sprintf("too old resource version: %d (%d)", s.through, s.q.api.store.Floor())
+}
+
+// convertedEvents returns the events with their entries in the Kind's version. Previous states are
+// converted only if the selection looks into them.
+func (s *watching) convertedEvents(events []*sqlstore.Event) ([]*sqlstore.Event, error) {
+	if s.q.kind.Conversion() == nil || len(events) == 0 {
+		return events, nil
+	}
+	inside := s.sel.looksInside()
+	var entries []*sqlstore.Entry
+	for _, e := range events {
+		entries = append(entries, e.Entry)
+		if inside && e.Prev != nil {
+			entries = append(entries, e.Prev)
+		}
+	}
+	entries, err := s.q.converted(s.q.ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*sqlstore.Event, len(events))
+	for i, e := range events {
+		changed := *e
+		changed.Entry, entries = entries[0], entries[1:]
+		if inside && e.Prev != nil {
+			changed.Prev, entries = entries[0], entries[1:]
+		}
+		out[i] = &changed
+	}
+	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/websocket"
 
+	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -21,13 +22,13 @@ func isWebSocket(r *http.Request) bool {
 		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
 }
 
-// serveWebSocket streams events as messages: text for JSON, binary for protobuf. It
-// refuses clients that name no origin, as upstream does.
+// serveWebSocket streams events as messages: text for JSON, binary for protobuf. As in upstream,
+// a client that names no origin is refused.
 func (s *watching) serveWebSocket(watcher *sqlstore.Watcher) {
 	websocket.Handler(func(ws *websocket.Conn) {
-		ctx, cancel := context.WithCancel(s.q.r.Context())
+		ctx, cancel := context.WithCancel(s.q.ctx)
 		defer cancel()
-		if s.q.out.mediaType == mediaProtobuf {
+		if s.q.out.MediaType == response.MediaProtobuf {
 			ws.PayloadType = websocket.BinaryFrame
 		}
 		gone := make(chan struct{})
@@ -49,8 +50,7 @@ func (s *watching) serveWebSocket(watcher *sqlstore.Watcher) {
 	}).ServeHTTP(s.q.w, s.q.r)
 }
 
-// boundWrites lets a client that does not read keep the watch neither beyond its time nor
-// beyond the server's.
+// boundWrites sets the deadlines of a client that does not read: the watch's end and the server's.
 func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
 	ws.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	select {
@@ -61,8 +61,8 @@ func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
 	<-ctx.Done()
 }
 
-// messages sends each event as one message. run's writes may hold several whole ones:
-// JSON with a newline after each, protobuf with the length before each.
+// messages sends each event as one message. A write may hold several whole events: JSON with a
+// newline after each, protobuf with the length before each.
 type messages struct{ ws *websocket.Conn }
 
 func (m *messages) Write(p []byte) (int, error) {

@@ -7,24 +7,27 @@
 // any number run side by side, in parallel tests too. It is ready when Start returns and
 // gone, goroutines included, when the test ends.
 //
-// What the server has to say goes to Options.Logf alone. Upstream's libraries in it log by klog
+// What the server has to say goes to Options.Log alone. Upstream's libraries in it log by klog
 // as those in the test do, to standard error, such as a line for each Service. In TestMain,
 //
-//	quiet.Libraries(os.Stderr)
+//	logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
 //
-// of the package server/quiet leaves errors only.
+// of the package server/logging leaves errors only.
 package servertest
 
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"time"
 
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/control"
+	"github.com/plinth-io/plinth/server/controllers"
+	"github.com/plinth-io/plinth/server/logging"
 )
 
 // Options of a Server. The zero value is what most tests want.
@@ -45,14 +48,14 @@ type Options struct {
 	EnableAdmissionPlugins, DisableAdmissionPlugins []string
 	// AdmissionConfigFile is server.Config's.
 	AdmissionConfigFile string
-	// Logf gets what an operator should know, such as t.Logf; nil: nothing.
-	Logf func(format string, args ...any)
+	// Log gets what an operator should know, such as Log(t); nil: nothing.
+	Log *slog.Logger
 }
 
 // Server is a running plinth.
 type Server struct {
 	// Config is the admin's client configuration. Copy it before changing it.
-	Config *rest.Config
+	Config *clientrest.Config
 	// Kubeconfig is the same for programs that want a file, such as kubectl.
 	Kubeconfig []byte
 
@@ -66,6 +69,12 @@ type TB interface {
 	Fatalf(format string, args ...any)
 	Errorf(format string, args ...any)
 	Cleanup(func())
+}
+
+// Log writes to the log of a test: servertest.Options{Log: servertest.Log(t)}. It needs of a
+// *testing.T, which is shown if the test fails or -v is given, its Output.
+func Log(t interface{ Output() io.Writer }) *slog.Logger {
+	return logging.New(t.Output(), logging.Options{})
 }
 
 // Start runs a server until the test ends. At most one Options may be given.
@@ -100,14 +109,14 @@ func Run(ctx context.Context, o Options) (*Server, error) {
 	if o.Controllers == nil {
 		o.Controllers = []string{}
 	}
-	if !control.Runs(o.Controllers, "serviceaccount") && o.DisableAdmissionPlugins == nil && !slices.Contains(o.EnableAdmissionPlugins, "ServiceAccount") {
+	if !controllers.Runs(o.Controllers, "serviceaccount") && o.DisableAdmissionPlugins == nil && !slices.Contains(o.EnableAdmissionPlugins, "ServiceAccount") {
 		o.DisableAdmissionPlugins = []string{"ServiceAccount"}
 	}
 	s := server.New(server.Config{
 		DSN:             o.DSN,
 		DataDir:         o.DataDir,
 		Controllers:     o.Controllers,
-		Logf:            o.Logf,
+		Log:             o.Log,
 		ShutdownTimeout: stopTimeout,
 		Linger:          linger,
 

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,18 +10,20 @@ import (
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	"k8s.io/apiserver/pkg/authentication/token/union"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"github.com/plinth-io/plinth/server/authn"
 )
 
-// newAuthenticator chains the kinds of tokens in upstream's order
-// (kubeapiserver/authenticator): static ones, those of secrets, those that are asked for.
-func (t *Tokens) newAuthenticator() (authenticator.Token, error) {
+// newChain returns the kinds of tokens in upstream's order
+// (kubeapiserver/authenticator): static tokens, tokens of secrets, tokens of the TokenRequest
+// API.
+func (t *Tokens) newChain() ([]authenticator.Token, error) {
 	var chain []authenticator.Token
 	if t.o.TokenFile != "" {
 		static, err := tokenfile.NewCSV(t.o.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("read static tokens: %w", err)
+			return nil, fmt.Errorf("read static tokens (--token-auth-file): %w", err)
 		}
 		chain = append(chain, authenticator.WrapAudienceAgnosticToken(t.o.Audiences, static))
 	}
@@ -30,31 +33,36 @@ func (t *Tokens) newAuthenticator() (authenticator.Token, error) {
 		return nil, err
 	}
 	issued := throughGate(g, serviceaccount.NewValidator(getter{g}))
-	chain = append(chain,
+	return append(chain,
 		gatedToken{g, serviceaccount.JWTTokenAuthenticator([]string{serviceaccount.LegacyIssuer}, gatedKeys{g, t.keys}, t.o.Audiences, legacy)},
-		serviceaccount.JWTTokenAuthenticator(t.o.Issuers, t.keys, t.o.Audiences, issued))
-	var all authenticator.Token = everybody{union.New(chain...)}
-	if t.o.CacheFor > 0 {
-		// Only good tokens are kept, so that memory is bounded by how many were handed out.
-		all = cache.New(all, true, t.o.CacheFor, 0)
-	}
-	return all, nil
+		serviceaccount.JWTTokenAuthenticator(t.o.Issuers, t.keys, t.o.Audiences, issued)), nil
 }
 
-// everybody adds the group that everybody with good credentials is in. It does so here, so
-// that what is cached is complete.
-type everybody struct{ authenticator.Token }
+// With returns what authenticates the tokens that t does, and then those that others do. What is
+// found is remembered for a while.
+func (t *Tokens) With(others ...authenticator.Token) authenticator.Token {
+	// The group is added here, so that users that are remembered are complete.
+	var all authenticator.Token = authn.Everybody{Token: union.New(slices.Concat(t.chain, others)...)}
+	if t.o.CacheFor > 0 {
+		// Only valid tokens are cached, so memory is bounded by the number of issued tokens.
+		all = cache.New(all, true, t.o.CacheFor, 0)
+	}
+	return bounded{all}
+}
 
-func (e everybody) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	r, ok, err := e.Token.AuthenticateToken(ctx, token)
-	if !ok || err != nil || slices.Contains(r.User.GetGroups(), user.AllAuthenticated) {
-		return r, ok, err
+// maxTokenBytes is longer than any token that is signed here, and than any header that common
+// proxies let through.
+const maxTokenBytes = 64 << 10
+
+var errTooLong = errors.New("the token is too long")
+
+// bounded does not look at tokens that are too long.
+type bounded struct{ authenticator.Token }
+
+// AuthenticateToken implements authenticator.Token.
+func (b bounded) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	if len(token) > maxTokenBytes {
+		return nil, false, errTooLong
 	}
-	who := &user.DefaultInfo{
-		Name:   r.User.GetName(),
-		UID:    r.User.GetUID(),
-		Groups: append(slices.Clone(r.User.GetGroups()), user.AllAuthenticated),
-		Extra:  r.User.GetExtra(),
-	}
-	return &authenticator.Response{Audiences: r.Audiences, User: who}, true, nil
+	return b.Token.AuthenticateToken(ctx, token)
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// lookTimeout bounds the wait for the database when something is not in memory.
+// lookTimeout bounds the wait for the database when an object or a key is not in memory.
 const lookTimeout = 5 * time.Second
 
-// validating lets one token at a time be validated in the whole process: upstream's code
-// counts in variables of its package which are not for several at once
+// validating is held while a token is validated, so that the process validates one at a time:
+// upstream's code counts in package variables that are not safe for concurrent use
 // (component-base/metrics.Counter.WithContext).
 var validating sync.Mutex
 
-// gate is a server's way to validate tokens. validating is not held while somebody waits for
-// the database: what takes that is done before a second try, or afterwards.
+// gate lets a server validate tokens. validating is not held during a wait for the database:
+// such work is done before a second try, or after the last.
 type gate struct {
 	store *sqlstore.Store
 
 	// Of one try, guarded by validating.
-	look  func(context.Context) bool // finds what the try may have missed; nil: it looked for nothing
-	after []func()                   // is called when the gate is open again
+	look  func(context.Context) bool // fetches what the try may have missed; nil: it missed nothing
+	after []func()                   // is called when validating is not held any more
 }
 
-// pass calls try. If it fails over an object or a key, which another server may have just
-// made or made anew, the store is given the time to hear of it for one more try.
+// pass calls try. If try fails because of an object or a key that another server may have
+// just written, pass waits for the store to have it and tries once more.
 func (g *gate) pass(ctx context.Context, try func() error) error {
 	look, after, err := g.once(try)
 	if err != nil && look != nil && look(ctx) {
@@ -52,7 +52,8 @@ func (g *gate) once(try func() error) (look func(context.Context) bool, after []
 	return g.look, g.after, err
 }
 
-// sync tells whether the store has everything that was written anywhere.
+// sync waits until the store has everything that any server has written; it returns false if
+// the database cannot be asked.
 func (g *gate) sync(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -66,7 +67,8 @@ type gated[Claims any] struct {
 	serviceaccount.Validator[Claims]
 }
 
-// throughGate is gated of whatever type of claims a validator has, which upstream does not export.
+// throughGate returns a gated v. It is a function because upstream does not export the type of
+// the claims.
 func throughGate[Claims any](g *gate, v serviceaccount.Validator[Claims]) serviceaccount.Validator[Claims] {
 	return gated[Claims]{g, v}
 }
@@ -80,7 +82,7 @@ func (v gated[Claims]) Validate(ctx context.Context, token string, public *jwt.C
 	return info, err
 }
 
-// gatedToken is for tokens of secrets, which are counted before they are validated.
+// gatedToken is for tokens of secrets, which upstream counts before it validates them.
 type gatedToken struct {
 	gate *gate
 	authenticator.Token
@@ -95,7 +97,7 @@ func (t gatedToken) AuthenticateToken(ctx context.Context, token string) (r *aut
 	return r, ok, err
 }
 
-// gatedKeys are keys that are looked for inside the gate.
+// gatedKeys look up keys inside the gate.
 type gatedKeys struct {
 	gate *gate
 	*keys

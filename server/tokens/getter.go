@@ -2,10 +2,12 @@ package tokens
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 	"sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // getter reads the objects that a token depends on from the store's memory. It is called
@@ -24,7 +26,7 @@ func (g getter) GetSecret(namespace, name string) (*corev1.Secret, error) {
 	return secret, g.read("secrets", namespace+"/"+name, secret)
 }
 
-// GetPod returns the metadata alone, which is all that is looked at.
+// GetPod returns the metadata alone: nothing else is looked at.
 func (g getter) GetPod(namespace, name string) (*corev1.Pod, error) {
 	pod := &metav1.PartialObjectMetadata{}
 	err := g.read("pods", namespace+"/"+name, pod)
@@ -39,10 +41,10 @@ func (g getter) GetNode(name string) (*corev1.Node, error) {
 }
 
 func (g getter) read(resource, name string, into any) error {
-	g.gate.look = g.gate.sync // it may also be another one by now, of the same name
-	e := g.gate.store.Get("/registry/core/" + resource + "/" + name)
+	g.gate.look = g.gate.sync // a newer object of this name may be in the database
+	e := g.gate.store.Get(sqlstore.Prefix("", resource) + name)
 	if e == nil {
-		return errors.NewNotFound(corev1.Resource(resource), name)
+		return apierrors.NewNotFound(corev1.Resource(resource), name)
 	}
 	return json.UnmarshalCaseSensitivePreserveInts(e.JSON, into)
 }

@@ -17,7 +17,7 @@ import (
 type keys struct {
 	serviceaccount.PublicKeysGetter // of the key that signs and of files
 
-	store *sqlstore.Store // has those of other servers; nil: they are not believed
+	store *sqlstore.Store // has the keys of other servers; nil: their tokens are not accepted
 
 	mu    sync.Mutex
 	asked time.Time // when the database was last asked on behalf of an unknown key
@@ -28,7 +28,7 @@ func (t *Tokens) openKeys(shared bool) (*keys, error) {
 	for _, path := range t.o.KeyFiles {
 		found, err := keyutil.PublicKeysFromFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read the keys that verify tokens: %w", err)
+			return nil, fmt.Errorf("read the keys that verify tokens (--service-account-key-file): %w", err)
 		}
 		all = append(all, found...)
 	}
@@ -43,7 +43,7 @@ func (t *Tokens) openKeys(shared bool) (*keys, error) {
 	return k, nil
 }
 
-// distinct gives each key once, also one that signs and is in a file too.
+// distinct returns each key once, also a key that signs and is in a file, too.
 type distinct struct {
 	serviceaccount.PublicKeysGetter
 }
@@ -59,8 +59,8 @@ func (d distinct) GetPublicKeys(ctx context.Context, id string) (list []servicea
 	return list
 }
 
-// publishedAge is how long, in seconds, others may keep the list of keys if it grows when
-// a server joins.
+// publishedAge is how long, in seconds, caches may keep a list of keys that grows when a
+// server joins.
 const publishedAge = 60
 
 // GetCacheAgeMaxSeconds implements serviceaccount.PublicKeysGetter.
@@ -71,7 +71,7 @@ func (k *keys) GetCacheAgeMaxSeconds() int {
 	return k.PublicKeysGetter.GetCacheAgeMaxSeconds()
 }
 
-// GetPublicKeys returns the key of that id, or for an empty one all keys.
+// GetPublicKeys returns the key of that id, or all keys if id is empty.
 func (k *keys) GetPublicKeys(ctx context.Context, id string) []serviceaccount.PublicKey {
 	found := k.find(ctx, id)
 	if len(found) == 0 && k.ask(ctx) {
@@ -95,12 +95,12 @@ func (k *keys) find(ctx context.Context, id string) []serviceaccount.PublicKey {
 	return nil
 }
 
-// askEvery is the pause between two questions to the database for keys that nobody may
-// have: anybody can name one.
+// askEvery is the least time between two questions to the database for an unknown key: a
+// client can make up any number of them.
 const askEvery = time.Second
 
-// ask makes sure that the store has what a server has published that just started, and
-// tells whether it did.
+// ask waits until the store has the keys of servers that have just started. It returns false
+// if it did not ask the database.
 func (k *keys) ask(ctx context.Context) bool {
 	if k.store == nil {
 		return false

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 )
 
-// marks writes on secrets when their token was used. Its client is made for the first one:
-// there hardly ever is one.
+// marks notes on secrets when their token was used. Its client is made at the first use: most
+// servers never need it.
 type marks struct {
 	gate   *gate
-	config *rest.Config
+	config *clientrest.Config
 
 	once   sync.Once
 	client typedcore.CoreV1Interface
@@ -31,15 +31,16 @@ func (m *marks) secrets(namespace string) typedcore.SecretInterface {
 	return m.client.Secrets(namespace)
 }
 
-// secretMarks is one namespace's. The embedded interface is nil: upstream calls Patch alone.
+// secretMarks are the marks of one namespace. The embedded interface is nil: upstream calls
+// only Patch.
 type secretMarks struct {
 	typedcore.SecretInterface
 	marks     *marks
 	namespace string
 }
 
-// Patch is called inside the gate, and done after it. A mark that fails is made at the next
-// use of the token, as upstream.
+// Patch is called inside the gate and takes effect after it. As in upstream a mark that fails
+// is made at the next use of the token.
 func (s *secretMarks) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*corev1.Secret, error) {
 	g := s.marks.gate
 	g.after = append(g.after, func() {

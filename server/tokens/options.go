@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// DefaultIssuer is kubeadm's.
+// DefaultIssuer is the default of kubeadm.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
-// Options say how tokens are signed and which are believed. The zero value signs with a
-// key that the server makes itself. All have kube-apiserver's flags of the same meaning.
+// Options say how tokens are signed and which tokens are accepted. The zero value signs with
+// a key that the server makes itself. For each option kube-apiserver has a flag.
 type Options struct {
 	// SigningKeyFile has the private key, RSA or ECDSA in PEM, that tokens are signed with.
 	// Empty: pki/sa.key in the data directory, made if it is missing.
 	SigningKeyFile string
 
 	// KeyFiles have the keys, public or private, that tokens are verified by, besides the
-	// one that signs. More than one lets a key be replaced while its tokens live. Empty:
-	// those that servers of the same database have published.
+	// key that signs. With several, a key can be replaced while its tokens live. Empty: the
+	// keys that servers of the same database have published.
 	KeyFiles []string
 
-	// Issuers are who tokens may say that they come from; new ones say the first. One that
-	// is an https URL can be asked for the keys: see Documents. Empty: DefaultIssuer.
+	// Issuers are the accepted issuers of tokens; new tokens name the first. An issuer that is
+	// an https URL publishes its keys: see Documents. Empty: DefaultIssuer.
 	Issuers []string
 
-	// Audiences are what the API calls itself: a token must be for one of them. Empty: the
-	// Issuers.
+	// Audiences are the names of the API as an audience: a token must be for one of them.
+	// Empty: the Issuers.
 	Audiences []string
 
-	// MaxExpiration bounds how long a token lives, whatever is asked for. 0: no bound.
+	// MaxExpiration bounds how long a requested token lives. 0: no bound.
 	MaxExpiration time.Duration
 
 	// ExtendExpiration lets the tokens that kubelets ask for by default, an hour and seven
@@ -40,15 +40,15 @@ type Options struct {
 	// upstream.
 	ExtendExpiration *bool
 
-	// JWKSURI is where the keys are, for those who ask the issuer; an https URL. Empty:
+	// JWKSURI is where the issuer's configuration says that its keys are; an https URL. Empty:
 	// this server.
 	JWKSURI string
 
 	// TokenFile is a CSV file of static tokens, TOKEN,USER,UID,"GROUP1,GROUP2", read once.
 	TokenFile string
 
-	// CacheFor is how long a token that was found good is believed without another look at
-	// what it depends on; 10 seconds, as upstream. Negative: not at all.
+	// CacheFor is how long a valid token is accepted without another look at the objects that
+	// it depends on; 10 seconds, as upstream. Negative: not at all.
 	CacheFor time.Duration
 }
 
@@ -59,25 +59,25 @@ const (
 )
 
 // Check finds what can be known to be wrong without any I/O, in one line that says what
-// to write instead.
+// to write instead, by the names of kube-apiserver's flags.
 func (o *Options) Check() error {
 	for i, issuer := range o.Issuers {
 		if _, err := url.Parse(issuer); issuer == "" || err != nil && strings.Contains(issuer, ":") {
-			return fmt.Errorf("service account issuer %q: write a URL such as %s", issuer, DefaultIssuer)
+			return fmt.Errorf("--service-account-issuer %q: write a URL such as %s", issuer, DefaultIssuer)
 		}
 		if slices.Contains(o.Issuers[:i], issuer) {
-			return fmt.Errorf("service account issuer %q is named twice", issuer)
+			return fmt.Errorf("--service-account-issuer %q is named twice; leave one out", issuer)
 		}
 	}
 	if slices.Contains(o.Audiences, "") {
-		return errors.New("an API audience is empty: write what tokens are to be for, such as " + DefaultIssuer)
+		return errors.New("--api-audiences: one of them is empty: write what tokens are to be for, such as " + DefaultIssuer)
 	}
 	if o.MaxExpiration != 0 && (o.MaxExpiration < leastExpiration || o.MaxExpiration > mostExpiration) {
-		return fmt.Errorf("maximum token expiration %v: write a duration of at least 1h and less than 2^32 seconds", o.MaxExpiration)
+		return fmt.Errorf("--service-account-max-token-expiration %v: write a duration of at least 1h and less than 2^32 seconds", o.MaxExpiration)
 	}
 	if o.JWKSURI != "" {
 		if u, err := url.Parse(o.JWKSURI); err != nil || u.Scheme != "https" {
-			return fmt.Errorf("JWKS URI %q: write an https URL", o.JWKSURI)
+			return fmt.Errorf("--service-account-jwks-uri %q: write an https URL", o.JWKSURI)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"time"
@@ -16,13 +17,13 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// publishedKeys is the resource of the log that has the public keys of all servers. No
-// group of the API can have an underscore in its name, so that no request reaches it.
-const publishedKeys = "/registry/_plinth/serviceaccountkeys/"
+// publishedKeys is the resource of the log that has the public keys of all servers.
+// No request reaches it.
+var publishedKeys = sqlstore.Prefix(sqlstore.InternalGroup, "serviceaccountkeys")
 
 const (
-	// maxPublished bounds how many there are: each server that starts without the data
-	// directory of one before adds one. The ones that were in use least recently go.
+	// maxPublished bounds the number of keys: each server that starts with a new data directory
+	// adds a key. The keys that were in use least recently are removed.
 	maxPublished = 100
 	// inUseEvery is how often a server says that its key is in use.
 	inUseEvery = 24 * time.Hour
@@ -41,8 +42,8 @@ type publishedMetadata struct {
 	Name string `json:"name"` // key ID
 }
 
-// Publish writes the public key of the one that signs where other servers find it, unless
-// it has been there since less than a day.
+// Publish writes the public half of the key that signs to the database, for other servers,
+// unless a server has done so within the last day.
 func (t *Tokens) Publish(ctx context.Context) error {
 	id, text, err := t.public()
 	if err != nil {
@@ -54,7 +55,7 @@ func (t *Tokens) Publish(ctx context.Context) error {
 		return fmt.Errorf("publish the key of tokens: %w", err)
 	}
 	never := func(error) bool { return false }
-	err = t.store.Settle(ctx, publishedKeys+id, never, func(current *sqlstore.Entry) error {
+	err = t.store.Retry(ctx, publishedKeys+id, never, func(current *sqlstore.Entry) error {
 		change := sqlstore.Change{Key: publishedKeys + id, Value: value}
 		if current != nil {
 			if p, err := parsePublished(current); err == nil && now.Sub(p.InUse) < inUseEvery {
@@ -71,9 +72,9 @@ func (t *Tokens) Publish(ctx context.Context) error {
 	return t.forget(ctx)
 }
 
-// KeepPublished publishes the key again when it is due, until ctx ends. What stands in its
-// way is logged when it begins.
-func (t *Tokens) KeepPublished(ctx context.Context, logf func(format string, args ...any)) {
+// KeepPublished publishes the key again whenever that is due, until ctx ends. It logs the
+// first of several failures in a row.
+func (t *Tokens) KeepPublished(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(inUseEvery / 24)
 	defer tick.Stop()
 	for failed := false; ; {
@@ -84,7 +85,7 @@ func (t *Tokens) KeepPublished(ctx context.Context, logf func(format string, arg
 		}
 		err := t.Publish(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			logf("%v", err)
+			log.Warn("the key that tokens are signed with could not be published; it is tried again", "err", err)
 		}
 		failed = err != nil
 	}
@@ -101,7 +102,7 @@ func (t *Tokens) public() (id, text string, err error) {
 	return key.KeyID, string(pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der})), err
 }
 
-// forget removes the keys that were in use least recently if there are too many.
+// forget removes the keys that were in use least recently, if there are too many.
 func (t *Tokens) forget(ctx context.Context) error {
 	type old struct {
 		entry *sqlstore.Entry
@@ -109,7 +110,7 @@ func (t *Tokens) forget(ctx context.Context) error {
 	}
 	var all []old
 	eachPublished(t.store, func(e *sqlstore.Entry) {
-		p, _ := parsePublished(e) // one that cannot be read was in use at the beginning of time
+		p, _ := parsePublished(e) // a key that cannot be read is the oldest
 		all = append(all, old{e, p.InUse})
 	})
 	if len(all) <= maxPublished {
@@ -117,7 +118,7 @@ func (t *Tokens) forget(ctx context.Context) error {
 	}
 	slices.SortFunc(all, func(a, b old) int { return a.inUse.Compare(b.inUse) })
 	for _, o := range all[:len(all)-maxPublished] {
-		// Another server may be as quick: then it is gone as well.
+		// If another server is quicker, the key is gone as well.
 		if err := t.store.End(ctx, o.entry); err != nil {
 			return fmt.Errorf("forget an old key of tokens: %w", err)
 		}
@@ -139,11 +140,11 @@ func parsePublished(e *sqlstore.Entry) (p published, err error) {
 	return p, err
 }
 
-// keyID is what upstream calls keys: the hash of one.
+// keyID is the form of upstream's key IDs, which are hashes of keys.
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// findPublished returns the key of that ID, nil if there is none. The ID may come from
-// anybody.
+// findPublished returns the key of that ID, nil if there is none. The ID may be a client's
+// invention.
 func findPublished(store *sqlstore.Store, id string) *serviceaccount.PublicKey {
 	if !keyID.MatchString(id) {
 		return nil
@@ -168,7 +169,7 @@ func allPublished(store *sqlstore.Store, known []serviceaccount.PublicKey) []ser
 	return all
 }
 
-// publicKey is the key of an entry, nil if there is none in it that has the entry's name.
+// publicKey returns the key of an entry, nil if the entry has no key of its own name.
 func publicKey(e *sqlstore.Entry) *serviceaccount.PublicKey {
 	p, err := parsePublished(e)
 	if err != nil {

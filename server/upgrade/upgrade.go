@@ -1,4 +1,5 @@
-// Package upgrade bounds the life of connections that handlers take over from the server.
+// Package upgrade bounds the life of connections that handlers take over from net/http, such
+// as those of exec and of WebSockets. It must not know what goes over them.
 package upgrade
 
 import (
@@ -8,8 +9,8 @@ import (
 	"net/http"
 )
 
-// Until returns a writer like w whose connection, if a handler takes it over, is closed when
-// ctx ends: nobody else would end it then.
+// Until returns a writer like w. If a handler takes over its connection, the connection is
+// closed when ctx ends: net/http does not end it any more.
 func Until(ctx context.Context, w http.ResponseWriter) http.ResponseWriter {
 	return &writer{ResponseWriter: w, ctx: ctx}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// timeout bounds one question: a database that hangs must not keep the poller from
-// asking again when it goes on, on another connection.
+// timeout bounds one question. A database that hangs must not keep the poller waiting: the
+// next question goes over another connection.
 const timeout = 5 * time.Second
 
 // Poller asks for the head: soon again while there is news, ever more seldom while

@@ -1,11 +1,15 @@
-// Package refused has the errors of a database server that answers and will not let one
-// in. Waiting does not help; whoever wrote the DSN has to write another.
+// Package refused has what Open of the dialects with a server share: how long the server
+// may take to answer, and the errors of one that answers and refuses the connection. Waiting
+// does not help after a refusal; the DSN or the rights have to be changed.
 package refused
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Err is what all errors here are.
@@ -21,10 +25,23 @@ func User(user string) error {
 	return refusal(fmt.Sprintf("access denied for user %q; write the right user and password in the DSN, or the password in PLINTH_DB_PASSWORD", user))
 }
 
-// Access says that user may not use database.
-func Access(user, database string) error {
-	return refusal(fmt.Sprintf("user %q may not use database %q; grant it all rights there or write another user", user, database))
+// Grant says what user may not do, and with which statement an administrator permits it.
+func Grant(user, cannot, grant string) error {
+	return refusal(fmt.Sprintf("user %q may not %s; let an administrator run: %s", user, cannot, grant))
 }
+
+// Schema says why there is no schema to keep tables in.
+func Schema(why, statement string) error {
+	return refusal(fmt.Sprintf("%s; let an administrator run: %s", why, statement))
+}
+
+type missing string
+
+func (m missing) Error() string        { return string(m) }
+func (m missing) Is(target error) bool { return target == Err || target == sqlstore.ErrNoLog }
+
+// Missing says why a database that must be there is not.
+func Missing(why string) error { return missing(why) }
 
 // Database says that there is no such database.
 func Database(name string) error {
@@ -38,4 +55,35 @@ func Host(err error) error {
 		return refusal(fmt.Sprintf("host %q is not known; write another in the DSN", dns.Name))
 	}
 	return nil
+}
+
+// TLS returns an error if err says that one side does not trust the other's certificate, or that
+// the server has no TLS, else nil. parameters are those of the DSN that say whom to trust.
+func TLS(err error, parameters string) error {
+	var unverified *tls.CertificateVerificationError
+	var remote *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unverified):
+		return refusal(fmt.Sprintf("the database server's certificate is not trusted: %v; write a host that it is for, and its authority with %s, in the DSN", unverified.Err, parameters))
+	case errors.As(err, &remote) && remote.Op == "remote error": // an alert, of crypto/tls
+		return refusal(fmt.Sprintf("the database server does not accept the TLS connection: %v; see %s in the DSN", remote.Err, parameters))
+	}
+	return nil
+}
+
+// NoTLS says that the server has no TLS, and the DSN asks for it.
+func NoTLS(parameter string) error {
+	return refusal(fmt.Sprintf("the database server takes no TLS connections; switch TLS on there, or write another %s in the DSN", parameter))
+}
+
+// NeedsTLS says that the server takes user only with TLS.
+func NeedsTLS(user, parameter string) error {
+	return refusal(fmt.Sprintf("the database server takes user %q only with TLS; write %s in the DSN", user, parameter))
+}
+
+// NeedsCertificate says that the server takes user only with a certificate of the user's own.
+func NeedsCertificate(user, parameters string) error {
+	return refusal(fmt.Sprintf("the database server takes user %q only with a client certificate of an authority that it trusts; name it with %s in the DSN", user, parameters))
 }

@@ -25,6 +25,23 @@ func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 	return out, rows.Err()
 }
 
+// Marks reads and closes the answer of a query for names and values of marks.
+func Marks(rows *sql.Rows, err error) (map[string]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	marks := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		marks[name] = value
+	}
+	return marks, rows.Err()
+}
+
 // Steps is Rows for a query that has id, create_id, at and value of the row before as
 // well, NULLs if the key was absent.
 func Steps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -35,6 +34,7 @@ type Server struct {
 	reaper io.Closer
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has ended
+	tls    []string      // arguments that switch TLS on
 }
 
 // kind is what differs between the two servers.
@@ -60,7 +60,7 @@ func start(k kind) (*Server, error) {
 	// Another process may take the free port before the server does.
 	var err error
 	for range 5 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = FreePort(); err != nil {
 			break
 		}
 		if err = s.startOnce(); err == nil {
@@ -137,15 +137,6 @@ func credential(names []string) (*syscall.Credential, error) {
 	return nil, fmt.Errorf("no user to run it as: none of %v and nobody exists", names)
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // run runs a program that sets the server up.
 func (s *Server) run(program string, args ...string) error {
 	var out bytes.Buffer
@@ -182,6 +173,7 @@ func (s *Server) startOnce() error {
 	if err != nil {
 		return err
 	}
+	args = append(args, s.tls...)
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -232,9 +224,6 @@ func (s *Server) lastLines() string {
 // DSN returns how plinth calls a database of the server, or if it is empty the one for
 // administration, with all rights.
 func (s *Server) DSN(database string) string { return s.kind.dsn(s.port, database) }
-
-// Port returns the TCP port on 127.0.0.1.
-func (s *Server) Port() int { return s.port }
 
 // Stop shuts the server down cleanly. Connections are cut.
 func (s *Server) Stop() { s.signal(s.kind.stop) }

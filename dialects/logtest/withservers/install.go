@@ -5,32 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 )
 
-// install installs the server's package without starting the system's own server.
-func (n need) install() error {
+// installTools installs the commands that the documents use. The packages have their names.
+// That is not an error here: tests have a stand-in for sqlite3, and say what else is missing.
+func installTools() {
+	for _, tool := range []string{"curl", "openssl", "sqlite3"} {
+		if _, err := exec.LookPath(tool); err == nil {
+			continue
+		}
+		if err := install(tool); err != nil {
+			fmt.Fprintf(os.Stderr, "withservers: DOCUMENTS ARE PLAYED WITHOUT %s: %v\n", tool, err)
+		}
+	}
+}
+
+// install installs a package of Debian without starting the system's own server.
+func install(pkg string) error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("cannot install %s: not root", n.pkg)
+		return fmt.Errorf("cannot install %s: not root", pkg)
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("cannot install %s: %w", n.pkg, err)
+		return fmt.Errorf("cannot install %s: %w", pkg, err)
 	}
 	undo, err := forbidServices()
 	if err != nil {
 		return err
 	}
 	defer undo()
-	fmt.Fprintf(os.Stderr, "withservers: installing %s\n", n.pkg)
+	fmt.Fprintf(os.Stderr, "withservers: installing %s\n", pkg)
 	for _, args := range [][]string{
 		{"apt-get", "update", "-qq"},
-		{"apt-get", "install", "-qq", "--yes", "--no-install-recommends", n.pkg},
+		{"apt-get", "install", "-qq", "--yes", "--no-install-recommends", pkg},
 	} {
 		if err := quietly(append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), args...); err != nil {
 			return err
@@ -40,7 +53,8 @@ func (n need) install() error {
 }
 
 // forbidServices puts Debian's policy script in place that keeps packages from starting
-// services, if there is none. https://people.debian.org/~hmh/invokerc.d-policyrc.d-specification.txt
+// services, if there is none.
+// https://people.debian.org/~hmh/invokerc.d-policyrc.d-specification.txt
 func forbidServices() (undo func(), err error) {
 	const policy = "/usr/sbin/policy-rc.d"
 	f, err := os.OpenFile(policy, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
@@ -88,10 +102,11 @@ func (n need) compose() (dsn string, stop func(), err error) {
 	if _, err := exec.LookPath("docker"); err != nil {
 		return "", nil, fmt.Errorf("cannot run %s in a container: %w", n.product, err)
 	}
-	port, err := freePort()
+	number, err := dbserver.FreePort()
 	if err != nil {
 		return "", nil, err
 	}
+	port := strconv.Itoa(number)
 	compose := func(args ...string) error {
 		cmd := exec.Command("docker", append([]string{"compose", "-p", "plinth-test-" + port, "-f", "-"}, args...)...)
 		cmd.Stdin = strings.NewReader(composeFiles[n.product])
@@ -130,14 +145,4 @@ func await(ping func(context.Context) error) error {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }

@@ -6,8 +6,9 @@
 // It exports PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL. Where they are set already it
 // leaves them alone. Else it starts throw-away servers from installed binaries; if there
 // are none it installs them with apt-get (as root), or else runs the servers with docker
-// compose. The command's output and exit code are its own. With -durable the servers that
-// it starts sync their writes, as they must to be measured; tests are faster without.
+// compose. It also installs commands that the documents use, if they are missing and it may.
+// The output and exit code are those of the command. With -durable the servers that it starts
+// sync their writes, which benchmarks need; tests are faster without.
 package main
 
 import (
@@ -93,6 +94,7 @@ func provide(durable bool) (env []string, stop func(), err error) {
 			f()
 		}
 	}
+	installTools()
 	for _, n := range needs {
 		if os.Getenv(n.env) != "" {
 			continue
@@ -112,7 +114,7 @@ func (n need) provide(durable bool) (dsn string, stop func(), err error) {
 	if !errors.Is(err, dbserver.ErrNotInstalled) {
 		return started(server, err)
 	}
-	installErr := n.install()
+	installErr := install(n.pkg)
 	if installErr == nil {
 		return started(n.start(durable))
 	}

@@ -1,18 +1,24 @@
-// Package builtin describes the resources of Kubernetes itself: one table per API group,
-// one literal per resource, all behaviour taken from upstream's types, conversions,
-// strategies and columns. It is the only package that imports upstream's registries.
+// Package builtin describes the resources of Kubernetes itself. There is one table per API
+// group (group_*.go) and one literal per resource; the other files are what the literals
+// name. All behaviour is taken from upstream's types, conversions, strategies and columns.
+//
+// The package owns the versions that are served (enabled, removed) and upstream's registries
+// (stores). It and its subpackage allocate are the only ones that import upstream's
+// registries. It does not know how requests are answered.
 package builtin
 
 import (
-	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/storage"
 	clientrest "k8s.io/client-go/rest"
-	"k8s.io/kubernetes/pkg/apis/admissionregistration"
+	"k8s.io/kubernetes/pkg/registry/rbac/validation"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
@@ -20,40 +26,40 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Options are what reviews ask for their answers.
+// Options are what Kinds need from the rest of the server.
 type Options struct {
 	// Authorizer answers access reviews and guards the parameters of admission policies;
 	// nil denies everything.
 	Authorizer authorizer.Authorizer
 	// Rules answers selfsubjectrulesreviews; nil knows no rules.
 	Rules authorizer.RuleResolver
+	// Roles finds the rules of users and roles, to check that nobody gives away more than he has;
+	// nil: there are no such checks.
+	Roles validation.AuthorizationRuleResolver
 	// Authenticator answers tokenreviews; nil knows no token.
 	Authenticator authenticator.Request
 	// Audiences that a token of a tokenreview must be for if the review names none.
 	Audiences authenticator.Audiences
-	// Registry is where the resource of an admission policy's paramKind is looked up, and
-	// Policy reads the policy of a binding. They narrow down which permission the author
-	// needs; without them it is that for every resource.
+	// Registry is used to find the resource of an admission policy's paramKind. It tells which
+	// permission the author needs; without it the author needs permission for every resource.
 	Registry *kind.Registry
-	Policy   func(ctx context.Context, name string) (*admissionregistration.ValidatingAdmissionPolicy, error)
-	// Store is where the objects are, for what upstream's registries do with more than one
-	// of them; nil leaves that out.
+	// Store holds the objects, for subresources and hooks that use upstream's registries; nil
+	// leaves those out. The author of a policy's binding needs permission for its parameters.
 	Store *sqlstore.Store
-	// Client is of the API itself, for what those do through it; set if Store is.
+	// Client is a client of this server for upstream's registries. It is needed with Store.
 	Client *clientrest.Config
 	// Tokens signs the tokens of service accounts; nil leaves that out.
 	Tokens *tokens.Tokens
-	// Database tells whether the database can be used, in words for everybody; nil: it is
-	// not known.
+	// Database checks the database for componentstatuses. Clients see the error. nil: the
+	// state is unknown.
 	Database func() error
 	// Enabled says which versions are served of which resource; nil: see DefaultEnabled.
 	Enabled *Enabled
-	// Removed are versions to serve that Kubernetes no longer does.
+	// Removed are versions to serve although Kubernetes has removed them.
 	Removed []Removed
 	// Reach is for connections to pods, nodes and Services.
 	Reach Reach
-	// Services are the ranges that addresses and ports of Services are taken from; nil: the
-	// defaults.
+	// Services are the ranges of the addresses and ports of Services; nil: the defaults.
 	Services *allocate.Ranges
 }
 
@@ -68,51 +74,56 @@ func Kinds(o Options) []*kind.Kind {
 	if o.Enabled == nil {
 		o.Enabled = DefaultEnabled()
 	}
-	var kinds []*kind.Kind
-	for _, group := range [][]*kind.Kind{
-		coreKinds(o),
-		admissionKinds(o),
+	byResource := map[schema.GroupResource]*kind.Kind{}
+	s := newStores(o, func(r schema.GroupResource) *kind.Kind { return byResource[r] })
+	kinds := s.kinds()
+	for _, k := range kinds {
+		byResource[k.GroupResource()] = k
+	}
+	removed := s.removedKinds(byResource) // before today's versions are switched off
+	return append(o.Enabled.of(kinds), removed...)
+}
+
+// kinds are the Kinds of all groups, enabled or not.
+func (s *stores) kinds() []*kind.Kind {
+	return slices.Concat(
+		s.coreKinds(),
+		admissionKinds(s.Options),
 		appsKinds(),
-		authenticationKinds(o),
-		authorizationKinds(o),
+		authenticationKinds(s.Options),
+		authorizationKinds(s.Options),
 		autoscalingKinds(),
 		batchKinds(),
 		certificatesKinds(),
 		coordinationKinds(),
 		discoveryKinds(),
 		eventsKinds(),
-		extensionsKinds(),
+		apiextensionsKinds(),
 		flowcontrolKinds(),
 		internalKinds(),
 		networkingKinds(),
 		nodeKinds(),
 		policyKinds(),
-		rbacKinds(),
-		registrationKinds(),
-		resourceKinds(o),
+		rbacKinds(s.Options),
+		apiregistrationKinds(),
+		resourceKinds(s.Options),
 		schedulingKinds(),
 		storageKinds(),
 		storageMigrationKinds(),
-	} {
-		kinds = append(kinds, group...)
-	}
-	if o.Store != nil {
-		kinds = append(kinds, attach(kinds, o)...)
-	}
-	removed := faces(kinds, o.Removed) // before today's versions are switched off
-	addRollback(o, kinds, removed)
-	return append(o.Enabled.of(kinds), removed...)
+	)
 }
 
-// group completes the Kinds of one API group with what most resources have in common.
+// group completes the Kinds of one API group with the fields that most resources share.
 type group struct {
 	scheme   *runtime.Scheme
 	name     string
-	versions []string // most preferred first; a kind has those that its type lives in
+	versions []string // most preferred first; a kind has those in which its type is served
 	stored   string   // version, where a kind has it; empty: the most preferred
 }
 
+// kinds completes the Kinds of list; nil entries are left out.
 func (g group) kinds(list ...*kind.Kind) []*kind.Kind {
+	list = slices.DeleteFunc(list, func(k *kind.Kind) bool { return k == nil })
 	for _, k := range list {
 		g.complete(k)
 	}
@@ -122,9 +133,10 @@ func (g group) kinds(list ...*kind.Kind) []*kind.Kind {
 func (g group) complete(k *kind.Kind) {
 	k.Group = g.name
 	k.ListKind = k.Kind + "List"
+	k.Protobuf, k.PatchTypes = true, patchTypes
 	if k.Versions == nil {
 		for _, v := range g.versions {
-			if lives(g.scheme, k.GVK(v)) {
+			if stillServed(g.scheme, k.GVK(v)) {
 				k.Versions = append(k.Versions, version(g.scheme, k.GVK(v)))
 			}
 		}
@@ -134,9 +146,6 @@ func (g group) complete(k *kind.Kind) {
 		if k.Version(g.stored) != nil {
 			k.Stored.Version = g.stored
 		}
-	}
-	if k.UpstreamPrefix == "" {
-		k.UpstreamPrefix = "/registry/" + k.Resource + "/"
 	}
 	if k.Verbs == nil {
 		k.Verbs = allVerbs
@@ -150,13 +159,19 @@ func (g group) complete(k *kind.Kind) {
 	g.translate(k)
 }
 
-// translate gives k what depends on the group and versions that it is served in.
+// translate sets the codec and the field labels of k, which depend on its group and versions.
 func (g group) translate(k *kind.Kind) {
-	k.Codec = newCodec(g.scheme, g.name, k.Kind, k.StoredGVK())
+	c := newCodec(g.scheme, g.name, k.Kind, k.StoredGVK())
+	if own, ok := k.Codec.(*codec); ok {
+		c.prune = own.prune
+	}
+	k.Codec = c
 	k.FieldLabel = func(version, label, value string) (string, string, error) {
 		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)
 	}
 }
+
+var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 

@@ -18,20 +18,23 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// codec is kind.Codec on upstream's scheme. Every create and update passes through
-// Decode, Load and Store, so each has a short way for what nearly all requests are:
-// JSON of the version at hand. It skips upstream's separate pass over the body that only
-// looks for kind and apiVersion, and converts once, straight into an object of the right
-// type. Everything else goes through upstream's own codec.
+// codec is a kind.Codec on upstream's scheme. Decode, Load and Encode have a short cut for
+// nearly all requests: JSON of the expected version. The short cut skips upstream's separate
+// pass over the body that only looks for kind and apiVersion, and converts once, straight into
+// an object of the right type. Everything else goes through upstream's codec.
 type codec struct {
 	scheme   *runtime.Scheme
 	decoders *decoders
 	group    string
 	hub      schema.GroupVersionKind
 	stored   schema.GroupVersionKind
-	header   []byte                                  // what a stored object begins with
-	shown    func(obj runtime.Object) runtime.Object // what is stored of an object; nil: all
+	header   []byte                                  // the first bytes of a stored object
+	prune    func(obj runtime.Object) runtime.Object // leaves out what Encode does not encode; nil: nothing
 }
+
+// pruning is a codec for a literal that encodes objects as prune returns them. The group
+// completes the codec.
+func pruning(prune func(obj runtime.Object) runtime.Object) *codec { return &codec{prune: prune} }
 
 func newCodec(scheme *runtime.Scheme, group, kindName string, stored schema.GroupVersionKind) *codec {
 	apiVersion := stored.GroupVersion().String()
@@ -78,14 +81,14 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 		return nil, def, err
 	}
 	obj, gvk, err := decoder.Decode(body, &def, c.New())
-	if gvk == nil { // the body is too broken to name a kind: the error's wording depends on it
+	if gvk == nil { // the body names no kind; the error's wording depends on that
 		gvk = &schema.GroupVersionKind{}
 	}
 	return obj, *gvk, err
 }
 
-// decodeJSON decodes a body that turns out to be exactly of kind def. If it is not, or is
-// faulty, ok is false and upstream's codec finds out what there is to say about it.
+// decodeJSON decodes a body of exactly the kind def. For any other body, or a faulty one, ok
+// is false and upstream's codec makes the error.
 func (c *codec) decodeJSON(body []byte, def schema.GroupVersionKind, strict bool) (obj runtime.Object, strictErr error, ok bool) {
 	versioned, err := c.scheme.New(def)
 	if err != nil {
@@ -143,17 +146,17 @@ func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.O
 	return versioned, nil
 }
 
-// Objects are all the scheme.
+// Objects are all the scheme: it implements each of the interfaces.
 func (c *codec) Objects(context.Context) kind.Objects {
 	return kind.Objects{Creater: c.scheme, Typer: c.scheme, Defaulter: c.scheme, Convertor: c.scheme}
 }
 
-// Store encodes the storage version. The resourceVersion is cleared and defaults are set
-// in a copy, so obj may be read by others meanwhile. Field order is that of the types:
-// kind and apiVersion, then metadata, in every kind.
-func (c *codec) Store(obj runtime.Object) ([]byte, error) {
-	if c.shown != nil {
-		obj = c.shown(obj)
+// Encode encodes the storage version. It clears the resourceVersion and sets defaults in a
+// copy, so obj may be read concurrently. Fields are in the order of the Go types: kind and
+// apiVersion, then metadata, in every kind.
+func (c *codec) Encode(obj runtime.Object) ([]byte, error) {
+	if c.prune != nil {
+		obj = c.prune(obj)
 	}
 	versioned, err := c.Versioned(obj, c.stored.GroupVersion())
 	if err != nil {
@@ -186,8 +189,8 @@ func encodeJSON(obj runtime.Object) ([]byte, error) {
 	return bytes.Clone(bytes.TrimSuffix(e.buf.Bytes(), []byte("\n"))), nil
 }
 
-// throughProtobuf encodes what upstream would read back of an object. It stores protobuf,
-// which does not know empty lists from absent ones: required lists that are empty are null.
+// throughProtobuf encodes an object as upstream would read it back. Upstream stores protobuf,
+// which does not distinguish empty lists from absent ones: empty required lists become null.
 func (c *codec) throughProtobuf(obj runtime.Object) ([]byte, error) {
 	read, err := c.scheme.New(c.stored)
 	if err != nil {
@@ -205,8 +208,8 @@ func (c *codec) throughProtobuf(obj runtime.Object) ([]byte, error) {
 	return encodeJSON(read)
 }
 
-// Load decodes what Store wrote; an object that was stored in another version, by
-// another release, takes upstream's way.
+// Load decodes the result of Encode. An object that another release has stored in another
+// version is decoded by upstream's codec.
 func (c *codec) Load(data []byte) (runtime.Object, error) {
 	if !bytes.HasPrefix(data, c.header) {
 		return c.loadAny(data)
@@ -239,7 +242,7 @@ type encoder struct {
 	json *json.Encoder
 }
 
-// maxPooled is the size above which a buffer is left to the garbage collector.
+// maxPooled is the largest buffer that is kept for later use, in bytes.
 const maxPooled = 1 << 20
 
 var encoders = sync.Pool{New: func() any {
@@ -255,8 +258,8 @@ func (e *encoder) put() {
 	}
 }
 
-// decoders are upstream's codecs into one group's internal version, by media type and
-// strictness. They are shared by the Kinds of a group.
+// decoders are upstream's decoders into one group's internal version, by media type and
+// strictness. The Kinds of a group share them.
 type decoders struct {
 	byType map[string]runtime.Decoder
 }

@@ -4,18 +4,18 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/printers"
 	"k8s.io/kubernetes/pkg/printers/internalversion"
 	printerstorage "k8s.io/kubernetes/pkg/printers/storage"
 )
 
 // columns is upstream's one table of columns for all kinds.
-var columns = sync.OnceValue(func() rest.TableConvertor {
+var columns = sync.OnceValue(func() apirest.TableConvertor {
 	return printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(internalversion.AddHandlers)}
 })
 
 // nameAndCreated are the columns of resources for which upstream has none of their own.
-func nameAndCreated(group, resource string) rest.TableConvertor {
-	return rest.NewDefaultTableConvertor(schema.GroupResource{Group: group, Resource: resource})
+func nameAndCreated(group, resource string) apirest.TableConvertor {
+	return apirest.NewDefaultTableConvertor(schema.GroupResource{Group: group, Resource: resource})
 }

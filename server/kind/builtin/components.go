@@ -13,9 +13,8 @@ import (
 // schedulerPort is where a kube-scheduler serves its health by default.
 const schedulerPort = 10259
 
-// componentStatuses asks the parts of a control plane how they are, when somebody asks: on
-// this machine, at the ports that they have by default, as upstream does. The database is
-// in the place of etcd.
+// componentStatuses checks the parts of a control plane at each request: on this machine, at
+// their default ports, as upstream does. The database takes the place of etcd.
 func (o Options) componentStatuses() *kind.Kind {
 	return &kind.Kind{
 		Resource: "componentstatuses", Singular: "componentstatus", Kind: "ComponentStatus",
@@ -33,7 +32,7 @@ func (o Options) components() map[string]componentstatus.Server {
 	}
 }
 
-// onThisMachine is somebody else's program; nothing is known of its certificate.
+// onThisMachine is the health check of another program, whose certificate is not verified.
 func onThisMachine(port int) componentstatus.Server {
 	return &componentstatus.HttpServer{
 		EnableHTTPS: true, TLSConfig: &tls.Config{InsecureSkipVerify: true},
@@ -41,7 +40,7 @@ func onThisMachine(port int) componentstatus.Server {
 	}
 }
 
-// database tells whether the database can be used.
+// database is the health check of the database; nil: its state is unknown.
 type database func() error
 
 // DoServerCheck implements componentstatus.Server.

@@ -15,11 +15,11 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// Enabled says which versions of which resources are served. What is switched off
-// disappears from paths, discovery and OpenAPI; its stored objects stay.
+// Enabled says which versions of which resources are served. A disabled version disappears
+// from paths, discovery and OpenAPI; the stored objects stay.
 type Enabled struct {
 	config   *storage.ResourceConfig
-	settings map[string]string // as plainSettings has them
+	settings map[string]string // the result of plainSettings
 }
 
 var stable = regexp.MustCompile(`^v\d+$`)
@@ -38,10 +38,10 @@ func DefaultEnabled() *Enabled {
 
 // ParseEnabled changes the default by the settings of kube-apiserver's --runtime-config:
 // api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE, each true
-// (or empty) or false, the more special one counting for more. The core group is api, as in
-// paths, or empty. The error names a key that fits nothing.
+// (or empty) or false. The more specific setting wins. The core group is api, as in paths, or
+// empty. The error names a key that matches nothing.
 //
-// Versions that Kubernetes has removed are served by name only, see Enabled.Removed.
+// Versions that Kubernetes has removed are enabled by name only, see Enabled.Removed.
 func ParseEnabled(settings map[string]string) (*Enabled, error) {
 	e := DefaultEnabled()
 	if len(settings) == 0 {
@@ -61,8 +61,8 @@ func ParseEnabled(settings map[string]string) (*Enabled, error) {
 	return e, err
 }
 
-// registered are all group versions that a config tells about, as a
-// resourceconfig.GroupVersionRegistry: upstream has one for each of its servers.
+// registered is a resourceconfig.GroupVersionRegistry of all group versions in a config.
+// Upstream has one for each of its servers.
 type registered struct{ *storage.ResourceConfig }
 
 func (r registered) IsVersionRegistered(gv schema.GroupVersion) bool {
@@ -82,7 +82,7 @@ func (r registered) PrioritizedVersionsForGroup(group string) []schema.GroupVers
 	return slices.DeleteFunc(r.PrioritizedVersionsAllGroups(), func(gv schema.GroupVersion) bool { return gv.Group != group })
 }
 
-// plainSettings writes the keys as upstream does, and true for an empty value.
+// plainSettings returns settings with upstream's keys, and with true for empty values.
 func plainSettings(settings map[string]string) map[string]string {
 	plain := make(map[string]string, len(settings))
 	for key, value := range settings {
@@ -91,7 +91,7 @@ func plainSettings(settings map[string]string) map[string]string {
 	return plain
 }
 
-// coreKey writes the core group's v1, api/v1 and api/v1/RESOURCE as upstream does.
+// coreKey returns upstream's key for the core group's v1, api/v1 and api/v1/RESOURCE.
 func coreKey(key string) string {
 	if key == "v1" || strings.HasPrefix(key, "v1/") {
 		return "/" + key
@@ -123,12 +123,12 @@ func checkSetting(key, value string) error {
 	return nil
 }
 
-// known tells whether there is a resource, enabled or not.
+// known reports whether a resource exists, enabled or not.
 func known(gvr schema.GroupVersionResource) bool {
 	if gvr == (schema.GroupVersionResource{Version: "v1", Resource: "bindings"}) {
-		return true // it is there only with a store
+		return true // bindings are there only with a store
 	}
-	for _, k := range everything() {
+	for _, k := range allKinds() {
 		if k.Group == gvr.Group && k.Resource == gvr.Resource && k.Version(gvr.Version) != nil {
 			return true
 		}
@@ -136,8 +136,8 @@ func known(gvr schema.GroupVersionResource) bool {
 	return false
 }
 
-// everything is all kinds in all versions that Kubernetes has today.
-func everything() []*kind.Kind {
+// allKinds are all kinds in all versions that this release of Kubernetes has.
+func allKinds() []*kind.Kind {
 	all := DefaultEnabled()
 	for gv := range all.config.GroupVersionConfigs {
 		all.config.GroupVersionConfigs[gv] = true
@@ -145,13 +145,13 @@ func everything() []*kind.Kind {
 	return Kinds(Options{Enabled: all})
 }
 
-// of leaves what is enabled of kinds, and gives it its field managers.
+// of removes what is disabled from kinds, and adds field managers to the others.
 func (e *Enabled) of(kinds []*kind.Kind) []*kind.Kind {
 	return slices.DeleteFunc(kinds, func(k *kind.Kind) bool {
 		k.Versions = slices.DeleteFunc(k.Versions, func(v kind.Version) bool {
 			return !e.config.ResourceEnabled(k.GroupResource().WithVersion(v.Name))
 		})
-		track(k)
+		addFieldManagers(k)
 		return len(k.Versions) == 0
 	})
 }

@@ -1,12 +1,10 @@
 package builtin_test
 
 import (
-	"strings"
 	"testing"
 
-	"k8s.io/component-base/featuregate"
-
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/features"
 
@@ -45,51 +43,7 @@ func TestParseEnabled(t *testing.T) {
 	}
 }
 
-// TestRemovedSettings chooses among removed versions by both flags.
-func TestRemovedSettings(t *testing.T) {
-	for _, c := range []struct{ names, settings, want, err string }{
-		{"batch/v1beta1", "", "batch/v1beta1/cronjobs", ""},
-		{"batch/v1beta1", "batch/v1beta1=false", "", ""},
-		{"networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1/ingresses=false", "networking.k8s.io/v1beta1/ingressclasses", ""},
-		{"networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1=false,networking.k8s.io/v1beta1/ingresses=true", "networking.k8s.io/v1beta1/ingresses", ""},
-		{"batch/v1beta1", "api/beta=false", "batch/v1beta1/cronjobs", ""},
-		{"batch/v1beta1", "batch/v1beta1=true", "batch/v1beta1/cronjobs", ""},
-		{"", "batch/v1beta1=false", "", ""},
-		{"", "networking.k8s.io/v1beta1=true", "", ""}, // it has live resources, too
-		{"", "batch/v1beta1=true", "", "batch/v1beta1=true: Kubernetes has removed it; write --serve-removed-apis=batch/v1beta1"},
-		{"batch/v1beta1", "extensions/v1beta1/ingresses=true", "", "extensions/v1beta1/ingresses=true: Kubernetes has removed it; write --serve-removed-apis=extensions/v1beta1/ingresses"},
-	} {
-		settings, names := map[string]string{}, []string(nil)
-		for _, pair := range strings.FieldsFunc(c.settings, func(r rune) bool { return r == ',' }) {
-			key, value, _ := strings.Cut(pair, "=")
-			settings[key] = value
-		}
-		if c.names != "" {
-			names = []string{c.names}
-		}
-		enabled, err := builtin.ParseEnabled(settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := enabled.Removed(names)
-		var got []string
-		for _, r := range all {
-			got = append(got, r.GVK.GroupVersion().String()+"/"+r.Resource.Resource)
-		}
-		if strings.Join(got, " ") != c.want || text(err) != c.err {
-			t.Errorf("%q with %q: %v, error %q", c.names, c.settings, got, text(err))
-		}
-	}
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// TestGatedResources needs the version and the feature.
+// TestGatedResources: some resources need both their version and a feature gate.
 func TestGatedResources(t *testing.T) {
 	for _, c := range []struct {
 		gate                     featuregate.Feature
@@ -115,7 +69,7 @@ func TestGatedResources(t *testing.T) {
 	}
 }
 
-// TestStoredVersionsStay checks that what is stored does not depend on what is served.
+// TestStoredVersionsStay: storage versions do not depend on the served versions.
 func TestStoredVersionsStay(t *testing.T) {
 	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"})
 	if err != nil {

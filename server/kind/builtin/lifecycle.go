@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,9 +13,9 @@ import (
 )
 
 // minor is the release of Kubernetes 1.x whose resources these are.
-const minor = 33
+var minor, _ = strconv.Atoi(kind.Minor)
 
-// version is what upstream's types say of their own life.
+// version is a version with the releases that deprecate and remove it, as the type tells.
 func version(scheme *runtime.Scheme, gvk schema.GroupVersionKind) kind.Version {
 	v := kind.Version{Name: gvk.Version}
 	obj, err := scheme.New(gvk)
@@ -39,12 +40,12 @@ func version(scheme *runtime.Scheme, gvk schema.GroupVersionKind) kind.Version {
 	return v
 }
 
-// lives tells whether a kind is in a version and this release of Kubernetes still serves it
+// stillServed reports whether a kind is in a version and this release of Kubernetes serves it
 // (upstream: apiserver/pkg/server/deleted_kinds.go).
-func lives(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
+func stillServed(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
 	if !scheme.Recognizes(gvk) {
 		return false
 	}
 	removed := version(scheme, gvk).RemovedIn
-	return removed == "" || utilversion.MustParseGeneric(removed).GreaterThan(utilversion.MajorMinor(1, minor))
+	return removed == "" || utilversion.MustParseGeneric(removed).GreaterThan(utilversion.MajorMinor(1, uint(minor)))
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// Priorities orders the API groups in discovery, for kind.NewRegistry: the higher, the
-// earlier. Clients that are given only a resource's name take it from the first group
-// that has it. The numbers are kube-apiserver's own (groupPriorityMinimum of the
-// APIServices it registers); groups of custom resources have 1000 there and come last
-// here. apiregistration.k8s.io has no such number and is always listed first.
+// Priorities orders the API groups in discovery, for kind.NewRegistry: higher comes first.
+// A client that knows only a resource's name takes it from the first group that has it. The
+// numbers are kube-apiserver's (groupPriorityMinimum of the APIServices that it registers).
+// Groups of custom resources have 1000 there and come last here. apiregistration.k8s.io has
+// no number and is always first.
 func Priorities() map[string]int {
 	return map[string]int{
 		"apiregistration.k8s.io":       20000,
@@ -45,11 +45,11 @@ func Priorities() map[string]int {
 	}
 }
 
-// ordinary is the versionPriority of nearly all built-in versions that are stable or the
-// best there is.
-const ordinary = 15
+// defaultVersionPriority is the versionPriority of nearly all built-in versions that are
+// stable, or the most stable of their group.
+const defaultVersionPriority = 15
 
-// versionPriorities are those of the others.
+// versionPriorities are the priorities of the other versions.
 var versionPriorities = map[schema.GroupVersion]int32{
 	{Version: "v1"}:                                        1,
 	{Group: "autoscaling", Version: "v2"}:                  30,
@@ -70,14 +70,14 @@ var versionPriorities = map[schema.GroupVersion]int32{
 	{Group: "storagemigration.k8s.io", Version: "v1alpha1"}:      9,
 }
 
-// APIServices are what kube-apiserver registers for the built-in group versions of set,
-// by name (kubernetes/cmd/kube-apiserver/app/aggregator.go). apiregistration.k8s.io, which
-// has the registrations, is not registered itself.
+// APIServices are the objects that kube-apiserver registers for the built-in group versions of
+// set, sorted by name (kubernetes/cmd/kube-apiserver/app/aggregator.go). The group
+// apiregistration.k8s.io, which has the registrations, is not registered itself.
 func APIServices(set *kind.Set) []*apiregistration.APIService {
 	priorities := Priorities()
 	byName := map[string]*apiregistration.APIService{}
 	for _, k := range set.Kinds {
-		if k.Custom() || k.Group == apiregistration.GroupName {
+		if k.Custom != nil || k.Group == apiregistration.GroupName {
 			continue
 		}
 		for _, v := range k.Versions {
@@ -96,7 +96,7 @@ func APIServices(set *kind.Set) []*apiregistration.APIService {
 func apiService(gv schema.GroupVersion, group int) *apiregistration.APIService {
 	version := versionPriorities[gv]
 	if version == 0 {
-		version = ordinary
+		version = defaultVersionPriority
 	}
 	return &apiregistration.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: gv.Version + "." + gv.Group},

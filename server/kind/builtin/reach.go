@@ -9,34 +9,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/cluster/ports"
 	"k8s.io/kubernetes/pkg/kubelet/client"
-	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
-	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
-	servicestore "k8s.io/kubernetes/pkg/registry/core/service/storage"
 	nodeutil "k8s.io/kubernetes/pkg/util/node"
-
-	"github.com/plinth-io/plinth/server/kind"
 )
 
-// Reach is how the server gets at what runs on nodes; the zero value without certificates.
+// Reach has the transports for connections to pods, nodes and Services. The zero value uses no
+// certificates.
 type Reach struct {
 	// Proxy is for pods, endpoints of Services, and ports of nodes other than the kubelet's.
 	Proxy http.RoundTripper
-	// Kubelet is for kubelets, and InsecureKubelet for requests that don't care whether it
-	// is the right one.
+	// Kubelet is for kubelets. InsecureKubelet is for requests that ask not to verify the
+	// kubelet's certificate.
 	Kubelet, InsecureKubelet http.RoundTripper
-	// Addresses are the types of a node's addresses that are tried, in this order.
+	// Addresses are the types of node addresses to use, in order of preference.
 	Addresses []corev1.NodeAddressType
 }
 
-// kubelets is upstream's client.ConnectionInfoGetter: it finds the kubelet of a node by what
-// that says in its status. Upstream's own takes certificates from files only.
+// kubelets is a client.ConnectionInfoGetter: it finds the kubelet of a node by the node's
+// status. Upstream's implementation reads certificates from files only.
 type kubelets struct {
 	Reach
 	nodes *genericregistry.Store
-	kind  *kind.Kind
 }
 
 var _ client.ConnectionInfoGetter = &kubelets{}
@@ -46,11 +41,10 @@ func (k *kubelets) GetConnectionInfo(ctx context.Context, name types.NodeName) (
 	if err != nil {
 		return nil, err
 	}
-	obj, err = k.kind.Codec.Versioned(obj, corev1.SchemeGroupVersion)
-	if err != nil {
+	node := &corev1.Node{}
+	if err := legacyscheme.Scheme.Convert(obj, node, nil); err != nil {
 		return nil, err
 	}
-	node := obj.(*corev1.Node)
 	host, err := nodeutil.GetPreferredNodeAddress(node, k.Addresses)
 	if err != nil {
 		return nil, err
@@ -63,28 +57,4 @@ func (k *kubelets) GetConnectionInfo(ctx context.Context, name types.NodeName) (
 		Scheme: "https", Hostname: host, Port: strconv.Itoa(port),
 		Transport: k.Kubelet, InsecureSkipTLSVerifyTransport: k.InsecureKubelet,
 	}, nil
-}
-
-// nodes is upstream's registry of nodes.
-func (a *attaching) nodes() (*genericregistry.Store, error) {
-	s, err := nodestore.NewStorage(a.getter, client.KubeletClientConfig{}, a.Reach.Proxy)
-	if err != nil {
-		return nil, err
-	}
-	return s.Node.Store, nil
-}
-
-// serviceProxy attaches the connection to a Service. The registry is there to find
-// endpoints by; it allocates nothing.
-func (a *attaching) serviceProxy(pods servicestore.PodStorage) error {
-	endpoints, err := endpointstore.NewREST(a.getter)
-	if err != nil {
-		return err
-	}
-	_, _, proxy, err := servicestore.NewREST(a.getter, api.IPv4Protocol, nil, nil, endpoints, pods, a.Reach.Proxy)
-	if err != nil {
-		return err
-	}
-	addConnect(a.kinds["services"], "proxy", "ServiceProxyOptions", proxy)
-	return nil
 }

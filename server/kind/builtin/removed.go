@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,21 +10,20 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// MigrationGuide says what replaces the versions that Kubernetes has removed, and what
-// differs between old and new.
+// MigrationGuide is the page that says what replaces each removed version.
 const MigrationGuide = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
 
-// removal is a version of an API group that Kubernetes served once, with today's names of
-// the resources that it had. The types, conversions and defaults are still in k8s.io/api
-// and k8s.io/kubernetes, which need them to read old objects.
+// removal is a version of an API group that Kubernetes has removed, with its resources under
+// today's names. The types, conversions and defaults are still in k8s.io/api and
+// k8s.io/kubernetes, which need them to read old objects.
 type removal struct {
 	version   string
 	resources string // separated by spaces: deployments.apps
-	since     int    // minor release that was the first without it, where the types don't say
+	since     int    // first minor release without it, where the types do not say
 }
 
-// removals are what can be served on request: all that the migration guide lists as removed
-// from 1.16 on, and the alpha versions that went with them.
+// removals are the removed versions that can be served on request: all that the migration guide
+// lists as removed from 1.16 on, and the alpha versions that were removed with them.
 var removals = []removal{
 	{version: "admissionregistration.k8s.io/v1beta1", resources: "mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io"},
 	{version: "apiextensions.k8s.io/v1beta1", resources: "customresourcedefinitions.apiextensions.k8s.io"},
@@ -74,15 +72,15 @@ type Removed struct {
 	today schema.GroupResource
 }
 
-// Warning is the text that comes with each answer.
+// Warning is the text of the Warning header in each answer.
 func (r Removed) Warning() string {
 	return fmt.Sprintf("%s %s was removed in v1.%d and is served on request only; use %s %s",
 		r.GVK.GroupVersion(), r.GVK.Kind, r.Since, r.Now.GroupVersion(), r.Now.Kind)
 }
 
-// RemovedAPIs chooses among the removed versions that can be served. Each name is a version
-// (extensions/v1beta1), a resource in it (extensions/v1beta1/ingresses), or all. An empty
-// name is none of these, as in kube-apiserver's lists of admission plugins.
+// RemovedAPIs returns the removed versions with the given names. A name is a version
+// (extensions/v1beta1), a resource in it (extensions/v1beta1/ingresses), or all. An empty name
+// is an error, as in kube-apiserver's lists of admission plugins.
 func RemovedAPIs(names []string) ([]Removed, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -121,7 +119,7 @@ func unknownRemoved(name string) error {
 		name, strings.Join(versions, ", "))
 }
 
-// allRemoved reads the table.
+// allRemoved are the removed resources of the table.
 func allRemoved() []Removed {
 	kinds := map[schema.GroupResource]*kind.Kind{}
 	for _, k := range Kinds(Options{}) {
@@ -141,7 +139,7 @@ func allRemoved() []Removed {
 	return all
 }
 
-// of is the removal of one resource, which is k today.
+// of is the removal of one resource; k is its Kind today.
 func (row removal) of(gv schema.GroupVersion, k *kind.Kind) Removed {
 	r := Removed{
 		GVK:      gv.WithKind(k.Kind),
@@ -156,7 +154,7 @@ func (row removal) of(gv schema.GroupVersion, k *kind.Kind) Removed {
 	return r
 }
 
-// removedIn is the minor release since which a version is gone, as its type says.
+// removedIn is the first minor release without a version, as its type says; 0 if it does not.
 func removedIn(scheme *runtime.Scheme, gvk schema.GroupVersionKind) int {
 	obj, err := scheme.New(gvk)
 	if err != nil {
@@ -167,15 +165,4 @@ func removedIn(scheme *runtime.Scheme, gvk schema.GroupVersionKind) int {
 		return minor
 	}
 	return 0
-}
-
-// faces are further Kinds for the same objects: those of kinds in the removed versions that
-// are asked for.
-func faces(kinds []*kind.Kind, wanted []Removed) []*kind.Kind {
-	var all []*kind.Kind
-	for _, r := range wanted {
-		i := slices.IndexFunc(kinds, func(k *kind.Kind) bool { return k.GroupResource() == r.today })
-		all = append(all, face(kinds[i], r))
-	}
-	return all
 }

@@ -27,8 +27,8 @@ var notResources = map[schema.GroupVersionKind]string{
 
 type removedType interface{ APILifecycleRemoved() (major, minor int) }
 
-// TestRemovedIsComplete finds every type that says it was removed from 1.16 to 1.27 among
-// those that can be served, or among those that are no resources.
+// TestRemovedIsComplete: every type that was removed from 1.16 to 1.27 can be served, or is not
+// a resource.
 func TestRemovedIsComplete(t *testing.T) {
 	served := map[schema.GroupVersionKind]builtin.Removed{}
 	for _, r := range removed(t, "all") {
@@ -59,7 +59,7 @@ func TestRemovedIsComplete(t *testing.T) {
 	}
 }
 
-// TestRemovedReplacements compares what the table says with what the types say.
+// TestRemovedReplacements compares the table with what the types say.
 func TestRemovedReplacements(t *testing.T) {
 	for _, r := range removed(t, "all") {
 		obj := newOf(t, r.GVK)
@@ -136,39 +136,6 @@ func TestRemovedAPIs(t *testing.T) {
 		}
 		if !strings.HasPrefix(err.Error(), c.err) || (c.err == "") != (err.Error() == "") {
 			t.Errorf("%q: error %v, want %s", c.names, err, c.err)
-		}
-	}
-}
-
-// TestFacesAreComplete checks what makes a removed version a Kind.
-func TestFacesAreComplete(t *testing.T) {
-	all := removed(t, "all")
-	today := len(builtin.Kinds(builtin.Options{}))
-	kinds := builtin.Kinds(builtin.Options{Removed: all})
-	if len(kinds) != today+len(all) {
-		t.Fatalf("%d kinds, want %d and %d", len(kinds), today, len(all))
-	}
-	for i, k := range kinds[today:] {
-		r := all[i]
-		if k.GVK(k.Versions[0].Name) != r.GVK || k.Resource != r.Resource.Resource {
-			t.Errorf("%v %s: want %v", k.GVK(k.Versions[0].Name), k.Resource, r)
-		}
-		now := find(t, r.Now.Group, k.Resource)
-		if k.Stored != now.Stored || now.Version(r.Now.Version) == nil {
-			t.Errorf("%v: stored as %v, want %v; now %v", r.GVK, k.Stored, now.Stored, r.Now)
-		}
-		if k.Virtual == nil {
-			checkRules(t, k)
-		}
-		for name, sub := range k.Subresources {
-			if now.Subresources[name] == sub || sub.Fields[r.GVK.Version] == nil {
-				t.Errorf("%v: subresource %s is today's", r.GVK, name)
-			}
-		}
-		want := " was removed in v1."
-		if !strings.HasPrefix(k.Versions[0].Deprecated, r.GVK.GroupVersion().String()+" "+k.Kind+want) ||
-			!strings.HasSuffix(k.Versions[0].Deprecated, "; use "+r.Now.GroupVersion().String()+" "+k.Kind) {
-			t.Errorf("%v: %s", r.GVK, k.Versions[0].Deprecated)
 		}
 	}
 }

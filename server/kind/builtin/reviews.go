@@ -1,43 +1,14 @@
 package builtin
 
 import (
-	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	"k8s.io/kubernetes/pkg/registry/authentication/selfsubjectreview"
-	"k8s.io/kubernetes/pkg/registry/authentication/tokenreview"
-	"k8s.io/kubernetes/pkg/registry/authorization/localsubjectaccessreview"
-	"k8s.io/kubernetes/pkg/registry/authorization/selfsubjectaccessreview"
-	"k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview"
-	"k8s.io/kubernetes/pkg/registry/authorization/subjectaccessreview"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// Reviews are questions: created, answered, never stored.
-
-func authenticationKinds(o Options) []*kind.Kind {
-	return group{scheme: legacyscheme.Scheme, name: "authentication.k8s.io", versions: []string{"v1"}}.kinds(
-		review(kind.Kind{Resource: "selfsubjectreviews", Singular: "selfsubjectreview", Kind: "SelfSubjectReview"},
-			selfsubjectreview.NewREST()),
-		review(kind.Kind{Resource: "tokenreviews", Singular: "tokenreview", Kind: "TokenReview"},
-			tokenreview.NewREST(o.Authenticator, o.Audiences)),
-	)
-}
-
-func authorizationKinds(o Options) []*kind.Kind {
-	return group{scheme: legacyscheme.Scheme, name: "authorization.k8s.io", versions: []string{"v1"}}.kinds(
-		review(kind.Kind{Resource: "localsubjectaccessreviews", Singular: "localsubjectaccessreview", Kind: "LocalSubjectAccessReview", Namespaced: true},
-			localsubjectaccessreview.NewREST(o.Authorizer)),
-		review(kind.Kind{Resource: "selfsubjectaccessreviews", Singular: "selfsubjectaccessreview", Kind: "SelfSubjectAccessReview"},
-			selfsubjectaccessreview.NewREST(o.Authorizer)),
-		review(kind.Kind{Resource: "selfsubjectrulesreviews", Singular: "selfsubjectrulesreview", Kind: "SelfSubjectRulesReview"},
-			selfsubjectrulesreview.NewREST(o.Rules)),
-		review(kind.Kind{Resource: "subjectaccessreviews", Singular: "subjectaccessreview", Kind: "SubjectAccessReview"},
-			subjectaccessreview.NewREST(o.Authorizer)),
-	)
-}
-
-func review(k kind.Kind, answer rest.Creater) *kind.Kind {
+// review completes the Kind of a review. A review is a question: it is created, answered and
+// never stored.
+func review(k kind.Kind, answer apirest.Creater) *kind.Kind {
 	k.Verbs = []string{"create"}
 	k.Virtual = answer
 	return &k

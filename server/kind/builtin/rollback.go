@@ -7,22 +7,19 @@ import (
 	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
 
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/storage"
 )
 
-// addRollback gives Deployments of removed versions that had it the subresource rollback. It
-// writes the wish into the object, where apps/v1 has it as the annotation
-// deprecated.deployment.rollback.to, and the controller of Deployments does the rest.
-func addRollback(o Options, kinds, removed []*kind.Kind) {
-	for _, f := range removed {
-		body := f.GVK(f.Versions[0].Name).GroupVersion().WithKind("DeploymentRollback")
-		if o.Store == nil || f.Resource != "deployments" || !legacyscheme.Scheme.Recognizes(body) {
-			continue
-		}
-		s, err := deploymentstore.NewStorage(storage.New(o.Store, kinds))
-		if err != nil {
-			panic(fmt.Sprintf("attach upstream's registry of Deployments: %v", err)) // their Kind is missing
-		}
-		addPost(f, "rollback", body, s.Rollback)
+// rollback is the subresource that Deployments had in some removed versions; nil for the
+// others. It writes the annotation deprecated.deployment.rollback.to into the object, and
+// the controller of Deployments does the rest.
+func (s *stores) rollback(r Removed) *kind.Subresource {
+	body := r.GVK.GroupVersion().WithKind("DeploymentRollback")
+	if s.Store == nil || !legacyscheme.Scheme.Recognizes(body) {
+		return nil
 	}
+	deployments, err := deploymentstore.NewStorage(s.getter)
+	if err != nil {
+		panic(fmt.Sprintf("build upstream's registry of Deployments: %v", err)) // every test of it would fail
+	}
+	return s.post("rollback", body, deployments.Rollback)
 }

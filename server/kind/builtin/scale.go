@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
@@ -20,7 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// scaled is what a Scale shows of an object, and how to change it.
+// scaled are the parts of an object that a Scale shows, and a function that sets the replicas.
 type scaled struct {
 	meta     *metav1.ObjectMeta
 	replicas int32
@@ -29,14 +29,14 @@ type scaled struct {
 	selector labels.Selector
 }
 
-// scale is the subresource through which autoscalers and kubectl scale change only the
-// number of replicas. of finds the parts of the resource's objects.
-func scale(resource schema.GroupResource, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
+// scale is the subresource through which autoscalers and kubectl scale change only the number of
+// replicas. of returns the parts of an object.
+func scale(resource schema.GroupResource, update apirest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
 	return scaleAs(autoscalingv1.SchemeGroupVersion.WithKind("Scale"), resource, update, of)
 }
 
-// scaleAs is scale with bodies of kind gvk.
-func scaleAs(gvk schema.GroupVersionKind, resource schema.GroupResource, update rest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
+// scaleAs does what scale does, with bodies of kind gvk.
+func scaleAs(gvk schema.GroupVersionKind, resource schema.GroupResource, update apirest.RESTUpdateStrategy, of func(runtime.Object) (scaled, error)) *kind.Subresource {
 	return &kind.Subresource{
 		Name:   "scale",
 		Verbs:  []string{"get", "patch", "update"},
@@ -79,7 +79,7 @@ func viewScale(obj runtime.Object, of func(runtime.Object) (scaled, error)) (run
 	}, nil
 }
 
-// applyScale validates body and moves its replicas and resourceVersion into obj.
+// applyScale validates body and copies its replicas and resourceVersion into obj.
 func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func(runtime.Object) (scaled, error)) error {
 	scale, ok := body.(*autoscaling.Scale)
 	if !ok {
@@ -102,7 +102,7 @@ func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func
 	return nil
 }
 
-// scaledBy finds the parts of what can be scaled in versions that are served on request.
+// scaledBy are the functions for resources that had a Scale in removed versions.
 var scaledBy = map[schema.GroupResource]func(runtime.Object) (scaled, error){
 	apps.Resource("deployments"):  scaledDeployment,
 	apps.Resource("replicasets"):  scaledReplicaSet,
@@ -130,8 +130,8 @@ func scaledStatefulSet(obj runtime.Object) (scaled, error) {
 	return scaled{&s.ObjectMeta, s.Spec.Replicas, set, s.Status.Replicas, selector}, err
 }
 
-// scaledController never writes through the pointer to replicas: an older copy of the
-// object may share it.
+// scaledController never writes through the pointer to replicas, which an older copy of the
+// object may share.
 func scaledController(obj runtime.Object) (scaled, error) {
 	r := obj.(*core.ReplicationController)
 	var replicas int32

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// scaleFields translates who manages an object's replicas to the fields of its Scale and
-// back: every scaled kind has them at spec.replicas, in all versions that it has ever had.
+// scaleFields translates managed fields between an object and its Scale. Every scaled kind has
+// its replicas at spec.replicas, in all versions.
 func scaleFields(group, version string, obj metav1.Object) *managedfields.ScaleHandler {
 	gv := schema.GroupVersion{Group: group, Version: version}
 	paths := managedfields.ResourcePathMappings{}
@@ -20,7 +20,7 @@ func scaleFields(group, version string, obj metav1.Object) *managedfields.ScaleH
 	return managedfields.NewScaleHandler(obj.GetManagedFields(), gv, paths)
 }
 
-// ownScale puts the managers of obj's replicas into the Scale that is made of it.
+// ownScale copies the managers of obj's replicas into its Scale.
 func ownScale(group, version string, obj, scale runtime.Object) error {
 	from, to, err := accessors(obj, scale)
 	if err != nil {
@@ -34,7 +34,7 @@ func ownScale(group, version string, obj, scale runtime.Object) error {
 	return nil
 }
 
-// disownScale takes a changed Scale's managers over into obj.
+// disownScale copies the managers of a changed Scale into obj.
 func disownScale(group, version string, obj, scale runtime.Object) error {
 	to, from, err := accessors(obj, scale)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
-	// All API groups that kube-apiserver knows, also those that are not served: an object
-	// of one of them in a request's body must be refused for the right reason. They
-	// install themselves in legacyscheme.Scheme.
+	// All API groups that kube-apiserver knows, also those that are not served: a body of one
+	// of them must be refused with upstream's error. They install themselves in
+	// legacyscheme.Scheme.
 	_ "k8s.io/kubernetes/pkg/apis/admission/install"
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
 	_ "k8s.io/kubernetes/pkg/apis/apiserverinternal/install"
@@ -40,8 +40,8 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/storagemigration/install"
 )
 
-// crdScheme and apiServiceScheme stand apart from legacyscheme.Scheme as they do
-// upstream, where these groups have servers of their own.
+// crdScheme and apiServiceScheme are apart from legacyscheme.Scheme, as upstream, where these
+// groups have servers of their own.
 var crdScheme = sync.OnceValue(func() *runtime.Scheme { return newScheme(apiextensions.Install) })
 
 var apiServiceScheme = sync.OnceValue(func() *runtime.Scheme { return newScheme(apiregistration.Install) })
@@ -53,7 +53,7 @@ func newScheme(install func(*runtime.Scheme)) *runtime.Scheme {
 	return scheme
 }
 
-// Schemes are all schemes that this package's types are in.
+// Schemes are the schemes of all types of this package.
 func Schemes() []*runtime.Scheme {
 	return []*runtime.Scheme{legacyscheme.Scheme, crdScheme(), apiServiceScheme()}
 }

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Successor is the version of a kind to write instead of one that is gone.
+// Successor is the version of a kind that replaces a removed one.
 type Successor struct {
 	GVK    schema.GroupVersionKind
-	Scheme *runtime.Scheme // converts between both, by way of the internal version
-	Since  int             // minor release without the old one, 0 if its type does not say
+	Scheme *runtime.Scheme // converts between both
+	Since  int             // first minor release without the old version, 0 if its type does not say
 }
 
-// SuccessorOf returns what replaces gvk, nil if it is served today or none of Kubernetes'
-// own. The error says that nothing replaces it.
+// SuccessorOf returns the version that replaces gvk. It is nil if gvk is served today or is not
+// a kind of Kubernetes. The error says that nothing replaces gvk.
 func SuccessorOf(gvk schema.GroupVersionKind) (*Successor, error) {
 	for _, r := range removedByKind() {
 		if r.GVK == gvk {
@@ -40,7 +40,7 @@ func SuccessorOf(gvk schema.GroupVersionKind) (*Successor, error) {
 	}
 	for _, gv := range scheme.PrioritizedVersionsForGroup(gvk.Group) {
 		now := gv.WithKind(gvk.Kind)
-		if now != gvk && scheme.Recognizes(now) && (!preRelease.MatchString(gv.Version) || since > 0 && lives(scheme, now)) {
+		if now != gvk && scheme.Recognizes(now) && (!preRelease.MatchString(gv.Version) || since > 0 && stillServed(scheme, now)) {
 			return &Successor{now, scheme, since}, nil
 		}
 	}

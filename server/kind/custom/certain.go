@@ -9,9 +9,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// certain tells that a value of decoded JSON is valid by a schema, as upstream's validator
-// understands it (k8s.io/kube-openapi/pkg/validation/validate). It may say no where it could
-// say yes: what is wrong, if anything is, only upstream's validator can say.
+// certain reports that a value of decoded JSON is valid by the schema, as upstream's validator
+// understands it (k8s.io/kube-openapi/pkg/validation/validate). It may be false for a valid
+// value: then upstream's validator decides.
 func (s *shape) certain(value any) bool {
 	if s == unasked {
 		return true
@@ -49,7 +49,7 @@ func (s *shape) certainParts(value any) bool {
 
 func (s *shape) is(name string) bool { return len(s.types) == 0 || slices.Contains(s.types, name) }
 
-// plain tells that a schema asks nothing of values but their type.
+// plain reports that a schema constrains only the type of values.
 func (s *shape) plain(name string) bool { return s.is(name) && s.format == "" && len(s.enum) == 0 }
 
 func (s *shape) certainString(value string) bool {
@@ -79,8 +79,8 @@ func (s *shape) certainInteger(n int64) bool {
 	return len(s.types) > 0 && above(float64(n), s.least, 1, s.aboveLeast) && above(-float64(n), s.most, -1, s.belowMost)
 }
 
-// above compares with a bound times sign. Upstream takes bounds as integers that may have to
-// be of 32 bits; others are left to it.
+// above reports that n is within a bound, both multiplied by sign. It is false for bounds that
+// are no integers of 32 bits, which upstream may round.
 func above(n float64, bound *float64, sign float64, exclusive bool) bool {
 	switch {
 	case bound == nil:

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// schema makes schemas of anything that a definition may have, and of what it may not.
+// schema makes random schemas, with what a definition may have and what it may not.
 func (m maker) schema(depth int) map[string]any {
 	s := map[string]any{}
 	some := func(name string, one int, value func() any) {
@@ -77,8 +77,7 @@ func valuesOf(t *testing.T, raw []byte) *values {
 	return v
 }
 
-// TestCertain holds that what is certainly valid is valid, and that this is so for most of
-// what is valid.
+// TestCertain: certain values are valid, and most valid values are certain.
 func TestCertain(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(11, 13))}
 	valid, sure := 0, 0
@@ -110,7 +109,7 @@ func TestCertain(t *testing.T) {
 	}
 }
 
-// TestCertainIntegers has the numbers that chance does not find.
+// TestCertainIntegers checks numbers that random values do not reach.
 func TestCertainIntegers(t *testing.T) {
 	for schema, numbers := range map[string][]int64{
 		`{"type":"integer","format":"int32"}`:                    {1<<31 - 1, 1 << 31, -1 << 31, -1<<31 - 1},

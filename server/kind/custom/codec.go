@@ -15,8 +15,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// codec is kind.Codec for one version of a definition; the hub form is the unstructured
-// object in this version.
+// codec is the kind.Codec of one version of a definition. Hub form is the unstructured object
+// in this version.
 type codec struct {
 	gvk      schema.GroupVersionKind
 	listKind string
@@ -24,7 +24,7 @@ type codec struct {
 	use      func() (*serving, error)
 }
 
-// typer tells the kind of an object from the object.
+// typer reads the kind of an object from the object.
 var typer = crdserverscheme.NewUnstructuredObjectTyper()
 
 // creater makes empty objects of any kind.
@@ -38,17 +38,17 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// New returns an object with nothing but its kind and apiVersion.
+// New returns an object with only kind and apiVersion.
 func (c *codec) New() runtime.Object { return empty(c.gvk) }
 
-// NewList returns a list with nothing but its kind and apiVersion.
+// NewList returns a list with only kind and apiVersion.
 func (c *codec) NewList() runtime.Object {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(c.gvk.GroupVersion().WithKind(c.listKind))
 	return list
 }
 
-// NewVersioned is New: this codec has one version.
+// NewVersioned does what New does: this codec has one version.
 func (c *codec) NewVersioned(schema.GroupVersion) (runtime.Object, error) { return c.New(), nil }
 
 // serializers are upstream's, by media type and strictness.
@@ -62,7 +62,7 @@ func newSerializer(yaml, strict bool) *jsonserializer.Serializer {
 	return jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, creater{}, typer, options)
 }
 
-// Decode reads a body, prunes it and fills in the defaults of its version.
+// Decode decodes a body, prunes it and fills in the defaults of its version.
 func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (runtime.Object, schema.GroupVersionKind, error) {
 	s, err := c.use()
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 	return u, def, nil
 }
 
-// decodeAny decodes by upstream's serializer and tells what kind the body names. faults are
-// what only strict decoding objects to.
+// decodeAny decodes with upstream's serializer and returns the kind that the body names.
+// faults are the errors of strict decoding only.
 func decodeAny(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (u *unstructured.Unstructured, gvk schema.GroupVersionKind, faults []error, err error) {
 	serializer := serializers[mediaType][0]
 	if strict {
@@ -113,8 +113,8 @@ func decodeAny(body []byte, mediaType string, def schema.GroupVersionKind, stric
 	return u, gvk, nil, err
 }
 
-// decodeJSON is decodeAny for a body of the kind that is expected, without upstream's
-// separate pass that only looks for kind and apiVersion; nil if the body is anything else.
+// decodeJSON decodes a body of the expected kind without upstream's separate pass that only
+// looks for kind and apiVersion. It returns nil for any other body.
 func decodeJSON(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (*unstructured.Unstructured, []error) {
 	if mediaType != runtime.ContentTypeJSON {
 		return nil, nil
@@ -130,7 +130,7 @@ func decodeJSON(body []byte, mediaType string, def schema.GroupVersionKind, stri
 	if err != nil || object["kind"] != def.Kind || object["apiVersion"] != def.GroupVersion().String() {
 		return nil, nil
 	}
-	for name := range object { // which that pass would take for the ones it looks for
+	for name := range object { // upstream's pass ignores case
 		if strings.EqualFold(name, "kind") && name != "kind" || strings.EqualFold(name, "apiVersion") && name != "apiVersion" {
 			return nil, nil
 		}
@@ -138,7 +138,7 @@ func decodeJSON(body []byte, mediaType string, def schema.GroupVersionKind, stri
 	return &unstructured.Unstructured{Object: object}, faults
 }
 
-// Versioned returns the object itself, which is in the only version there is.
+// Versioned returns the object itself, which is in the only version of this codec.
 func (c *codec) Versioned(obj runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
 	if gv != c.gvk.GroupVersion() {
 		return nil, fmt.Errorf("%s is not served as %s here", c.gvk, gv)
@@ -155,9 +155,9 @@ func (c *codec) Objects(ctx context.Context) kind.Objects {
 	return kind.Objects{Creater: creater{}, Typer: typer, Defaulter: lateDefaulter{u}, Convertor: lateConverter{ctx, u}}
 }
 
-// Store encodes the object in the storage version as reading it would show it: pruned, and
-// with the storage version's defaults.
-func (c *codec) Store(obj runtime.Object) ([]byte, error) {
+// Encode converts the object to the storage version, prunes it, fills in that version's
+// defaults and encodes it.
+func (c *codec) Encode(obj runtime.Object) ([]byte, error) {
 	s, err := c.use()
 	if err != nil {
 		return nil, err
@@ -182,8 +182,8 @@ func (c *codec) Store(obj runtime.Object) ([]byte, error) {
 	return value, nil
 }
 
-// to converts an object and prunes what comes out. An object that has the version already
-// is returned as it is. ctx ends a call to a webhook.
+// to converts an object and prunes the result. An object in the right version is returned
+// as it is. A call to a webhook ends when ctx does.
 func (s *serving) to(ctx context.Context, gv schema.GroupVersion, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u.GroupVersionKind().GroupVersion() == gv {
 		return u, nil
@@ -200,8 +200,8 @@ func (s *serving) to(ctx context.Context, gv schema.GroupVersion, u *unstructure
 	return converted, err
 }
 
-// Load decodes what Store wrote, now or under an earlier schema: what the schema does not
-// know any more is gone, and what it gives a default to has one.
+// Load decodes the result of Encode, also of one under an earlier schema: unknown fields are
+// pruned and defaults are filled in by the present schema.
 func (c *codec) Load(data []byte) (runtime.Object, error) {
 	s, err := c.use()
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 	return u, nil
 }
 
-// decodeStored is Load without the conversion.
+// decodeStored does what Load does, without conversion.
 func (c *codec) decodeStored(s *serving, data []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {

@@ -17,22 +17,22 @@ type schemas struct {
 	preserveUnknown bool
 	byVersion       map[string]*structuralschema.Structural
 	outlines        map[string]*outline // of the same
-	growing         map[string]bool     // versions whose defaults have to be counted, see growth
+	growing         map[string]bool     // the versions whose defaults are counted, see growth
 }
 
-// coercion says how strict coerce is.
+// coercion are the options of coerce.
 type coercion struct {
-	// stored: the object comes from the log, perhaps from before there was a rule; what is
-	// malformed in its metadata is dropped, not refused.
+	// stored says that the object comes from the log. It may be older than a rule, so
+	// malformed metadata is dropped and not refused.
 	stored bool
 	// report asks for the paths of unknown fields.
 	report bool
 }
 
-// coerce makes an object what decoding into a Go type would have made of it: its metadata
-// has only what ObjectMeta has, fields that the schema of its version does not know are
-// gone, and so are nulls that are not allowed and have no default. Objects of other kinds
-// are left alone but for their metadata; validation refuses them later.
+// coerce changes an object as decoding into a Go type would. Metadata keeps only the fields of
+// ObjectMeta; fields that the schema of the object's version does not know are dropped, and
+// so are nulls that are not allowed and have no default. Of objects of other kinds only the
+// metadata is changed; validation refuses them later.
 func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []string, err error) {
 	kind, hasKind, err := unstructured.NestedString(u.Object, "kind")
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []
 	if err != nil {
 		return nil, err
 	}
-	if s.settled(u, kind, apiVersion, how) {
+	if s.isCoerced(u, kind, apiVersion, how) {
 		return nil, nil
 	}
 	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{
@@ -62,7 +62,7 @@ func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []
 		}
 		unknown = append(unknown, more...)
 		if how.stored && hasMeta && meta.Generation == 0 {
-			meta.Generation = 1 // from before custom resources had one
+			meta.Generation = 1 // stored before custom resources had a generation
 		}
 	}
 	if hasKind {
@@ -77,15 +77,15 @@ func (s *schemas) coerce(u *unstructured.Unstructured, how coercion) (unknown []
 	return unknown, nil
 }
 
-// settled tells that nothing is to be coerced in an object of this kind.
-func (s *schemas) settled(u *unstructured.Unstructured, kind, apiVersion string, how coercion) bool {
+// isCoerced reports that coerce would not change an object of this kind.
+func (s *schemas) isCoerced(u *unstructured.Unstructured, kind, apiVersion string, how coercion) bool {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if metadata == nil || err != nil || gv.Group != s.group || kind != s.kind {
 		return false
 	}
 	o := s.outlines[gv.Version]
-	if o == nil || !o.settles(u.Object) || !plainMetadata(metadata, how.stored) {
+	if o == nil || !o.fits(u.Object) || !plainMetadata(metadata, how.stored) {
 		return false
 	}
 	if _, ok := metadata["creationTimestamp"]; !ok {
@@ -94,8 +94,8 @@ func (s *schemas) settled(u *unstructured.Unstructured, kind, apiVersion string,
 	return true
 }
 
-// coerceContent is coerce for all but the object's own metadata; embedded objects have
-// theirs coerced here.
+// coerceContent coerces everything except the object's own metadata. The metadata of embedded
+// objects is coerced here.
 func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, how coercion) (unknown []string, err error) {
 	structural := s.byVersion[version]
 	if !s.preserveUnknown {
@@ -112,13 +112,13 @@ func (s *schemas) coerceContent(u *unstructured.Unstructured, version string, ho
 	return append(unknown, more...), nil
 }
 
-// fill adds the defaults of the schema of the object's version, unless they are too many.
+// fill adds the defaults of the object's version. Too many defaults are an error.
 func (s *schemas) fill(u *unstructured.Unstructured) error {
 	gvk := u.GroupVersionKind()
 	if gvk.Group != s.group || gvk.Kind != s.kind {
 		return nil
 	}
-	if o := s.outlines[gvk.Version]; o != nil && o.settles(u.Object) && o.complete(u.Object) {
+	if o := s.outlines[gvk.Version]; o != nil && o.fits(u.Object) && o.complete(u.Object) {
 		return nil
 	}
 	structural := s.byVersion[gvk.Version]

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/util/webhook"
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 )
 
-// Converters makes what converts between the versions of definitions, and owns the calls
-// to conversion webhooks. Upstream's converter does not know whom it works for: a call
-// that takes longer than its request may goes on for at most the 30 seconds that the
-// client of webhooks has, and Close ends it.
+// Converters makes the converters between the versions of definitions, and owns the calls to
+// conversion webhooks. Upstream's converter does not get the context of the request: a call
+// that outlasts its request goes on for at most 30 seconds, the timeout of the webhooks'
+// client, and Close ends it.
 type Converters struct {
 	factory *conversion.CRConverterFactory
 	ctx     context.Context // of all calls
@@ -40,7 +40,7 @@ func NewConverters(resolver webhook.ServiceResolver) (*Converters, error) {
 	return c, nil
 }
 
-// Close ends all calls, waits for them, and lets none begin any more.
+// Close ends all calls, waits for them, and makes later calls fail.
 func (c *Converters) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -49,7 +49,7 @@ func (c *Converters) Close() {
 	c.calls.Wait()
 }
 
-// begin counts a call; false after Close.
+// begin counts a call. It is false after Close.
 func (c *Converters) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +61,8 @@ func (c *Converters) begin() bool {
 
 var errStopping = errors.New("call conversion webhook: the server is stopping")
 
-// mostCalls is how many calls to one webhook may be under way. One that hangs holds no more
-// goroutines and connections than that, whatever its callers do.
+// mostCalls bounds the calls to one webhook at a time, so that a webhook that hangs holds no
+// more goroutines and connections.
 const mostCalls = 128
 
 // converter converts between the versions of one definition.
@@ -70,7 +70,7 @@ type converter struct {
 	owner *Converters
 	calls bool          // a webhook is called
 	slots chan struct{} // for calls
-	// convert changes what it is given where nobody is called.
+	// convert changes its input if no webhook is called.
 	convert runtime.ObjectConvertor
 }
 
@@ -86,7 +86,7 @@ func callsWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// to converts an object or a list. It leaves in alone, and returns when ctx ends.
+// to converts an object or a list. It does not change in, and returns when ctx ends.
 func (c *converter) to(ctx context.Context, in runtime.Object, gv runtime.GroupVersioner) (runtime.Object, error) {
 	if !c.calls || gv == runtime.GroupVersioner(in.GetObjectKind().GroupVersionKind().GroupVersion()) {
 		return c.convert.ConvertToVersion(in.DeepCopyObject(), gv)
@@ -105,7 +105,7 @@ func (c *converter) to(ctx context.Context, in runtime.Object, gv runtime.GroupV
 		err error
 	}
 	done := make(chan result, 1)
-	in = in.DeepCopyObject() // the caller may go before the call ends
+	in = in.DeepCopyObject() // the caller may return before the call ends
 	go func() {
 		defer c.owner.calls.Done()
 		defer func() { <-c.slots }()
@@ -120,7 +120,7 @@ func (c *converter) to(ctx context.Context, in runtime.Object, gv runtime.GroupV
 	}
 }
 
-// call takes a panic for an error: what a webhook answers must not end the process.
+// call turns a panic into an error: a webhook's answer must not end the process.
 func (c *converter) call(in runtime.Object, gv runtime.GroupVersioner) (out runtime.Object, err error) {
 	defer func() {
 		if wrong := recover(); wrong != nil {
@@ -130,18 +130,18 @@ func (c *converter) call(in runtime.Object, gv runtime.GroupVersioner) (out runt
 	return c.convert.ConvertToVersion(in, gv)
 }
 
-// ownCalls makes the clients of webhooks end their calls with the owner, and read no more
-// than an answer may have.
+// ownCalls makes the clients of webhooks end their calls at Close, and limits the length of
+// answers.
 func (c *Converters) ownCalls(resolver webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-	own := func(config *rest.Config, err error) (*rest.Config, error) {
+	own := func(config *clientrest.Config, err error) (*clientrest.Config, error) {
 		if err == nil {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &ownedCall{c.ctx, next} })
 		}
 		return config, err
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return own(resolver.ClientConfigFor(hostPort)) },
-		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
+		ClientConfigForFunc: func(hostPort string) (*clientrest.Config, error) { return own(resolver.ClientConfigFor(hostPort)) },
+		ClientConfigForServiceFunc: func(name, namespace string, port int) (*clientrest.Config, error) {
 			return own(resolver.ClientConfigForService(name, namespace, port))
 		},
 	}
@@ -153,8 +153,8 @@ type ownedCall struct {
 	next http.RoundTripper
 }
 
-// mostAnswer is how much of a webhook's answer is read, in bytes: several times what is
-// sent in one call.
+// mostAnswer bounds the body of a webhook's answer, in bytes. It is several times the size of
+// a call's body.
 const mostAnswer = 32 << 20
 
 func (t *ownedCall) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 )
 
-// creation is upstream's strategy for new objects, in the same order but without what the
-// schema does not ask for. The embedded strategy has no structural schema: it checks values
-// and metadata only.
+// creation is upstream's strategy for new objects. It runs the same checks in the same order,
+// but skips those that the schema has no use for. The embedded strategy has no structural
+// schema, so it checks values and metadata only.
 type creation struct {
-	rest.RESTCreateStrategy
+	apirest.RESTCreateStrategy
 	schema   *structuralschema.Structural
 	embedded bool           // the schema has objects within objects
 	keyed    bool           // the schema has lists that are sets or maps
 	rules    *cel.Validator // nil: there are none
 }
 
-func newCreation(values rest.RESTCreateStrategy, s *structuralschema.Structural) creation {
+func newCreation(values apirest.RESTCreateStrategy, s *structuralschema.Structural) creation {
 	c := creation{RESTCreateStrategy: values, schema: s, rules: cel.NewValidator(s, true, celconfig.PerCallLimit)}
 	narrow(c.rules)
 	c.embedded = anywhere(s, func(s *structuralschema.Structural) bool { return s.XEmbeddedResource })
@@ -60,9 +60,9 @@ func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return append(errs, broken...)
 }
 
-// concealFields is kind.Kind.Conceal for managed fields that are as the server makes them,
-// which upstream's rules would decode three times.
-func concealFields(obj runtime.Object) (reveal func()) {
+// setAsideFields is kind.Hooks.SetAside. It takes out valid managed fields, which upstream's
+// strategy would decode three times.
+func setAsideFields(obj runtime.Object) (restore func()) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		metadata, _ := u.Object["metadata"].(map[string]any)
 		if managed, ok := metadata["managedFields"].([]any); ok && all(managed, isSoundEntry) {
@@ -73,7 +73,7 @@ func concealFields(obj runtime.Object) (reveal func()) {
 	return func() {}
 }
 
-// isSoundEntry tells that an entry of managedFields is valid.
+// isSoundEntry reports that an entry of managedFields is valid.
 func isSoundEntry(value any) bool {
 	if !isPlainEntry(value) {
 		return false
@@ -85,7 +85,8 @@ func isSoundEntry(value any) bool {
 		len(manager) <= validation.FieldManagerMaxLength && !strings.ContainsFunc(manager, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// keepsRulesFromRunning: rules may count on values of the right shape and size.
+// keepsRulesFromRunning reports an error after which CEL rules are not evaluated: rules may
+// rely on values of the right shape and size.
 func keepsRulesFromRunning(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
@@ -94,7 +95,7 @@ func keepsRulesFromRunning(err *field.Error) bool {
 	return false
 }
 
-// anywhere tells whether any part of a schema is something.
+// anywhere reports whether the function is holds for any part of a schema.
 func anywhere(s *structuralschema.Structural, is func(*structuralschema.Structural) bool) bool {
 	if s == nil {
 		return false

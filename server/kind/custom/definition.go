@@ -12,15 +12,14 @@ import (
 
 // Definition is a CustomResourceDefinition as it was at one revision.
 type Definition struct {
-	// CRD is the object without the schemas of its versions, which are most of it.
+	// CRD is the object without the schemas of its versions, which are most of its size.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// Since is the revision of the last change of the schema that is known of, and At when
-	// that was, in Unix milliseconds. Both are 0 if the schema is the first the definition
-	// ever had.
+	// Since is the revision of the last known change of the schema, and At its time in Unix
+	// milliseconds. Both are 0 if the definition has its first schema.
 	Since, At int64
 }
 
-// Decode reads a definition, except for its schemas.
+// Decode decodes a definition without its schemas.
 func Decode(json []byte) (*Definition, error) {
 	var small struct {
 		apiextensionsv1.CustomResourceDefinition
@@ -45,12 +44,12 @@ type versionWithoutSchema struct {
 	Schema skipped `json:"schema"`
 }
 
-// skipped takes any JSON and keeps none.
+// skipped decodes any JSON and keeps nothing.
 type skipped struct{}
 
 func (skipped) UnmarshalJSON([]byte) error { return nil }
 
-// Source gives the JSON of a definition.
+// Source reads the JSON of a definition.
 type Source func() ([]byte, error)
 
 // whole decodes the definition with its schemas.
@@ -66,14 +65,14 @@ func (read Source) whole() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// identity is what of a definition its Kinds depend on.
+// identity changes with everything in a definition that its Kinds depend on.
 func identity(crd *apiextensionsv1.CustomResourceDefinition) string {
 	n := &crd.Status.AcceptedNames
 	return strings.Join([]string{string(crd.UID), fmt.Sprint(crd.Generation), n.Plural, n.Singular, n.Kind, n.ListKind}, " ")
 }
 
-// published reads the definition of that identity as its resources are served, which is
-// not always as it asks for.
+// published reads the definition of that identity, with the accepted names in place of the
+// names in its spec.
 func (read Source) published(id string) func() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return func() (*apiextensionsv1.CustomResourceDefinition, error) {
 		crd, err := read.whole()

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// encodeStored writes an object as sqlstore asks: kind, apiVersion and metadata first, and
-// without the revision.
+// encodeStored encodes an object in the layout that sqlstore requires: kind, apiVersion and
+// metadata first, and no resourceVersion.
 func encodeStored(object map[string]any) ([]byte, error) {
 	b := make([]byte, 0, 4096)
 	b = append(b, '{')
@@ -26,8 +26,8 @@ func encodeStored(object map[string]any) ([]byte, error) {
 	return appendObject(b, object, "kind", "apiVersion", "metadata")
 }
 
-// appendObject writes fields in the order of their names, all but some, and the end of the
-// object that b has the beginning of.
+// appendObject appends the fields of an object in the order of their names, except those in
+// without, and closes the object that b has opened.
 func appendObject(b []byte, object map[string]any, without ...string) ([]byte, error) {
 	var some [32]string
 	names := some[:0]
@@ -57,7 +57,7 @@ func appendMember(b []byte, name string, value any) ([]byte, error) {
 	return appendValue(append(b, ':'), value)
 }
 
-// appendValue writes what encoding/json would write of a value as objects have them.
+// appendValue appends a value of decoded JSON as encoding/json would.
 func appendValue(b []byte, value any) (_ []byte, err error) {
 	switch value := value.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
-	generated "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,9 +25,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// newFieldManager keeps metadata.managedFields of writes of gvk, and merges what is
-// applied. reset is the field that such writes leave as it is, so that nobody comes to own
-// it by them; it may be empty.
+// newFieldManager returns the field manager of writes of gvk. reset is the field that such
+// writes reset, so that the writer does not come to own it; it may be empty.
 func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*kind.FieldManager, error) {
 	var filter map[fieldpath.APIVersion]fieldpath.Filter
 	if reset != "" {
@@ -46,8 +45,8 @@ func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, h
 	}, nil
 }
 
-// topology is the managedfields.TypeConverter of a definition: it knows which lists are
-// sets or maps by a key. It is made at the first write.
+// topology is the managedfields.TypeConverter of a definition: it knows which lists are sets
+// or maps. It is made at the first write.
 type topology struct{ u *use }
 
 func (t topology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
@@ -66,9 +65,8 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return c.TypedToObject(v)
 }
 
-// newTopology makes a TypeConverter of the OpenAPI schemas that are published for the
-// definition. If there is none to be made, the structure is deduced from the objects, as
-// upstream does.
+// newTopology makes a TypeConverter of the definition's published OpenAPI schemas. If that
+// fails, the structure is deduced from the objects, as upstream does.
 func newTopology(source Source) (managedfields.TypeConverter, error) {
 	crd, err := source.whole()
 	if err != nil {
@@ -101,12 +99,12 @@ func newModels(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*spec.
 	return merged.Components.Schemas, nil
 }
 
-// staticModels are the schemas that those of definitions refer to.
+// staticModels are the schemas that the schemas of definitions refer to.
 var staticModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	namer := apiopenapi.NewDefinitionNamer(scheme.Scheme)
 	return builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
 		GetDefinitionName: namer.GetDefinitionName,
-		GetDefinitions:    generated.GetOpenAPIDefinitions,
+		GetDefinitions:    apiextensionsopenapi.GetOpenAPIDefinitions,
 	}, "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta", "k8s.io/api/autoscaling/v1.Scale")
 })
 
@@ -116,7 +114,7 @@ type lateConverter struct {
 	u   *use
 }
 
-// Convert makes out what in is in the version that out has.
+// Convert converts in to the version of out.
 func (c lateConverter) Convert(in, out, context any) error {
 	from, ok1 := in.(*unstructured.Unstructured)
 	to, ok2 := out.(*unstructured.Unstructured)
@@ -147,8 +145,8 @@ func (c lateConverter) ConvertFieldLabel(gvk schema.GroupVersionKind, label, val
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// lateDefaulter fills in the defaults of an object's version. Of an object that would be too
-// long with them it leaves them out: it is refused when it is to be stored.
+// lateDefaulter fills in the defaults of an object's version. An object that would be too long
+// with its defaults gets none, and is refused when it is encoded.
 type lateDefaulter struct{ u *use }
 
 func (d lateDefaulter) Default(in runtime.Object) {

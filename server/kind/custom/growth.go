@@ -4,22 +4,22 @@ import (
 	"fmt"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Defaults are filled in wherever a list or a map has an item that lacks them, so a short
-// object can grow a thousandfold: what 60 KiB of empty items become need not fit in memory.
-// What an object would grow by is therefore counted before.
+// Defaults are filled in for every item of a list or a map, so a short object can grow a
+// thousandfold: 60 KiB of empty items may become more than fits in memory. The growth is
+// therefore counted before defaults are filled in.
 
-// maxGrowth is what defaults may add to one object, in bytes of JSON; what is larger than
-// the 3 MiB that an object may have is refused in the end anyway.
+// maxGrowth bounds what defaults may add to one object, in bytes of JSON. Objects above 3 MiB
+// are refused later in any case.
 const maxGrowth = 8 << 20
 
-var errGrowth = errors.NewRequestEntityTooLargeError(
+var errGrowth = apierrors.NewRequestEntityTooLargeError(
 	fmt.Sprintf("The defaults of the schema make the object longer than %d bytes", maxGrowth))
 
-// growing tells whether a schema has defaults within items of lists or maps; all others
-// can add no more than the definition itself has.
+// growing reports whether a schema has defaults within items of lists or maps. All other
+// defaults together are no longer than the definition itself.
 func growing(s *structuralschema.Structural, within bool) bool {
 	if s == nil {
 		return false
@@ -38,11 +38,11 @@ func growing(s *structuralschema.Structural, within bool) bool {
 	return false
 }
 
-// growth counts down what may still be added.
+// growth counts down the bytes that may still be added.
 type growth struct{ left int }
 
-// spend takes what defaulting adds to x, and is false when nothing is left. It goes where
-// upstream's defaulting goes.
+// spend counts the defaults that are missing in x, and is false when nothing is left. It walks
+// the value as upstream's defaulting does.
 func (g *growth) spend(x any, s *structuralschema.Structural) bool {
 	if s == nil {
 		return true
@@ -82,7 +82,8 @@ func (g *growth) spendFields(x map[string]any, s *structuralschema.Structural) b
 	return true
 }
 
-// spendItem is spend for an item, which is replaced if it is null and may not be.
+// spendItem does what spend does for an item. A null that is not allowed is replaced by the
+// default.
 func (g *growth) spendItem(v any, s *structuralschema.Structural) bool {
 	if v == nil && s != nil && !s.Nullable && s.Default.Object != nil {
 		return g.spendDefault(s)
@@ -94,7 +95,7 @@ func (g *growth) spendDefault(s *structuralschema.Structural) bool {
 	return g.size(s.Default.Object) && g.spend(s.Default.Object, s)
 }
 
-// size takes about what a value takes as JSON.
+// size counts about the length of a value as JSON.
 func (g *growth) size(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -115,7 +116,7 @@ func (g *growth) size(v any) bool {
 	return g.take(1)
 }
 
-// take takes the bytes of a name or a value, and those around it.
+// take counts the bytes of a name or a value, with punctuation.
 func (g *growth) take(n int) bool {
 	g.left -= n + 3
 	return g.left >= 0

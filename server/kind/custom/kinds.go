@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/storage/names"
@@ -17,14 +18,16 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// The verbs in the order in which upstream's discovery has them.
+// The verbs are in the order of upstream's discovery.
 var (
 	verbs            = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	subresourceVerbs = []string{"get", "patch", "update"}
 )
 
-// use is what all Kinds of a definition share. Both parts are made when they are needed
-// first.
+// patchTypes lack strategic merge patch, whose rules come from Go types.
+var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.ApplyPatchType}
+
+// use is shared by all Kinds of a definition. Both parts are made at their first use.
 type use struct {
 	serving  func() (*serving, error)
 	topology func() (managedfields.TypeConverter, error)
@@ -40,10 +43,9 @@ func (u *use) version(name string) func() (*version, error) {
 	}
 }
 
-// Kinds makes a Kind of each version that the definition serves, under the names that it
-// was granted; stored is the one of the version that objects are stored in, also if that is
-// not served. source is read when the schema is needed first. gone is closed when the
-// Kinds are replaced by others, see kind.Kind.
+// Kinds makes a Kind of each served version of a definition, with the accepted names. stored
+// is the Kind of the storage version, even if that version is not served. source is called
+// when the schema is needed for the first time. gone is kind.CustomResource.Gone.
 func Kinds(d *Definition, source Source, converters *Converters, gone <-chan struct{}) (kinds []*kind.Kind, stored *kind.Kind, err error) {
 	u := &use{
 		serving:  sync.OnceValues(func() (*serving, error) { return newServing(source, converters) }),
@@ -60,7 +62,7 @@ func Kinds(d *Definition, source Source, converters *Converters, gone <-chan str
 		if err != nil {
 			return nil, nil, fmt.Errorf("version %s of %s: %w", v.Name, d.CRD.Name, err)
 		}
-		k.Definition, k.Gone = published, gone
+		k.Custom.Definition, k.Custom.Gone = published, gone
 		if v.Storage {
 			stored = k
 		}
@@ -83,19 +85,19 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 	k := &kind.Kind{
 		Group: crd.Spec.Group, Resource: granted.Plural, Singular: granted.Singular, Kind: granted.Kind, ListKind: granted.ListKind,
 		ShortNames: granted.ShortNames, Categories: granted.Categories, Namespaced: r.namespaced,
-		NoProtobuf: true, TypedItems: true,
-		Versions:       []kind.Version{{Name: v.Name, Deprecated: deprecation(crd, v)}},
-		Stored:         kind.Stored{Group: crd.Spec.Group, Resource: granted.Plural, Version: stored.Version},
-		UpstreamPrefix: "/registry/" + crd.Spec.Group + "/" + granted.Plural + "/",
-		Verbs:          verbs,
-		Codec:          &codec{gvk: gvk, listKind: granted.ListKind, stored: stored, use: u.serving},
-		Create:         r, Update: r, Delete: r,
-		Conceal:      concealFields,
+		PatchTypes: patchTypes, TypedItems: true,
+		Versions:     []kind.Version{{Name: v.Name, Deprecated: deprecation(crd, v)}},
+		Stored:       kind.Stored{Group: crd.Spec.Group, Resource: granted.Plural, Version: stored.Version},
+		UpstreamPath: crd.Spec.Group + "/" + granted.Plural,
+		Verbs:        verbs,
+		Codec:        &codec{gvk: gvk, listKind: granted.ListKind, stored: stored, use: u.serving},
+		Create:       r, Update: r, Delete: r,
+		Hooks:        kind.Hooks{SetAside: setAsideFields},
 		Attrs:        r.attrs,
 		FieldLabel:   fieldLabel(v, r.namespaced),
 		Table:        r,
 		Subresources: map[string]*kind.Subresource{},
-		Stale:        d.stale(stored),
+		Custom:       &kind.CustomResource{Stale: d.stale(stored)},
 	}
 	if v.Subresources != nil && v.Subresources.Status != nil {
 		k.Subresources["status"] = &kind.Subresource{Name: "status", Verbs: subresourceVerbs, Update: statusRules{r}}
@@ -107,7 +109,7 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		return nil, err
 	}
 	if callsWebhook(crd) {
-		k.Conversion = newConversion(k.Codec.(*codec), fieldsWithin(u, gvk, k.Subresources["status"] != nil))
+		k.Custom.Conversion = newConversion(k.Codec.(*codec), fieldsWithin(u, gvk, k.Subresources["status"] != nil))
 	}
 	return k, nil
 }
@@ -128,8 +130,8 @@ func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind) (err error) {
 	return nil
 }
 
-// newFields keeps the managed fields of writes through a subresource, or of the object if
-// that is empty.
+// newFields returns the field manager of writes through a subresource, or of the object
+// itself if subresource is empty.
 func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, hasStatus bool) (*kind.FieldManager, error) {
 	hub := gvk.GroupVersion()
 	switch {
@@ -143,8 +145,8 @@ func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subreso
 	return newFieldManager(ctx, u, gvk, hub, "", "")
 }
 
-// fieldsWithin is newFields for a request of which addFields' would not know the end. What
-// could be made once can be made again.
+// fieldsWithin is kind.Conversion.Fields. It makes field managers whose conversions end with
+// the request. addFields has made the same ones without an error, so there is none here.
 func fieldsWithin(u *use, gvk schema.GroupVersionKind, hasStatus bool) func(context.Context, string) *kind.FieldManager {
 	return func(ctx context.Context, subresource string) *kind.FieldManager {
 		fields, err := newFields(ctx, u, gvk, subresource, hasStatus)
@@ -159,8 +161,8 @@ func gvkOf(crd *apiextensionsv1.CustomResourceDefinition, version string) schema
 	return schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Status.AcceptedNames.Kind}
 }
 
-// deprecation is the warning that every answer of a deprecated version has: the
-// definition's own words, or where to go instead, if there is a newer version.
+// deprecation is the warning in every answer of a deprecated version: the definition's own
+// text, or a default text that names a newer version if there is one.
 func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
 	if !v.Deprecated {
 		return ""
@@ -182,7 +184,7 @@ func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensions
 	return text
 }
 
-// fieldLabel knows the fields that a version lets select by.
+// fieldLabel accepts the selectable fields of a version.
 func fieldLabel(v *apiextensionsv1.CustomResourceDefinitionVersion, namespaced bool) func(version, label, value string) (string, string, error) {
 	known := map[string]bool{"metadata.name": true, "metadata.namespace": namespaced}
 	for _, f := range v.SelectableFields {

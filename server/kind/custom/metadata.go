@@ -2,9 +2,9 @@ package custom
 
 import "time"
 
-// plainMetadata tells that metadata has only fields of ObjectMeta, written as ObjectMeta
-// writes them, so that turning it into one and back would change nothing. It may say no
-// where it could say yes. stored metadata has a generation.
+// plainMetadata reports that metadata has only fields of ObjectMeta in the form in which
+// ObjectMeta is encoded, so that a round trip through ObjectMeta would change nothing. It may
+// be false for such metadata. stored metadata must have a generation.
 func plainMetadata(metadata map[string]any, stored bool) bool {
 	for name, value := range metadata {
 		if !plainField(name, value) {
@@ -72,7 +72,7 @@ func isText(value any) bool {
 	return s != ""
 }
 
-// isTime wants a time as it is written: in UTC, of whole seconds.
+// isTime reports a time as metav1.Time is encoded: in UTC, in whole seconds.
 func isTime(value any) bool {
 	s, _ := value.(string)
 	if len(s) != len("2006-01-02T15:04:05Z") {

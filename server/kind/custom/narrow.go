@@ -9,17 +9,17 @@ import (
 	celescape "k8s.io/apiserver/pkg/cel"
 )
 
-// narrow lets the rules of a validator see only the fields that they read. Upstream copies
-// the schemas of all properties of an object each time a rule reads one of them, which for
-// an object of fifty is most of what a rule costs. What the rules are compiled against stays
-// as it is.
+// narrow reduces the schemas of a validator to the fields that its rules read. Upstream copies
+// the schemas of all properties of an object each time a rule reads one of them, which for an
+// object of fifty properties is most of a rule's cost. The rules stay compiled against the
+// whole schema.
 func narrow(v *cel.Validator) {
 	if v == nil {
 		return
 	}
 	v.Schema = narrowed(v.Schema)
 	if len(v.Properties) == 0 {
-		v.Properties = nil // or each field of each object is looked up in it
+		v.Properties = nil // else every field of every object is looked up in it
 	}
 	narrow(v.Items)
 	narrow(v.AdditionalProperties)
@@ -29,8 +29,8 @@ func narrow(v *cel.Validator) {
 	}
 }
 
-// narrowed returns a schema with only the properties that its rules read, or the same if
-// they might read any.
+// narrowed returns a schema with only the properties that its rules read, or the schema itself
+// if they may read any property.
 func narrowed(s *structuralschema.Structural) *structuralschema.Structural {
 	if s == nil || len(s.Properties) == 0 || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0 {
 		return s
@@ -53,8 +53,8 @@ func narrowed(s *structuralschema.Structural) *structuralschema.Structural {
 	return &small
 }
 
-// fieldsRead adds the fields of self and oldSelf that an expression names. It is false if
-// the expression has self or oldSelf as a whole, or cannot be read.
+// fieldsRead adds the fields of self and oldSelf that an expression names. It is false if the
+// expression uses self or oldSelf as a whole, or cannot be parsed.
 func fieldsRead(expression string, fields map[string]bool) bool {
 	if expression == "" {
 		return true
@@ -68,7 +68,7 @@ func fieldsRead(expression string, fields map[string]bool) bool {
 		return false
 	}
 	known := true
-	ofField := map[int64]bool{} // the operands of the selections that were met
+	ofField := map[int64]bool{} // the operands of the selections seen so far
 	celast.PreOrderVisit(parsed.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
 		switch {
 		case e.Kind() == celast.SelectKind && isSelf(e.AsSelect().Operand()):

@@ -4,29 +4,29 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// outline is what of a schema decides whether an object would be changed by pruning and
-// defaulting. Most objects would not: they have been through it, or come from a client
-// that knows the schema. To see that takes one walk without an allocation, whereas each of
-// upstream's passes copies the schema of every field that it comes by.
+// outline is the part of a schema that decides whether pruning and defaulting would change an
+// object. Most objects would not change: they were pruned and defaulted before, or come from
+// a client that knows the schema. One walk without an allocation shows that, whereas each of
+// upstream's passes copies the schema of every field that it visits.
 //
-// It is never sure of what is rare, such as embedded objects; then the passes are made.
+// Rare cases, such as embedded objects, are always left to upstream's passes.
 type outline struct {
 	properties map[string]*outline
-	additional *outline // of fields that properties has not; nil: there are none
+	additional *outline // of fields that are not in properties; nil: none are allowed
 	items      *outline
 	defaulted  []string // the properties that have a default
 
 	nullable, preserve, embedded bool
 }
 
-// anything is of values that have no schema: maps in there lose all their fields.
+// anything is the outline of values without a schema: pruning drops all fields of maps there.
 var anything = func() *outline {
 	o := &outline{}
 	o.items = o
 	return o
 }()
 
-// newOutline is of the whole object; its kind, apiVersion and metadata are not part of it.
+// newOutline is the outline of a whole object, without kind, apiVersion and metadata.
 func newOutline(s *structuralschema.Structural) *outline {
 	o := outlineOf(s)
 	if s == nil {
@@ -58,31 +58,31 @@ func outlineOf(s *structuralschema.Structural) *outline {
 	return o
 }
 
-// settles tells that an object has only what its schema knows, no null where none may be,
-// and no object within; wrong is only that it may say no where it could say yes.
-func (o *outline) settles(object map[string]any) bool {
+// fits reports that an object has only known fields, no null that is not allowed, and no
+// embedded object. It may be false for an object that has.
+func (o *outline) fits(object map[string]any) bool {
 	for name, value := range object {
 		if name == "kind" || name == "apiVersion" || name == "metadata" {
 			continue
 		}
-		if !o.settlesField(name, value) {
+		if !o.fitsField(name, value) {
 			return false
 		}
 	}
 	return true
 }
 
-func (o *outline) settlesField(name string, value any) bool {
+func (o *outline) fitsField(name string, value any) bool {
 	if field := o.properties[name]; field != nil {
-		return field.settlesValue(value)
+		return field.fitsValue(value)
 	}
 	if o.additional != nil {
-		return o.additional.settlesValue(value)
+		return o.additional.fitsValue(value)
 	}
 	return o.preserve
 }
 
-func (o *outline) settlesValue(value any) bool {
+func (o *outline) fitsValue(value any) bool {
 	if o.embedded {
 		return false
 	}
@@ -91,7 +91,7 @@ func (o *outline) settlesValue(value any) bool {
 		return o.nullable
 	case map[string]any:
 		for name, v := range value {
-			if !o.settlesField(name, v) {
+			if !o.fitsField(name, v) {
 				return false
 			}
 		}
@@ -100,7 +100,7 @@ func (o *outline) settlesValue(value any) bool {
 			return true
 		}
 		for _, v := range value {
-			if !o.items.settlesValue(v) {
+			if !o.items.fitsValue(v) {
 				return false
 			}
 		}
@@ -108,7 +108,7 @@ func (o *outline) settlesValue(value any) bool {
 	return true
 }
 
-// complete tells that no default is missing in a value that is settled.
+// complete reports that no default is missing in a value that fits.
 func (o *outline) complete(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
-// rules are upstream's strategies of one version, made at the first request. A request has
-// decoded something with the version's codec before it comes to them; so that the version
-// cannot be made is known by then, and is the request's error.
+// rules are upstream's strategies of one version. They are made at the first request. A request
+// decodes an object with the version's codec first, so a schema that cannot be compiled has
+// failed the request before.
 type rules struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -23,8 +23,8 @@ type rules struct {
 }
 
 var (
-	_ rest.RESTCreateStrategy = rules{}
-	_ rest.RESTUpdateStrategy = rules{}
+	_ apirest.RESTCreateStrategy = rules{}
+	_ apirest.RESTUpdateStrategy = rules{}
 )
 
 func (r rules) NamespaceScoped() bool          { return r.namespaced }
@@ -76,7 +76,7 @@ func (r rules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []
 	return v.update().update.WarningsOnUpdate(ctx, obj, old)
 }
 
-// statusRules are the rules of writes through /status.
+// statusRules are the strategies of writes through /status.
 type statusRules struct{ rules }
 
 func (r statusRules) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
@@ -103,7 +103,7 @@ func (r statusRules) WarningsOnUpdate(ctx context.Context, obj, old runtime.Obje
 
 func unusable(err error) field.ErrorList { return field.ErrorList{field.InternalError(nil, err)} }
 
-// attrs gives labels and selectable fields.
+// attrs returns labels and selectable fields.
 func (r rules) attrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	v, err := r.use()
 	if err != nil {

@@ -20,16 +20,16 @@ import (
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// scale is the subresource through which autoscalers see and change an object's number of
-// replicas, at the paths that the definition names.
+// scale is the subresource through which autoscalers read and change the number of replicas
+// of an object, at the paths that the definition names.
 type scale struct {
 	spec, status, selector []string // selector is nil if there is none
 	paths                  *apiextensionsv1.CustomResourceSubresourceScale
 	mapping                managedfields.ResourcePathMappings
 }
 
-// replicasPaths says for each version of a definition where the replicas are, for those
-// who manage them.
+// replicasPaths maps each version of a definition to the path of its replicas, to translate
+// managed fields.
 func replicasPaths(crd *apiextensionsv1.CustomResourceDefinition) managedfields.ResourcePathMappings {
 	paths := managedfields.ResourcePathMappings{}
 	for _, v := range crd.Spec.Versions {
@@ -54,7 +54,7 @@ func newScale(paths *apiextensionsv1.CustomResourceSubresourceScale, mapping man
 	return s
 }
 
-// subresource of a Kind whose objects have the rules r.
+// subresource is the subresource of a Kind with the strategies r.
 func (s *scale) subresource(r rules, group string) *kind.Subresource {
 	return &kind.Subresource{
 		Name: "scale", Verbs: subresourceVerbs, GVK: scaleKind, Update: r,
@@ -71,7 +71,7 @@ func (s *scale) subresource(r rules, group string) *kind.Subresource {
 	}
 }
 
-// view is what a get answers.
+// view is the body of a get.
 func (s *scale) view(obj runtime.Object) (runtime.Object, error) {
 	body, found, err := s.of(obj.(*unstructured.Unstructured))
 	if err != nil {
@@ -83,8 +83,7 @@ func (s *scale) view(obj runtime.Object) (runtime.Object, error) {
 	return body, nil
 }
 
-// of makes the Scale of an object; found tells whether the object says how many replicas
-// it wants.
+// of makes the Scale of an object; found reports whether the object sets the replicas.
 func (s *scale) of(u *unstructured.Unstructured) (body *autoscalingv1.Scale, found bool, err error) {
 	wanted, found, err := unstructured.NestedInt64(u.Object, s.spec...)
 	if err != nil {
@@ -112,11 +111,11 @@ func (s *scale) of(u *unstructured.Unstructured) (body *autoscalingv1.Scale, fou
 	return body, found, nil
 }
 
-// unset marks replicas that an object does not have in a Scale that is about to be
-// changed: if a patch leaves it, there is nothing to write.
+// unset stands for missing replicas in a Scale that is about to be changed. A patch that
+// leaves it unchanged writes no replicas.
 const unset = math.MinInt32
 
-// own is the view that a write starts from.
+// own is kind.Subresource.Own.
 func (s *scale) own(gv schema.GroupVersion, u *unstructured.Unstructured) (runtime.Object, error) {
 	body, found, err := s.of(u)
 	if err != nil {
@@ -129,8 +128,7 @@ func (s *scale) own(gv schema.GroupVersion, u *unstructured.Unstructured) (runti
 	return body, err
 }
 
-// apply writes the replicas of a changed Scale into the object, and with them who manages
-// them.
+// apply writes the replicas of a changed Scale and their managers into the object.
 func (s *scale) apply(gv schema.GroupVersion, u *unstructured.Unstructured, body *autoscalingv1.Scale) error {
 	if body.Spec.Replicas == unset {
 		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", s.paths.SpecReplicasPath))

@@ -14,8 +14,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// scaleCodec is kind.Codec for the bodies of scale. Their hub form is autoscaling/v1, and
-// they are never stored.
+// scaleCodec is the kind.Codec of the bodies of scale. Hub form is autoscaling/v1. Bodies are
+// never stored.
 type scaleCodec struct{}
 
 func (scaleCodec) New() runtime.Object { return &autoscalingv1.Scale{} }
@@ -55,7 +55,7 @@ func (scaleCodec) Objects(context.Context) kind.Objects {
 	return kind.Objects{Creater: scheme.Scheme, Typer: scheme.Scheme, Defaulter: scheme.Scheme, Convertor: scheme.Scheme}
 }
 
-func (scaleCodec) Store(runtime.Object) ([]byte, error) {
+func (scaleCodec) Encode(runtime.Object) ([]byte, error) {
 	return nil, fmt.Errorf("a Scale is not stored")
 }
 

@@ -11,27 +11,27 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// serving is what requests for a definition's resources need beyond its names.
+// serving is a compiled definition: what requests need beyond its names.
 type serving struct {
 	schemas  schemas
 	versions map[string]*version
 	convert  *converter
 }
 
-// version is what belongs to one version.
+// version is a compiled version of a definition.
 type version struct {
-	create rest.RESTCreateStrategy
-	update func() strategies // compiles the rules once more; not everything is ever updated
+	create apirest.RESTCreateStrategy
+	update func() strategies // compiles the rules once more, at the first update
 	attrs  storage.AttrFunc
-	table  rest.TableConvertor
+	table  apirest.TableConvertor
 }
 
-// newServing compiles a definition. Nothing that passed the definition's own validation
-// fails here.
+// newServing compiles a definition. A definition that passed its own validation does not fail
+// here.
 func newServing(source Source, converters *Converters) (*serving, error) {
 	crd, err := source.whole()
 	if err != nil {
@@ -53,8 +53,8 @@ func newServing(source Source, converters *Converters) (*serving, error) {
 	return s, nil
 }
 
-// newSchemas makes the structural schema of every version, with defaults that are complete
-// and free of unknown fields themselves.
+// newSchemas makes the structural schema of every version. Its defaults are themselves
+// complete and pruned.
 func newSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas, error) {
 	s := schemas{group: crd.Spec.Group, kind: crd.Status.AcceptedNames.Kind,
 		preserveUnknown: crd.Spec.PreserveUnknownFields, byVersion: map[string]*structuralschema.Structural{},
@@ -125,12 +125,12 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv
 	}, nil
 }
 
-// strategies are upstream's, whose type has no name outside its package.
+// strategies are upstream's strategies, whose type is not exported.
 type strategies struct {
-	create rest.RESTCreateStrategy
-	update rest.RESTUpdateStrategy
+	create apirest.RESTCreateStrategy
+	update apirest.RESTUpdateStrategy
 	attrs  storage.AttrFunc
-	status rest.RESTUpdateStrategy
+	status apirest.RESTUpdateStrategy
 }
 
 func internalSubresources(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.CustomResourceSubresources, error) {
@@ -142,8 +142,8 @@ func internalSubresources(v *apiextensionsv1.CustomResourceDefinitionVersion) (*
 	return internal, err
 }
 
-// newStatusValidator validates what a write through /status may change; nil if there is no
-// such subresource or no schema for it.
+// newStatusValidator returns the validator of writes through /status; nil without that
+// subresource or without a schema for it.
 func newStatusValidator(schema *apiextensions.JSONSchemaProps, status *apiextensions.CustomResourceSubresourceStatus) (validation.SchemaValidator, error) {
 	if status == nil || schema == nil {
 		return nil, nil
@@ -155,7 +155,7 @@ func newStatusValidator(schema *apiextensions.JSONSchemaProps, status *apiextens
 	return newValues(&of)
 }
 
-// storageVersion of a definition: validation sees to it that there is exactly one.
+// storageVersion is the storage version; validation ensures that there is exactly one.
 func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	name, _ := apihelpers.GetCRDStorageVersion(crd)
 	return name

@@ -4,8 +4,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// shape is what a schema asks of values, in a form that costs little to look at for each
-// object. A nil shape is that of a schema about whose values nothing is certain.
+// shape are the constraints of a schema in a form that is cheap to check for each object. A nil
+// shape is of a schema whose values are never certain.
 type shape struct {
 	types    []string
 	nullable bool
@@ -15,7 +15,7 @@ type shape struct {
 
 	length, items, fields bounds // of strings, lists and objects
 	least, most           *float64
-	aboveLeast, belowMost bool // the bound itself is too little, or too much
+	aboveLeast, belowMost bool // the bounds are exclusive
 
 	allOf, anyOf []*shape
 	item, rest   *shape // of items, and of fields without one of their own
@@ -23,14 +23,14 @@ type shape struct {
 	required     []string
 }
 
-// bounds are those of a count; nil for none.
+// bounds are the bounds of a count; nil: none.
 type bounds struct{ least, most *int64 }
 
 func (b bounds) hold(n int) bool {
 	return (b.least == nil || int64(n) >= *b.least) && (b.most == nil || int64(n) <= *b.most)
 }
 
-// unasked is the shape of what no schema speaks of.
+// unasked is the shape of values without a schema.
 var unasked = &shape{nullable: true}
 
 func shapeOf(s *spec.Schema) *shape {

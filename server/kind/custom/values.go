@@ -6,9 +6,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// values is upstream's validator of a schema, which is asked only about what is not
-// certainly valid: it makes validators of all fields anew for each object, and most objects
-// are valid.
+// values is upstream's validator of a schema. It is called only for values that are not
+// certainly valid, because it makes new validators of all fields for each object and most
+// objects are valid.
 type values struct {
 	validation.SchemaValidator
 	shape *shape

@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// newConversion is for versions that a webhook converts.
+// newConversion returns the conversion of a version whose definition names a webhook.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
 func newConversion(c *codec, fields func(ctx context.Context, subresource string) *kind.FieldManager) *kind.Conversion {
 	version := fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
@@ -41,7 +41,7 @@ func (c *codec) read(ctx context.Context, stored [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// What is sent to a webhook in one call, which reads it as a whole.
+// The bounds of one call. A webhook reads the body of a call as a whole.
 const (
 	mostObjects = 1000
 	mostBytes   = 4 << 20
@@ -82,8 +82,8 @@ func (c *codec) readBatch(ctx context.Context, s *serving, stored, out [][]byte)
 	return out, nil
 }
 
-// convertItems converts one object by itself, so that errors tell its kind and not a
-// list's.
+// convertItems converts a list. A single object is converted by itself, so that errors name
+// its kind and not a list's.
 func (c *codec) convertItems(ctx context.Context, s *serving, list *unstructured.UnstructuredList) error {
 	in := runtime.Object(list)
 	if len(list.Items) == 1 {
@@ -102,7 +102,7 @@ func (c *codec) convertItems(ctx context.Context, s *serving, list *unstructured
 	return nil
 }
 
-// encodeWhole lays an object out as stored JSON with its revision is.
+// encodeWhole encodes an object in the layout of stored JSON with its resourceVersion.
 func encodeWhole(u *unstructured.Unstructured) ([]byte, error) {
 	value, err := encodeStored(u.Object)
 	if err != nil {
@@ -122,7 +122,7 @@ func loadPlain(json []byte) (runtime.Object, error) {
 	return u, nil
 }
 
-// write converts an object to the stored version.
+// write is kind.Conversion.Write.
 func (c *codec) write(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	s, err := c.use()
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// cidrPrefix is the place of the ServiceCIDRs in the log.
-const cidrPrefix = "/registry/networking.k8s.io/servicecidrs/"
+// cidrPrefix begins the keys of ServiceCIDRs in the log.
+var cidrPrefix = sqlstore.Prefix(networkingv1.GroupName, "servicecidrs")
 
-// addresses allocates out of all ServiceCIDRs of one family, as upstream's MetaAllocator
-// does. The choice within a range is upstream's: addresses that were asked for are likelier
-// to be in the lower band, so that the others are taken out of the upper.
+// addresses allocates from all ServiceCIDRs of one family, as upstream's MetaAllocator does. The
+// choice within a range is upstream's: requested addresses are likelier to be in the lower
+// band, so the others are taken from the upper band.
 // https://kubernetes.io/docs/concepts/services-networking/cluster-ip-allocation/
 type addresses struct {
 	*attempt
@@ -39,7 +40,7 @@ func (f *addresses) Allocate(ip net.IP) error {
 
 // AllocateNext takes any address that is free.
 func (f *addresses) AllocateNext() (net.IP, error) {
-	if f.failed = f.store.Healthy(); f.failed != nil { // looking for a free one would be for nothing
+	if f.failed = f.store.Healthy(); f.failed != nil { // no address could be taken
 		return nil, f.failed
 	}
 	for _, cidr := range f.ready() {
@@ -61,8 +62,8 @@ func (f *addresses) AllocateNext() (net.IP, error) {
 // Release gives an address back.
 func (f *addresses) Release(ip net.IP) error { return f.release(ip.String()) }
 
-// DryRun returns an allocator that takes nothing. As upstream's it looks only whether an
-// address that is asked for is in the range, and shows the range's own in place of others.
+// DryRun returns an allocator that takes nothing. Like upstream's, it only checks that a
+// requested address is in the range, and returns the range's own address in place of others.
 func (f *addresses) DryRun() ipallocator.Interface {
 	for _, cidr := range f.ready() {
 		if of := f.allocator(cidr); of != nil {
@@ -83,7 +84,7 @@ func (f *addresses) containing(ip net.IP) *ipallocator.Allocator {
 	return nil
 }
 
-// allocator is upstream's of one range; nil for a range that it refuses.
+// allocator is upstream's allocator of one range; nil for a range that it refuses.
 func (f *addresses) allocator(cidr *net.IPNet) *ipallocator.Allocator {
 	a, err := ipallocator.NewIPAllocator(cidr, client{attempt: f.attempt}, informer{attempt: f.attempt})
 	if err != nil {
@@ -108,8 +109,8 @@ func (f *addresses) ready() (cidrs []*net.IPNet) {
 	return cidrs
 }
 
-// isReady takes a ServiceCIDR without the condition for ready: it comes of a controller that
-// need not be there.
+// isReady reports whether a ServiceCIDR is ready. Without the condition it is: the controller
+// that sets it need not run.
 func isReady(s *networkingv1.ServiceCIDR) bool {
 	for _, c := range s.Status.Conditions {
 		if c.Type == networkingv1.ServiceCIDRConditionReady {
@@ -122,7 +123,7 @@ func isReady(s *networkingv1.ServiceCIDR) bool {
 // IPFamily is the family of all addresses.
 func (f *addresses) IPFamily() api.IPFamily { return f.family }
 
-// What follows is not asked by upstream's storage of Services.
+// Upstream's storage of Services does not call the methods below.
 
 func (f *addresses) CIDR() net.IPNet      { return net.IPNet{} }
 func (f *addresses) Has(ip net.IP) bool   { return f.has(ip.String()) }

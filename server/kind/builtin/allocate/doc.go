@@ -1,8 +1,10 @@
 // Package allocate gives Services their addresses and node ports.
 //
-// What a Service needs, and when, is decided by upstream's storage of Services, which finds
-// here the allocators that it asks. An address that is taken is an IPAddress object and a
-// port that is taken a row of its own, each of them under the address or port as its key, in
-// the store. So there is nothing to keep in memory, and no two servers can give out the same
-// one: the second finds the key taken.
+// Upstream's storage of Services decides what a Service needs, and calls the allocators of this
+// package. A taken address is an IPAddress object and a taken port is a row of its own, each
+// in the store with the address or port in its key. So there is no state in memory, and two
+// servers cannot give out the same address: the second finds the key taken.
+//
+// The package owns the rows of ports and the hooks of Services. It does not know the tables
+// of Kinds or the controllers that repair allocations.
 package allocate

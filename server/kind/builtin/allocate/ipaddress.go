@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	networkingclient "k8s.io/client-go/kubernetes/typed/networking/v1"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
@@ -18,11 +18,11 @@ import (
 	"k8s.io/kubernetes/pkg/apis/networking"
 )
 
-// manager is who manages the fields of IPAddresses: the server, as when it is its own client.
+// manager is the field manager of IPAddresses: the server, as when it is its own client.
 const manager = "plinth"
 
-// client and informer are what upstream's allocator knows IPAddresses by. They have the few
-// methods of their interfaces that it calls.
+// client and informer give upstream's allocator access to IPAddresses. They have the few methods
+// of their interfaces that it calls.
 type (
 	client struct {
 		networkingclient.NetworkingV1Interface
@@ -48,7 +48,7 @@ func (c client) Create(_ context.Context, obj *networkingv1.IPAddress, _ metav1.
 	made, err := c.create(obj)
 	if err == nil {
 		c.taken[obj.Name] = made.(*networking.IPAddress).UID
-	} else if !errors.IsAlreadyExists(err) {
+	} else if !apierrors.IsAlreadyExists(err) {
 		c.failed = err
 	}
 	return nil, err
@@ -62,11 +62,12 @@ func (a *attempt) create(obj *networkingv1.IPAddress) (runtime.Object, error) {
 	if fields := a.ip.Versions[0].Fields; fields != nil {
 		hub = fields.Track(a.ip.Codec.New(), hub, manager)
 	}
-	return a.Services.addresses.Create(a.ctx, hub, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	return a.Services.addresses.Create(a.ctx, hub, apirest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 }
 
-// release gives an address back, once: by the second time it may be another Service's of the
-// same name. What the attempt has not taken itself it gives back if it is the Service's.
+// release gives an address back only once: the second time it may belong to another Service of
+// the same name. An address that the attempt has not taken itself is given back if it belongs
+// to the Service.
 func (a *attempt) release(name string) error {
 	uid, taken := a.taken[name]
 	if taken && uid == "" {
@@ -82,14 +83,14 @@ func (a *attempt) release(name string) error {
 	}
 	a.taken[name] = ""
 	only := metav1.NewPreconditionDeleteOptions(string(uid))
-	_, _, err := a.Services.addresses.Delete(ctx, name, rest.ValidateAllObjectFunc, only)
-	if errors.IsConflict(err) {
-		return nil // it is another by now
+	_, _, err := a.Services.addresses.Delete(ctx, name, apirest.ValidateAllObjectFunc, only)
+	if apierrors.IsConflict(err) {
+		return nil // it is another IPAddress by now
 	}
 	return gone(err)
 }
 
-// owned is the UID of an IPAddress that is the Service's, empty if it is not.
+// owned is the UID of an IPAddress, or empty if it does not belong to the Service.
 func (a *attempt) owned(ctx context.Context, name string) (types.UID, error) {
 	obj, err := a.Services.addresses.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *attempt) owned(ctx context.Context, name string) (types.UID, error) {
 }
 
 func gone(err error) error {
-	if err == nil || errors.IsNotFound(err) {
+	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("give back an address: %w", err)
@@ -118,16 +119,16 @@ func (i informer) Informer() cache.SharedIndexInformer { return i }
 // HasSynced is true: the store is never behind.
 func (i informer) HasSynced() bool { return true }
 
-// Get finds every address taken when nothing can be written.
+// Get reports every address as taken if the store cannot be written.
 func (i informer) Get(name string) (*networkingv1.IPAddress, error) {
 	if i.failed == nil && !i.has(name) {
-		return nil, errors.NewNotFound(i.ip.GroupResource(), name)
+		return nil, apierrors.NewNotFound(i.ip.GroupResource(), name)
 	}
 	return taken, nil
 }
 
-// taken stands for every address that is: nobody looks at it.
+// taken stands for every taken address: the allocator does not read it.
 var taken = &networkingv1.IPAddress{}
 
-// List is for metrics that are not made.
+// List is called for metrics only, which are disabled.
 func (i informer) List(labels.Selector) ([]*networkingv1.IPAddress, error) { return nil, nil }

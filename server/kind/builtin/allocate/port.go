@@ -16,22 +16,21 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// portPrefix is the place of the node ports in the log. It cannot be that of any resource:
-// no API group has such a name.
-const portPrefix = "/registry/_plinth/nodeports/"
+// portPrefix begins the keys of node ports in the log.
+var portPrefix = sqlstore.Prefix(sqlstore.InternalGroup, "nodeports")
 
-// Ports are the node ports that are taken.
+// Ports are the node ports in a store.
 type Ports struct {
 	Range utilnet.PortRange
 	store *sqlstore.Store
 }
 
-// NewPorts returns the ports in store. Ports outside of within are not handed out.
+// NewPorts returns the ports in store. Ports outside the range within are not allocated.
 func NewPorts(store *sqlstore.Store, within utilnet.PortRange) *Ports {
 	return &Ports{within, store}
 }
 
-// port is a port that is taken, as it is in the log.
+// port is a taken port as it is in the log.
 type port struct {
 	Kind       string       `json:"kind"`
 	APIVersion string       `json:"apiVersion"`
@@ -47,10 +46,10 @@ type portMetadata struct {
 
 func portKey(number int) string { return portPrefix + strconv.Itoa(number) }
 
-// IsTaken tells whether a port is taken.
+// IsTaken reports whether a port is taken.
 func (p *Ports) IsTaken(number int) bool { return p.store.Get(portKey(number)) != nil }
 
-// Get is a port if it is taken.
+// Get returns a port if it is taken.
 func (p *Ports) Get(number int) (t Taken, taken bool) {
 	e := p.store.Get(portKey(number))
 	if e == nil {
@@ -60,7 +59,7 @@ func (p *Ports) Get(number int) (t Taken, taken bool) {
 	return Taken{number, row.Spec.ParentRef, time.UnixMilli(e.At), e}, err == nil
 }
 
-// Take takes a port. The error is portallocator.ErrAllocated if somebody has it.
+// Take takes a port. The error is portallocator.ErrAllocated if the port is taken.
 func (p *Ports) Take(ctx context.Context, number int, owner networkingv1.ParentReference) error {
 	row := port{Kind: "NodePort", APIVersion: "_plinth/v1", Metadata: portMetadata{strconv.Itoa(number)}}
 	row.Spec.ParentRef = owner
@@ -83,7 +82,7 @@ func (p *Ports) Release(ctx context.Context, number int, owner networkingv1.Pare
 	if _, err := p.store.Sync(ctx); err != nil { // another server may have taken it
 		return fmt.Errorf("give back port %d: %w", number, err)
 	}
-	err := p.store.Settle(ctx, portKey(number), func(error) bool { return false }, func(e *sqlstore.Entry) error {
+	err := p.store.Retry(ctx, portKey(number), func(error) bool { return false }, func(e *sqlstore.Entry) error {
 		if e == nil {
 			return nil
 		}

@@ -40,7 +40,7 @@ func (p *ports) AllocateNext() (int, error) {
 	return number, err
 }
 
-// allocateOf takes one of size ports, from a random one on.
+// allocateOf takes one of size ports, beginning with a random one.
 func (p *ports) allocateOf(base, size int) (int, error) {
 	start := rand.IntN(size)
 	for i := range size {
@@ -57,8 +57,8 @@ func (p *ports) allocateOf(base, size int) (int, error) {
 	return 0, portallocator.ErrFull
 }
 
-// lowerBand is how many ports, of a range of that size, are kept for those who ask for them
-// as long as there are others; upstream's formula.
+// lowerBand is the number of ports in a range that are kept for requested ports as long as
+// others are free; upstream's formula.
 func lowerBand(size int) int {
 	const least, most, part = 16, 128, 32
 	if size <= least {
@@ -74,12 +74,12 @@ func (p *ports) Release(number int) error {
 	return p.ports.Release(ctx, number, p.owner())
 }
 
-// Has tells whether a port of the range is taken.
+// Has reports whether a port of the range is taken.
 func (p *ports) Has(number int) bool {
 	return p.ports.Range.Contains(number) && p.ports.IsTaken(number)
 }
 
-// What follows is not asked by upstream's storage of Services.
+// Upstream's storage of Services does not call the methods below.
 
 func (p *ports) ForEach(func(int)) {}
 func (p *ports) Destroy()          {}

@@ -10,10 +10,10 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// Ranges are what is handed out.
+// Ranges are the addresses and ports that may be allocated.
 type Ranges struct {
-	// Addresses is one range, or one of each family; the first is of the family that
-	// Services have by default. A ServiceCIDR may add others of these families.
+	// Addresses is one range, or one of each family; the first has the default family of
+	// Services. A ServiceCIDR may add ranges of these families.
 	Addresses []*net.IPNet
 	NodePorts utilnet.PortRange
 }
@@ -24,8 +24,8 @@ const (
 	DefaultNodePorts = "30000-32767"
 )
 
-// ParseRanges reads what the flags --service-cluster-ip-range and --service-node-port-range
-// say; empty stands for the default. Errors say what to write.
+// ParseRanges parses the flags --service-cluster-ip-range and --service-node-port-range; empty
+// means the default. Errors say what to write.
 func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 	if len(addresses) == 0 {
 		addresses = []string{DefaultAddresses}
@@ -41,25 +41,25 @@ func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 		r.Addresses = append(r.Addresses, cidr)
 	}
 	if two, err := netutils.IsDualStackCIDRs(r.Addresses); err != nil || len(addresses) > 2 || len(addresses) == 2 && !two {
-		return r, fmt.Errorf("service addresses %q: write one range, or one of IPv4 and one of IPv6", strings.Join(addresses, ","))
+		return r, fmt.Errorf("--service-cluster-ip-range %q: write one range, or one of IPv4 and one of IPv6", strings.Join(addresses, ","))
 	}
 	ports, err := utilnet.ParsePortRange(nodePorts)
 	if err != nil || ports.Size == 0 || ports.Base == 0 {
-		return r, fmt.Errorf("node ports %q: write FIRST-LAST, such as %s", nodePorts, DefaultNodePorts)
+		return r, fmt.Errorf("--service-node-port-range %q: write FIRST-LAST, such as %s", nodePorts, DefaultNodePorts)
 	}
 	r.NodePorts = *ports
 	return r, nil
 }
 
-// The bounds are upstream's.
+// parseCIDR parses a range. The bounds are upstream's.
 func parseCIDR(text string) (*net.IPNet, error) {
 	_, cidr, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
-		return nil, fmt.Errorf("service addresses %q: write a range, such as %s", text, DefaultAddresses)
+		return nil, fmt.Errorf("--service-cluster-ip-range %q: write a range, such as %s", text, DefaultAddresses)
 	}
 	ones, bits := cidr.Mask.Size()
 	if bits-ones < 3 || bits == 128 && ones < 64 {
-		return nil, fmt.Errorf("service addresses %q: write a range of 8 addresses or more, of IPv6 no wider than a /64", text)
+		return nil, fmt.Errorf("--service-cluster-ip-range %q: write a range of 8 addresses or more, of IPv6 no wider than a /64", text)
 	}
 	return cidr, nil
 }
@@ -72,7 +72,8 @@ func (r Ranges) CIDRs() (list []string) {
 	return list
 }
 
-// First are the first addresses of the ranges. That of the first is the kubernetes Service's.
+// First are the first addresses of the ranges. The first of them belongs to the kubernetes
+// Service.
 func (r Ranges) First() (list []net.IP) {
 	for _, cidr := range r.Addresses {
 		ip, err := netutils.GetIndexedIP(cidr, 1)

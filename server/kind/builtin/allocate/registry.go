@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -21,7 +21,7 @@ func newRegistry(getter generic.RESTOptionsGetter, k *kind.Kind) (*registry.Stor
 		CreateStrategy:            k.Create,
 		UpdateStrategy:            k.Update,
 		DeleteStrategy:            k.Delete,
-		TableConvertor:            rest.NewDefaultTableConvertor(k.GroupResource()),
+		TableConvertor:            apirest.NewDefaultTableConvertor(k.GroupResource()),
 	}
 	return r, r.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter})
 }

@@ -10,30 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/networking"
 	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
 	servicestore "k8s.io/kubernetes/pkg/registry/core/service/storage"
 	netutils "k8s.io/utils/net"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/storageadapter"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Services has the hooks of the resource services; see kind.Kind. They work in the way of
-// upstream's, with two differences for the better: what a refused Service had taken already
-// is given back at once, and only what is the Service's own is given back.
+// Services has the hooks of the resource services; see kind.Hooks. They differ from upstream's
+// in two ways: what a refused Service has taken is given back at once, and only what belongs
+// to the Service is given back.
 type Services struct {
 	store  *sqlstore.Store
 	ranges Ranges
 	ports  *Ports
-	getter generic.RESTOptionsGetter
-	ip     *kind.Kind // ipaddresses
-	ep     *kind.Kind // endpoints
+	getter *storageadapter.Getter
 
-	once      sync.Once // guards what follows, which is made for the first Service
+	once      sync.Once // guards the fields below, which are made for the first Service
+	ip        *kind.Kind
 	addresses *registry.Store
 	endpoints *registry.Store
 	err       error
@@ -41,15 +41,13 @@ type Services struct {
 	unused sync.Pool // of *attempt
 }
 
-// NewServices returns the hooks for Services in store. ip and ep are ipaddresses and
-// endpoints.
-func NewServices(store *sqlstore.Store, ranges Ranges, getter generic.RESTOptionsGetter, ip, ep *kind.Kind) *Services {
-	return &Services{store: store, ranges: ranges, ports: NewPorts(store, ranges.NodePorts), getter: getter, ip: ip, ep: ep}
+// NewServices returns the hooks for Services in store. getter reads the same store.
+func NewServices(store *sqlstore.Store, ranges Ranges, getter *storageadapter.Getter) *Services {
+	return &Services{store: store, ranges: ranges, ports: NewPorts(store, ranges.NodePorts), getter: getter}
 }
 
-// attempt is one write of one Service. Upstream's storage of Services does not tell an
-// allocator for whom it allocates, so each write has a storage and allocators that nobody
-// else has at the time.
+// attempt is one write of one Service. Upstream's storage of Services does not tell an allocator
+// for which Service it allocates, so each write has a storage and allocators of its own.
 type attempt struct {
 	*Services
 	rest *servicestore.REST
@@ -57,10 +55,10 @@ type attempt struct {
 	ctx     context.Context
 	service *api.Service
 	taken   map[string]types.UID // IPAddresses by name; empty for one that was given back
-	failed  error                // what the store said, which upstream's code takes for an address in use
+	failed  error                // the store's error, which upstream's code takes for an address in use
 }
 
-// begin gives an attempt to the write of one Service.
+// begin begins an attempt.
 func (s *Services) begin(ctx context.Context, service *api.Service) (*attempt, error) {
 	if s.once.Do(s.prepare); s.err != nil {
 		return nil, s.err
@@ -77,8 +75,9 @@ func (s *Services) begin(ctx context.Context, service *api.Service) (*attempt, e
 }
 
 func (s *Services) prepare() {
+	s.ip = s.getter.Kind(networking.Resource("ipaddresses"))
 	if s.addresses, s.err = newRegistry(s.getter, s.ip); s.err == nil {
-		s.endpoints, s.err = newRegistry(s.getter, s.ep)
+		s.endpoints, s.err = newRegistry(s.getter, s.getter.Kind(api.Resource("endpoints")))
 	}
 }
 
@@ -98,7 +97,7 @@ func (a *attempt) end() {
 	a.unused.Put(a)
 }
 
-// result is what becomes of an attempt that upstream's code has begun.
+// result is the result of a hook, from the result of upstream's.
 func (a *attempt) result(finish registry.FinishFunc, err error) (registry.FinishFunc, error) {
 	if err == nil {
 		err = a.failed
@@ -121,16 +120,16 @@ func (a *attempt) result(finish registry.FinishFunc, err error) (registry.Finish
 	}, nil
 }
 
-// giveBack releases the addresses of an attempt that came to nothing half-way, as far as
-// upstream's code has not; the ports it has.
+// giveBack releases the addresses of an attempt that failed half-way, as far as upstream's code
+// has not. Upstream's code has released the ports.
 func (a *attempt) giveBack() {
 	for name := range a.taken {
-		_ = a.release(name) // what is left is found by the repair
+		_ = a.release(name) // the repair finds what is left
 	}
 }
 
-// BeginCreate is kind.Kind.BeginCreate.
-func (s *Services) BeginCreate(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (registry.FinishFunc, error) {
+// ReserveNew is kind.Hooks.ReserveNew.
+func (s *Services) ReserveNew(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (registry.FinishFunc, error) {
 	a, err := s.begin(ctx, obj.(*api.Service))
 	if err != nil {
 		return nil, err
@@ -138,8 +137,8 @@ func (s *Services) BeginCreate(ctx context.Context, obj runtime.Object, options 
 	return a.result(a.rest.BeginCreate(ctx, obj, options))
 }
 
-// BeginUpdate is kind.Kind.BeginUpdate.
-func (s *Services) BeginUpdate(ctx context.Context, obj, old runtime.Object, options *metav1.UpdateOptions) (registry.FinishFunc, error) {
+// ReserveChanged is kind.Hooks.ReserveChanged.
+func (s *Services) ReserveChanged(ctx context.Context, obj, old runtime.Object, options *metav1.UpdateOptions) (registry.FinishFunc, error) {
 	a, err := s.begin(ctx, obj.(*api.Service))
 	if err != nil {
 		return nil, err
@@ -147,8 +146,8 @@ func (s *Services) BeginUpdate(ctx context.Context, obj, old runtime.Object, opt
 	return a.result(a.rest.BeginUpdate(ctx, obj, old, options))
 }
 
-// AfterDelete is kind.Kind.AfterDelete. As upstream's it deletes the Endpoints, too.
-func (s *Services) AfterDelete(obj runtime.Object, options *metav1.DeleteOptions) {
+// Release is kind.Hooks.Release. Like upstream's AfterDelete, it also deletes the Endpoints.
+func (s *Services) Release(obj runtime.Object, options *metav1.DeleteOptions) {
 	if dryrun.IsDryRun(options.DryRun) {
 		return
 	}
@@ -161,14 +160,24 @@ func (s *Services) AfterDelete(obj runtime.Object, options *metav1.DeleteOptions
 	a.end()
 }
 
-// releaseTime bounds giving back, which goes on when the client is gone.
+// releaseTime bounds a release, which goes on when the client is gone.
 const releaseTime = 10 * time.Second
 
 func (a *attempt) releasing() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(a.ctx), releaseTime)
 }
 
-// owner is how what is taken refers to the Service.
+// owner is the reference to the Service in what it has taken.
 func (a *attempt) owner() networkingv1.ParentReference {
-	return networkingv1.ParentReference{Resource: "services", Namespace: a.service.Namespace, Name: a.service.Name}
+	return Owner(a.service.Namespace, a.service.Name)
+}
+
+// Owner is the reference to a Service in the addresses and ports that it has taken.
+func Owner(namespace, name string) networkingv1.ParentReference {
+	return networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: name}
+}
+
+// IsOwner tells whether ref, which may be nil, names a Service.
+func IsOwner(ref *networkingv1.ParentReference) bool {
+	return ref != nil && ref.Group == "" && ref.Resource == "services"
 }

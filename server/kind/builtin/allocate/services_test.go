@@ -49,12 +49,12 @@ func newService(name string) *api.Service {
 	}
 }
 
-// A store that cannot be written is what the client hears of, and not that all is taken: it
-// can try again.
+// TestStoreAway: if the store cannot be written, the client gets that error, and not that all
+// addresses are taken.
 func TestStoreAway(t *testing.T) {
 	store, k := openServices(t)
 	ctx := apirequest.WithNamespace(t.Context(), "default")
-	finish, err := k.BeginCreate(ctx, newService("a"), &metav1.CreateOptions{})
+	finish, err := k.Hooks.ReserveNew(ctx, newService("a"), &metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,17 +62,17 @@ func TestStoreAway(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.BeginCreate(ctx, newService("b"), &metav1.CreateOptions{}); !errors.Is(err, sqlstore.ErrClosed) {
+	if _, err := k.Hooks.ReserveNew(ctx, newService("b"), &metav1.CreateOptions{}); !errors.Is(err, sqlstore.ErrClosed) {
 		t.Errorf("got %v, want %v", err, sqlstore.ErrClosed)
 	}
 }
 
-// What is given back is the Service's own.
+// TestGiveBack: only what belongs to the Service is given back.
 func TestGiveBack(t *testing.T) {
 	store, k := openServices(t)
 	ctx := apirequest.WithNamespace(t.Context(), "default")
 	svc := newService("a")
-	finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+	finish, err := k.Hooks.ReserveNew(ctx, svc, &metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,26 +80,26 @@ func TestGiveBack(t *testing.T) {
 	address := "/registry/networking.k8s.io/ipaddresses/" + svc.Spec.ClusterIP
 	other := svc.DeepCopy()
 	other.Name = "b"
-	k.AfterDelete(other, &metav1.DeleteOptions{})
-	k.AfterDelete(svc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	k.Hooks.Release(other, &metav1.DeleteOptions{})
+	k.Hooks.Release(svc, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	if store.Get(address) == nil {
 		t.Error("another Service gave the address back")
 	}
-	k.AfterDelete(svc, &metav1.DeleteOptions{})
+	k.Hooks.Release(svc, &metav1.DeleteOptions{})
 	if store.Get(address) != nil {
 		t.Error("the address is still taken")
 	}
 }
 
-// TestGiveBackOnce has a Service refused, which gives its address back, while another of the
-// same name takes that address: it must keep it.
+// TestGiveBackOnce refuses a Service, which gives its address back, while another Service of the
+// same name takes that address. The other Service must keep it.
 func TestGiveBackOnce(t *testing.T) {
 	store, k := openServices(t)
 	ctx := apirequest.WithNamespace(t.Context(), "default")
 	const ip, port = "10.96.9.77", 30777
 	holder := newService("holder")
 	holder.Spec.Ports[0].NodePort = port
-	if _, err := k.BeginCreate(ctx, holder, &metav1.CreateOptions{}); err != nil {
+	if _, err := k.Hooks.ReserveNew(ctx, holder, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	refused := newService("a")
@@ -110,7 +110,7 @@ func TestGiveBackOnce(t *testing.T) {
 	defer stop()
 	refusing.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := k.BeginCreate(ctx, refused.DeepCopy(), &metav1.CreateOptions{}); err == nil {
+			if _, err := k.Hooks.ReserveNew(ctx, refused.DeepCopy(), &metav1.CreateOptions{}); err == nil {
 				t.Error("a port was taken twice")
 			}
 		}
@@ -119,7 +119,7 @@ func TestGiveBackOnce(t *testing.T) {
 	for kept < 2000 {
 		svc := newService("a")
 		svc.Spec.ClusterIP = ip
-		finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+		finish, err := k.Hooks.ReserveNew(ctx, svc, &metav1.CreateOptions{})
 		if err != nil {
 			continue
 		}
@@ -129,17 +129,17 @@ func TestGiveBackOnce(t *testing.T) {
 		if store.Get("/registry/networking.k8s.io/ipaddresses/"+ip) == nil {
 			t.Fatalf("the address of the Service is free, the %dth time", kept)
 		}
-		k.AfterDelete(svc, &metav1.DeleteOptions{})
+		k.Hooks.Release(svc, &metav1.DeleteOptions{})
 	}
 }
 
-// BenchmarkAllocate is what a Service takes and gives back, apart from its own two writes.
+// BenchmarkAllocate measures taking and giving back for a Service, without its own two writes.
 func BenchmarkAllocate(b *testing.B) {
 	_, k := openServices(b)
 	ctx := apirequest.WithNamespace(b.Context(), "default")
 	for b.Loop() {
 		svc := newService("a")
-		finish, err := k.BeginCreate(ctx, svc, &metav1.CreateOptions{})
+		finish, err := k.Hooks.ReserveNew(ctx, svc, &metav1.CreateOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,6 @@
-// Package crdtest makes CustomResourceDefinitions of the size and shape that operators
-// ship, for tests and benchmarks: a pod template among others, several versions, rules in
-// CEL. What it makes is always the same.
+// Package crdtest makes CustomResourceDefinitions of the size and shape that operators ship,
+// for tests and benchmarks: with a pod template, several versions and rules in CEL. The same
+// call always returns the same definition. The package does not know the server.
 package crdtest
 
 import (
@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Workloads is a definition of about 550 KiB as YAML, more than what kubectl
-// apply can keep in an annotation: a pod template with descriptions in
-// v1, the same without its template in v1beta1, anything in v1alpha1.
+// Workloads is a definition of about 550 KiB as YAML, more than kubectl apply can keep in an
+// annotation. v1 has a pod template with descriptions, v1beta1 the same fields without the
+// template, and v1alpha1 allows any field.
 func Workloads(group string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{Kind: "CustomResourceDefinition", APIVersion: "apiextensions.k8s.io/v1"},
@@ -59,7 +59,7 @@ func deprecated(v apiextensionsv1.CustomResourceDefinitionVersion) apiextensions
 	return v
 }
 
-// status is what controllers report.
+// status are the fields that controllers write.
 type status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Replicas           int32              `json:"replicas,omitempty"`

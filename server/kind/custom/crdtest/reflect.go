@@ -14,7 +14,7 @@ type props = apiextensionsv1.JSONSchemaProps
 
 // reflector makes structural schemas of Go types as controller-gen does.
 type reflector struct {
-	// descriptions is how many letters of a description are kept (controller-gen's
+	// descriptions is the number of letters that are kept of a description (controller-gen's
 	// maxDescLen).
 	descriptions int
 }
@@ -93,7 +93,7 @@ func (r reflector) fields(t reflect.Type, p *props) {
 	}
 }
 
-// listMap makes a list a map by a key, which has to be there or have a default.
+// listMap makes a list a map by a key. The key is required or has a default.
 func listMap(list *props, key string) {
 	kind := "map"
 	list.XListType, list.XListMapKeys = &kind, []string{key}

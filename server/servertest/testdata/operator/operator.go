@@ -8,17 +8,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 )
 
 // Run runs the operator until ctx ends.
-func Run(ctx context.Context, config *rest.Config) error {
+func Run(ctx context.Context, config *clientrest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 		if err == nil {
 			err = greet(ctx, client, ns)
 		}
-		if err == nil || errors.IsNotFound(err) {
+		if err == nil || apierrors.IsNotFound(err) {
 			queue.Forget(name)
 		} else {
 			queue.AddRateLimited(name)
@@ -69,7 +69,7 @@ func greet(ctx context.Context, client kubernetes.Interface, ns *corev1.Namespac
 	maps := client.CoreV1().ConfigMaps(ns.Name)
 	want := map[string]string{"text": fmt.Sprintf("Hello, %s!", name)}
 	found, err := maps.Get(ctx, "greeting", metav1.GetOptions{})
-	if errors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "greeting"}, Data: want}
 		_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
 		return err

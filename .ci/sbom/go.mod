@@ -1,0 +1,5 @@
+module example.com/sbom
+
+go 1.26.0
+
+require github.com/CycloneDX/cyclonedx-go v0.12.0

@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1: "1", 0.1234: "0.123", 3.14159: "3.14", 55.55: "55.5", 123.4: "123",
+		1234: "1,234", 1234567.8: "1,234,568", -1234567: "-1,234,567", 1e6: "1,000,000",
+	} {
+		if got := number(v); got != want {
+			t.Errorf("number(%v) is %q, not %q", v, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	d := &Database{Name: "sqlite", Version: "3", Settings: "durable"}
+	d.add(Figure{What: "store", Value: 5000, Unit: "rows/s", Against: 10000, Floor: "floor", Ratio: 0.5, Target: atLeast(0.6), Latency: &Latency{P50: 0.5, P99: 2}})
+	d.add(Figure{What: "memory", Value: 90, Unit: "MiB", Target: atMost(120), Note: "so far"})
+	var b bytes.Buffer
+	r := Report{Plinth: "v1", Go: "go1", Platform: "linux/amd64", CPUs: 2, Databases: []*Database{d}}
+	if err := r.WriteTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"  store   5,000 rows/s  0.500 / 2 ms  10,000 rows/s floor  0.50   ≥ 0.6      MISSED",
+		"  memory  90 MiB                                                  ≤ 120 MiB  met (so far)",
+	} {
+		if !strings.Contains(b.String(), line+"\n") {
+			t.Errorf("missing %q in\n%s", line, b.String())
+		}
+	}
+}
+
+// TestQuickTable checks that a quick run compares nothing with targets: not in the table, in the
+// chart or in the list of missed targets.
+func TestQuickTable(t *testing.T) {
+	d := &Database{Name: "sqlite", unjudged: true}
+	d.add(Figure{What: "start", Value: 0.9, Unit: "s", Target: atMost(0.5)})
+	d.add(Figure{What: "memory", Value: 90, Unit: "MiB", Target: atMost(120), Note: "so far"})
+	r := Report{Quick: true, Databases: []*Database{d}}
+	var b bytes.Buffer
+	if err := r.WriteTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"  start   0.900 s                              ≤ 0.5 s    not judged\n",
+		"  memory  90 MiB                               ≤ 120 MiB  not judged (so far)\n",
+		"not compared with the targets\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("missing %q in\n%s", line, b.String())
+		}
+	}
+	if missed := r.Missed(); len(missed) > 0 {
+		t.Errorf("missed: %v", missed)
+	}
+	chart := targetsChart(&r)
+	if strings.Contains(chart, good) || strings.Contains(chart, bad) || !strings.Contains(chart, "quick run") {
+		t.Errorf("the chart judges:\n%s", chart)
+	}
+}

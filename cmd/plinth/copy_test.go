@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestCopyCutOff cancels a copy. The error says how to empty the target; the next copy and serve
+// fail with the same advice. After the target is emptied, the copy succeeds.
+func TestCopyCutOff(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, to := logtest.SQLite(t), logtest.Postgres(t)
+	fill(t, from, 20_000)
+	must(t, openedLog(t, to).Close())
+	conn, err := pgx.Connect(ctx, to)
+	must(t, err)
+	defer conn.Close(context.Background())
+
+	cmd, stderr := plinth(t, nil, "copy", "--from", from, "--to", to)
+	must(t, cmd.Start())
+	for copied := false; !copied; { // no pause: a copy takes less than a second
+		must(t, conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM log)`).Scan(&copied))
+	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait()
+	const advice = "plinth does not serve it: run DROP VIEW objects; DROP TABLE log, meta, schema_migrations in the target, then copy again\n"
+	expectCopy(t, stderr.String(), cmd.ProcessState.ExitCode(), "part of a copy", "canceled", advice)
+	code, out := runPlinth(t, "copy", "--from", from, "--to", to)
+	expectCopy(t, out, code, "part of a copy", advice)
+	code, out = runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn", to)
+	if code != 2 || !strings.Contains(out, "empty it and copy again") || strings.Count(complaint(out), "\n") != 1 {
+		t.Errorf("serve: exit code %d: %s", code, out)
+	}
+	_, err = conn.Exec(ctx, `DROP VIEW objects; DROP TABLE log, meta, schema_migrations`)
+	must(t, err)
+	if code, out := runPlinth(t, "copy", "--from", from, "--to", to); code != 0 {
+		t.Errorf("copy to an emptied target: exit code %d: %s", code, out)
+	}
+}
+
+// fill makes a log with n objects.
+func fill(t *testing.T, dsn string, n int) {
+	t.Helper()
+	log := openedLog(t, dsn)
+	for done := 0; done < n; {
+		var batch []sqlstore.Change
+		for ; len(batch) < 1000; done++ {
+			batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%06d", done), Value: []byte(`{"metadata":{}}`)})
+		}
+		_, err := log.Append(t.Context(), batch)
+		must(t, err)
+	}
+	must(t, log.Close())
+}
+
+func expectCopy(t *testing.T, out string, code int, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if code != 1 || !strings.Contains(out, w) || strings.Count(complaint(out), "\n") != 1 {
+			t.Errorf("exit code %d: %s; want %s", code, out, w)
+		}
+	}
+}
+
+func runPlinth(t *testing.T, args ...string) (code int, stderr string) {
+	t.Helper()
+	cmd, out := plinth(t, nil, args...)
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+func openedLog(t *testing.T, dsn string) sqlstore.Log {
+	t.Helper()
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
+	must(t, err)
+	return log
+}

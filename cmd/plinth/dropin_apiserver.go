@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
+	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
+
+	"github.com/plinth-io/plinth/cmd/plinth/dropin"
+	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/admission"
+)
+
+const apiServerHelp = `plinth in the place of kube-apiserver, beside an etcd that is plinth too (plinth test-assets).
+
+Flags of kube-apiserver that are not among these have no effect. No controllers run.`
+
+// apiServerOptions are the flags of kube-apiserver that the drop-in obeys.
+type apiServerOptions struct {
+	*serveOptions
+	bindAddress      net.IP
+	securePort       int
+	certDir          string
+	etcdServers      []string
+	etcdPrefix       string
+	storageTimeout   time.Duration
+	compaction       time.Duration
+	admissionControl []string
+	gates            []string // of which serve has one list
+	version          string
+	ignored          []string // flags that were given and have no effect
+}
+
+// newAPIServer is the program that test-assets calls kube-apiserver.
+func newAPIServer() *cobra.Command {
+	return newAPIServerFor(&apiServerOptions{serveOptions: newServeOptions()})
+}
+
+func newAPIServerFor(o *apiServerOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           apiServerName,
+		Long:          apiServerHelp,
+		Args:          noArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.version != "" {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "Kubernetes", server.KubernetesVersion)
+				return err
+			}
+			return nameAPIServerFlags(cmd, o.run(cmd))
+		},
+	}
+	cmd.SetFlagErrorFunc(flagError)
+	cmd.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
+	o.addFlags(cmd)
+	return cmd
+}
+
+// ownFlags are those of serve that kube-apiserver does not have, or means otherwise.
+var ownFlags = []string{
+	"controllers", "data-dir", "database-timeout", "dsn", "feature-gates", "history", "listen", "log-format",
+	"max-connections", "new-database", "serve-removed-apis", "shutdown-timeout", "tls-san",
+}
+
+func (o *apiServerOptions) addFlags(cmd *cobra.Command) {
+	var serve cobra.Command
+	o.serveOptions.addFlags(&serve)
+	o.defaults(serve.Flags())
+	serve.Flags().Lookup("advertise-address").Usage = "IP `address` at which members of the cluster reach plinth; by default that of --bind-address, or the machine's if that is unspecified or loopback"
+	f := cmd.Flags()
+	serve.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(ownFlags, flag.Name) {
+			f.AddFlag(flag)
+		}
+	})
+	f.IPVar(&o.bindAddress, "bind-address", net.IPv4zero, "IP `address` to serve on")
+	f.IntVar(&o.securePort, "secure-port", 6443, "`port` to serve on")
+	f.StringVar(&o.certDir, "cert-dir", "/var/run/kubernetes", "`directory` of apiserver.crt and apiserver.key, which are made if they are missing; not with --tls-cert-file")
+	f.StringSliceVar(&o.etcdServers, "etcd-servers", nil, "http `URL` of the etcd that plinth is, too, which knows the database")
+	f.StringVar(&o.etcdPrefix, "etcd-prefix", "/registry", "`prefix` of all keys: other prefixes have other databases")
+	f.DurationVar(&o.storageTimeout, "storage-initialization-timeout", time.Minute, "how long to wait for etcd and the database")
+	f.DurationVar(&o.compaction, "etcd-compaction-interval", 5*time.Minute, "how long old versions of objects stay readable; 0: for ever")
+	f.StringSliceVar(&o.admissionControl, "admission-control", nil, "admission `plugins` to run, and no others")
+	f.StringArrayVar(&o.gates, "feature-gates", nil, "alpha and beta features of Kubernetes to switch on or off: `name=bool,...`")
+	f.Var(&o.log.Format, "logging-format", "`format` of the log on standard error: text or json")
+	f.StringVar(&o.version, "version", "", "print the version and exit")
+	f.Lookup("version").NoOptDefVal = "true"
+	f.SortFlags = true
+	for _, ignored := range ignoredFlags(apiServerIgnored, &o.ignored) {
+		flag := f.VarPF(ignored, ignored.name, "", "")
+		flag.Hidden = true
+		if ignored.bool {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// defaults sets kube-apiserver's defaults where serve has others.
+func (o *apiServerOptions) defaults(f *pflag.FlagSet) {
+	o.privileged = false
+	o.config.Debugging.Profiling = true
+	o.config.ServiceClusterIPRange = []string{"10.0.0.0/24"}
+	o.config.Authorization.Modes = nil
+	for name, value := range map[string]string{
+		"allow-privileged": "false", "profiling": "true", "service-cluster-ip-range": "10.0.0.0/24", "authorization-mode": "",
+	} {
+		f.Lookup(name).DefValue = value
+	}
+}
+
+// run serves until ctx ends.
+func (o *apiServerOptions) run(cmd *cobra.Command) error {
+	if err := o.setGates(); err != nil {
+		return err
+	}
+	if err := o.complete(cmd.Flags()); err != nil {
+		return err
+	}
+	o.begin(cmd.ErrOrStderr())
+	warnOfIgnored(o.config.Log, o.ignored)
+	if err := o.findCertificate(); err != nil {
+		return err
+	}
+	if err := o.findDatabase(cmd.Context()); err != nil {
+		if cmd.Context().Err() != nil {
+			o.config.Log.Info("stopped before etcd answered", "err", oneLine(err))
+			return nil
+		}
+		return err
+	}
+	return runServer(cmd.Context(), o.config, o.log.Verbosity, func(*server.Server) {})
+}
+
+// nameAPIServerFlags is nameFlags with kube-apiserver's names of what serve calls otherwise.
+func nameAPIServerFlags(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.NewReplacer(
+		"Config.Listen", "--bind-address and --secure-port", "Config.DatabaseTimeout", "--storage-initialization-timeout",
+		"--database-timeout", "--storage-initialization-timeout", "Config.History", "--etcd-compaction-interval", "Config.DSN", "--etcd-servers",
+	).Replace(err.Error())
+	return nameFlags(cmd, &reworded{text, err})
+}
+
+// setGates switches features. A feature may have the name of a component before it, of which
+// there is one.
+func (o *apiServerOptions) setGates() error {
+	var plain []string
+	for _, list := range o.gates {
+		for _, gate := range strings.Split(list, ",") {
+			component, name, found := strings.Cut(gate, ":")
+			if !found {
+				name = component
+			} else if component != "kube" {
+				return usagef("--feature-gates: component %q is not known; write kube:NAME=true or NAME=true", component)
+			}
+			plain = append(plain, name)
+		}
+	}
+	if err := logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil { // as kube-apiserver does
+		return err
+	}
+	return setFeatureGates(strings.Join(plain, ","))
+}
+
+// complete makes the server's configuration out of the flags.
+func (o *apiServerOptions) complete(f *pflag.FlagSet) error {
+	c := &o.config
+	if o.securePort < 1 || o.securePort > 65535 {
+		return usagef("--secure-port %d: write a number from 1 to 65535", o.securePort)
+	}
+	if len(o.etcdServers) == 0 {
+		return usagef("--etcd-servers is missing; write the URL of an etcd that plinth test-assets has made")
+	}
+	c.DataDir = "" // kube-apiserver writes nothing but --cert-dir
+	c.Listen = net.JoinHostPort(o.bindAddress.String(), strconv.Itoa(o.securePort))
+	c.DatabaseTimeout = o.storageTimeout
+	if c.History = o.compaction; c.History == 0 {
+		c.History = -1
+	}
+	if c.EventTTL == 0 {
+		c.EventTTL = -1
+	}
+	c.Controllers = []string{}
+	if a := c.Authorization; len(a.Modes) == 0 && a.AuthorizationConfigurationFile == "" {
+		a.Modes = []string{modes.ModeAlwaysAllow}
+	}
+	c.Linger = 50 * time.Millisecond // a test waits for the end
+	c.ShutdownTimeout = c.ShutdownDelay + 15*time.Second
+	if err := o.completeLimits(); err != nil {
+		return err
+	}
+	return o.completeAdmission(f)
+}
+
+// completeLimits translates 0, which is no limit without priority and fairness. With it, only the
+// sum of both counts.
+func (o *apiServerOptions) completeLimits() error {
+	c := &o.config
+	reads, writes := c.MaxReads, c.MaxWrites
+	switch {
+	case reads != 0 && writes != 0 || reads < 0 || writes < 0:
+	case c.NoFairness:
+		unlimited := func(n int) int {
+			if n == 0 {
+				return math.MaxInt32
+			}
+			return n
+		}
+		c.MaxReads, c.MaxWrites = unlimited(reads), unlimited(writes)
+	case reads+writes < 2:
+		return usagef("--max-requests-inflight and --max-mutating-requests-inflight: write a number above 0 for one of them, or --enable-priority-and-fairness=false")
+	default:
+		c.MaxReads, c.MaxWrites = reads+writes-1, 1
+	}
+	return nil
+}
+
+// completeAdmission chooses the plugins that kube-apiserver would run.
+func (o *apiServerOptions) completeAdmission(f *pflag.FlagSet) error {
+	c := &o.config
+	if f.Changed("admission-control") {
+		if f.Changed("enable-admission-plugins") || f.Changed("disable-admission-plugins") {
+			return usagef("--admission-control stands alone; leave it out, or --enable-admission-plugins and --disable-admission-plugins")
+		}
+		c.EnableAdmissionPlugins = o.admissionControl
+		c.DisableAdmissionPlugins = slices.DeleteFunc(admission.Names(), func(name string) bool { return slices.Contains(o.admissionControl, name) })
+	}
+	if !slices.Contains(c.EnableAdmissionPlugins, noderestriction.PluginName) { // serve runs it by default
+		c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, noderestriction.PluginName)
+	}
+	return nil
+}
+
+// findDatabase asks etcd for the database.
+func (o *apiServerOptions) findDatabase(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.storageTimeout)
+	defer cancel()
+	o.config.DSN, err = dropin.Ask(ctx, o.etcdServers, o.etcdPrefix)
+	if errors.Is(err, dropin.ErrOther) {
+		return usagef("--etcd-servers %v; start the etcd that plinth test-assets has put beside this kube-apiserver", err)
+	}
+	if err != nil {
+		return fmt.Errorf("--etcd-servers: %w", err)
+	}
+	return nil
+}

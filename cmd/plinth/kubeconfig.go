@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plinth-io/plinth/server/pki"
+)
+
+const kubeconfigHelp = `Print a kubeconfig for a user, with a client certificate that plinth's authority signs.
+
+It needs the data directory of a plinth that has run; plinth may run meanwhile. The
+certificate says who the user is and in which groups. What the user may do, roles and their
+bindings say: without any it is little. Nobody can take a certificate back before it ends, so
+let it end soon, or take the roles back.
+
+If standard output is a new file, only its owner may read it, because it has the user's key.`
+
+// kubeconfigQuery is the command's flags.
+type kubeconfigQuery struct {
+	dataDir, user, namespace, server string
+	groups                           []string
+	expires                          days
+	embed                            bool
+}
+
+func newKubeconfig() *cobra.Command {
+	q := kubeconfigQuery{expires: days(pki.DefaultLives.Certificate)}
+	cmd := &cobra.Command{
+		Use:   "kubeconfig --user NAME",
+		Short: "Print a kubeconfig with a new client certificate for a user",
+		Long:  kubeconfigHelp,
+		Args:  noArgs,
+		Example: `  plinth kubeconfig --user ann --group dev --namespace shop --expires 30d > ann.kubeconfig
+  plinth kubeconfig --user system:node:node-1 --group system:nodes --server https://plinth.example.com:6443 > node-1.kubeconfig`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.dataDir = dataDirOf(cmd, q.dataDir)
+			return q.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&q.user, "user", "", "`name` of the user")
+	f.StringArrayVar(&q.groups, "group", nil, "`name` of a group that the user is in; repeat the flag for more")
+	f.StringVar(&q.namespace, "namespace", "", "`namespace` of commands that name none; by default the namespace default")
+	f.Var(&q.expires, "expires", "how long the certificate is valid, such as 30d or 12h; it ends with the authority at the latest")
+	f.StringVar(&q.server, "server", "", "`URL` of plinth; by default that in the data directory's kubeconfig")
+	f.BoolVar(&q.embed, "embed", true, "have the authority's certificate in the kubeconfig, and not the name of its file")
+	addDataDir(cmd, &q.dataDir)
+	for _, flag := range []string{"user", "group", "namespace", "expires", "server"} {
+		complete(cmd, flag)
+	}
+	return cmd
+}
+
+// addDataDir adds the flag of commands that read the files of a server.
+func addDataDir(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "data-dir", "plinth-data", "`directory` of plinth's files, as for serve [PLINTH_DATA_DIR]")
+	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
+		panic(err) // not a flag
+	}
+}
+
+// dataDirOf returns the directory of the flag or, if that was not given, of its variable.
+func dataDirOf(cmd *cobra.Command, flag string) string {
+	if dir := os.Getenv(envName("data-dir")); dir != "" && !cmd.Flags().Changed("data-dir") {
+		return dir
+	}
+	return flag
+}
+
+// days is a duration that may have days, for a flag.
+type days time.Duration
+
+// Set takes a duration such as 30d, 30d12h or 12h.
+func (d *days) Set(text string) error {
+	number, rest, found := strings.Cut(text, "d")
+	whole, err := 0, error(nil)
+	if !found {
+		number, rest = "0", text
+	}
+	if whole, err = strconv.Atoi(number); err != nil || whole < 0 || whole > 100*365 {
+		return errors.New("write a duration such as 30d or 12h")
+	}
+	more := time.Duration(0)
+	if rest != "" {
+		if more, err = time.ParseDuration(rest); err != nil {
+			return errors.New("write a duration such as 30d or 12h")
+		}
+	}
+	if *d = days(time.Duration(whole)*24*time.Hour + more); *d <= 0 {
+		return errors.New("write a duration above 0, such as 30d")
+	}
+	return nil
+}
+
+// String returns whole days as such.
+func (d *days) String() string {
+	if whole := time.Duration(*d); whole%(24*time.Hour) == 0 {
+		return strconv.Itoa(int(whole/(24*time.Hour))) + "d"
+	}
+	return time.Duration(*d).String()
+}
+
+// Type says in a flag's help what to write.
+func (d *days) Type() string { return "days" }
+
+func (q *kubeconfigQuery) print(stdout, stderr io.Writer) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	dir := filepath.Join(q.dataDir, "pki")
+	authority, err := pki.ReadAuthority(dir)
+	if err != nil {
+		return aboutPKI(err)
+	}
+	if err := q.findServer(); err != nil {
+		return err
+	}
+	access := pki.Access{Server: q.server, CA: authority.PEM(), User: q.user, Namespace: q.namespace, Context: q.user + "@plinth"}
+	if access.Cert, access.Key, err = authority.Client(q.user, q.groups, time.Duration(q.expires)); err != nil {
+		return fmt.Errorf("sign a certificate for %s: %w", q.user, err)
+	}
+	if !q.embed {
+		access.CA = nil
+		if access.CAFile, err = filepath.Abs(filepath.Join(dir, "ca.crt")); err != nil {
+			return err
+		}
+	}
+	text, err := access.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	q.warn(stderr, authority, dir)
+	if err := closeToOthers(stdout); err != nil {
+		return err
+	}
+	_, err = stdout.Write(text)
+	return err
+}
+
+func (q *kubeconfigQuery) check() error {
+	if strings.TrimSpace(q.user) == "" {
+		return usagef("--user is missing: write the name of the user, such as --user ann")
+	}
+	if slices.Contains(q.groups, "") {
+		return usagef("--group is empty: write the name of a group, such as --group dev")
+	}
+	if faults := validation.IsDNS1123Label(q.namespace); q.namespace != "" && len(faults) > 0 {
+		return usagef("--namespace: %q is no name of a namespace; write one such as default", q.namespace)
+	}
+	if q.server == "" {
+		return nil
+	}
+	u, err := url.Parse(q.server)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return usagef("--server: %q: write a URL such as https://plinth.example.com:6443", q.server)
+	}
+	return nil
+}
+
+// findServer takes the server from the admin's kubeconfig, if none is named.
+func (q *kubeconfigQuery) findServer() error {
+	if q.server != "" {
+		return nil
+	}
+	path := filepath.Join(q.dataDir, "kubeconfig")
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return usagef("--server is missing, and %s does not name one: write --server URL, such as https://plinth.example.com:6443", path)
+	}
+	q.server = config.Host
+	return nil
+}
+
+// warn says what the user may not expect.
+func (q *kubeconfigQuery) warn(stderr io.Writer, authority *pki.Authority, dir string) {
+	say := func(format string, args ...any) { fmt.Fprintf(stderr, "plinth: warning: "+format+"\n", args...) }
+	if slices.Contains(q.groups, user.SystemPrivilegedGroup) {
+		say("members of %s may do everything, and no role can take that from %s before the certificate ends", user.SystemPrivilegedGroup, q.user)
+	}
+	if end := authority.End(); time.Now().Add(time.Duration(q.expires)).After(end) {
+		say("the certificate ends on %s, with plinth's authority", end.Format(time.DateOnly))
+	}
+	if host := hostOf(q.server); !pki.ServesName(dir, host) {
+		say("the serving certificate is not valid for %s; start plinth with --tls-san %[1]s", host)
+	}
+}
+
+func hostOf(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return server
+	}
+	if host, _, err := net.SplitHostPort(u.Host); err == nil {
+		return host
+	}
+	return u.Hostname()
+}
+
+// closeToOthers makes a file that a shell has just made readable by its owner only.
+func closeToOthers(out io.Writer) error {
+	file, ok := out.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := file.Chmod(0o600); err != nil {
+		return fmt.Errorf("close the output to others: %w; write it to a directory of your own", err)
+	}
+	return nil
+}
+
+// aboutPKI says what to do about files that cannot be used.
+func aboutPKI(err error) error {
+	switch {
+	case errors.Is(err, pki.ErrNoAuthority):
+		return usagef("%v: start plinth serve with this --data-dir first, or write the --data-dir of a plinth", err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w; run this as the user of plinth, or as root", err)
+	}
+	return err
+}

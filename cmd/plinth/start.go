@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/plinth-io/plinth/server"
+)
+
+// startGrace bounds how long a start may take to end by itself after a signal.
+const startGrace = 1500 * time.Millisecond
+
+// open starts the server. It returns soon after ctx ends, even if the start hangs in a call that
+// takes no context, such as a read of a file system that does not answer. The process then ends
+// in the middle of the start, which leaves nothing half-written.
+func open(ctx context.Context, s *server.Server) error {
+	opened := make(chan error, 1)
+	go func() { opened <- s.Open(ctx) }()
+	select {
+	case err := <-opened:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-opened:
+		return err
+	case <-time.After(startGrace):
+		return errors.New("the start did not end by itself")
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4/database"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+)
+
+// stopBound is how long a start may go on after SIGTERM: a second or two, and what a busy
+// machine adds.
+const stopBound = time.Minute
+
+// TestStopDuringStart sends SIGTERM at many moments of a start: the process ends soon,
+// without a panic and without a file that is half-made, and the next start finds all in
+// order. So it does where the start hangs in what it waits for.
+func TestStopDuringStart(t *testing.T) {
+	t.Parallel()
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			dir, dsn := t.TempDir(), ""
+			for i, after := range []int{0, 20, 50, 100, 150, 200, 300, 400, 600, 900} {
+				if i%3 == 0 { // the first start is the longest
+					dir, dsn = t.TempDir(), d.Fresh(t)
+				}
+				stopAfter(t, dir, dsn, time.Duration(after)*time.Millisecond)
+			}
+			serveFor(t, filepath.Join(dir, "data"), dsn)
+		})
+	}
+	for name, hang := range map[string]func(*testing.T) string{
+		"silent postgres":    func(t *testing.T) string { return "postgres://u@" + silentPort(t) + "/d" },
+		"silent mysql":       func(t *testing.T) string { return "mysql://u@" + silentPort(t) + "/d" },
+		"locked migrations":  lockedMigrations,
+		"locked file":        lockedFile,
+		"unreachable server": func(t *testing.T) string { return "postgres://u@127.0.0.1:1/d" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := hang(t)
+			for _, after := range []int{100, 1000, 3000} {
+				stopAfter(t, t.TempDir(), dsn, time.Duration(after)*time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestStopOnFrozenDatabase lets the database server hang at many moments of a start.
+func TestStopOnFrozenDatabase(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := start(t)
+			dsn := logtest.CreateDatabase(t, db)
+			for _, after := range []int{20, 70, 120, 170} {
+				cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--dsn="+dsn, "--database-timeout=20m")
+				ready := new(bytes.Buffer)
+				cmd.Stdout = ready
+				must(t, cmd.Start())
+				time.Sleep(time.Duration(after) * time.Millisecond)
+				must(t, db.Freeze())
+				time.Sleep(100 * time.Millisecond) // it gets to where it hangs
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				begun := time.Now()
+				_ = cmd.Wait()
+				// A server that is ready finishes queued writes, and has more time for that.
+				if took := time.Since(begun); took > stopBound && ready.Len() == 0 || bytes.Contains(stderr.Bytes(), []byte("panic")) {
+					t.Errorf("frozen after %dms: ended %v after SIGTERM: %s", after, took, stderr)
+				}
+				must(t, db.Thaw())
+			}
+			serveFor(t, filepath.Join(t.TempDir(), "data"), dsn)
+		})
+	}
+}
+
+func stopAfter(t *testing.T, dir, dsn string, after time.Duration) {
+	t.Helper()
+	cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--data-dir="+filepath.Join(dir, "data"), "--dsn="+dsn, "--database-timeout=20m")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after) // the test is about this moment
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(stopBound):
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // shows where it hangs
+		<-ended
+		t.Fatalf("still running %v after SIGTERM, which came after %v: %s", stopBound, after, stderr)
+	}
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if tooEarly := status.Signaled() && status.Signal() == syscall.SIGTERM; !tooEarly && status.ExitStatus() != 0 {
+		t.Errorf("SIGTERM after %v: %v: %s", after, cmd.ProcessState, stderr)
+	}
+	if bytes.Contains(stderr.Bytes(), []byte("panic")) {
+		t.Errorf("SIGTERM after %v: %s", after, stderr)
+	}
+	if half, _ := filepath.Glob(filepath.Join(dir, "*", "*.new")); len(half) > 0 {
+		t.Errorf("SIGTERM after %v leaves %v", after, half)
+	}
+}
+
+// silentPort returns an address that accepts connections and answers nothing.
+func silentPort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// lockedMigrations is a Postgres database in which somebody migrates for ever.
+func lockedMigrations(t *testing.T) string {
+	dsn := logtest.Postgres(t)
+	u, err := url.Parse(dsn)
+	must(t, err)
+	id, err := database.GenerateAdvisoryLockId(u.Path[1:], "public", "schema_migrations")
+	must(t, err)
+	conn, err := pgx.Connect(context.Background(), dsn)
+	must(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(context.Background(), `SELECT pg_advisory_lock(`+id+`)`)
+	must(t, err)
+	return dsn
+}
+
+// lockedFile is a SQLite database in which somebody else has a transaction open, as an
+// administrator with its shell. SQLite waits for that without looking at any context.
+func lockedFile(t *testing.T) string {
+	dsn := logtest.SQLite(t)
+	p := serveFor(t, filepath.Join(t.TempDir(), "data"), dsn)
+	must(t, p.stop())
+	shell := exec.Command("sqlite3", strings.TrimPrefix(dsn, "sqlite://"))
+	stdin, err := shell.StdinPipe()
+	must(t, err)
+	stdout, err := shell.StdoutPipe()
+	must(t, err)
+	if err := shell.Start(); err != nil {
+		t.Fatalf("%v: install the package sqlite3", err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = shell.Wait()
+	})
+	fmt.Fprintln(stdin, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; SELECT 'locked';")
+	said := make([]byte, 64)
+	for text := ""; !strings.Contains(text, "locked\n"); {
+		n, err := stdout.Read(said)
+		must(t, err)
+		text += string(said[:n])
+	}
+	return dsn
+}
+
+// TestDatabaseTimeout checks --database-timeout, also with a server that accepts connections and
+// answers nothing.
+func TestDatabaseTimeout(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"postgres", "mysql"} {
+		cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--database-timeout=2s", "--dsn="+scheme+"://u:s3cret@"+silentPort(t)+"/d")
+		begun := time.Now()
+		_ = cmd.Run()
+		out := stderr.String()
+		last := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]
+		if took := time.Since(begun); took > patience || cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%s: ended after %v with %v", scheme, took, cmd.ProcessState)
+		}
+		if !strings.HasPrefix(last, "plinth: open database: ") || !strings.Contains(last, "no answer within") ||
+			!strings.Contains(last, "gave up after 2s, which --database-timeout sets") || strings.Contains(out, "s3cret") {
+			t.Errorf("%s: %s", scheme, out)
+		}
+	}
+}
+
+// TestMissingGrant starts on a Postgres whose schema public is closed, as it is for all
+// but its owner, without waiting and with the statement that opens it.
+func TestMissingGrant(t *testing.T) {
+	t.Parallel()
+	dsn := logtest.Postgres(t)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	must(t, err)
+	t.Cleanup(func() { conn.Close(ctx) })
+	role := fmt.Sprintf("plinth_%d", time.Now().UnixNano())
+	_, err = conn.Exec(ctx, `CREATE ROLE `+role+` LOGIN PASSWORD 's3cret'; REVOKE CREATE ON SCHEMA public FROM public`)
+	must(t, err)
+	t.Cleanup(func() { _, _ = conn.Exec(ctx, `DROP OWNED BY `+role+` CASCADE; DROP ROLE `+role) })
+	u, err := url.Parse(dsn)
+	must(t, err)
+	u.User = url.UserPassword(role, "s3cret")
+	cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--database-timeout=20m", "--dsn="+u.String())
+	_ = cmd.Run()
+	want := fmt.Sprintf("plinth: open database: user %q may not create tables in schema \"public\" of database %q; let an administrator run: GRANT CREATE, USAGE ON SCHEMA public TO \"%[1]s\"\n", role, u.Path[1:])
+	if cmd.ProcessState.ExitCode() != 2 || complaint(stderr.String()) != want {
+		t.Errorf("%v: %s", cmd.ProcessState, stderr)
+	}
+	_, err = conn.Exec(ctx, `GRANT CREATE, USAGE ON SCHEMA public TO "`+role+`"`)
+	must(t, err)
+	must(t, serveFor(t, filepath.Join(t.TempDir(), "data"), u.String()).stop())
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/dialects"
+)
+
+const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
+
+plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
+KUBECONFIG names, else that in the data directory, else ~/.kube/config. What needs an
+administrator is left out for others.
+
+With --dsn the database alone is read, beside a plinth that serves it or without one: nothing
+is made, changed or locked. Of a SQLite database it has to run on the same machine.
+
+The exit code is 0 if plinth is ready (with --dsn: if there is a database of plinth's), 1 if
+it is not or cannot be reached, and 2 if the question was wrong.`
+
+// Status is what the command prints. Fields that are not known are left out.
+type status struct {
+	Ready        *bool                `json:"ready,omitempty"` // not known if only a database is read
+	Problems     []string             `json:"problems,omitempty"`
+	Server       string               `json:"server,omitempty"`
+	Version      string               `json:"version,omitempty"`
+	Commit       string               `json:"commit,omitempty"`
+	Kubernetes   string               `json:"kubernetesVersion,omitempty"`
+	Database     databaseStatus       `json:"database"`
+	Certificates map[string]time.Time `json:"certificates,omitempty"` // when each expires
+}
+
+type databaseStatus struct {
+	Name      string `json:"name,omitempty"` // without its password
+	ClusterID string `json:"clusterID,omitempty"`
+	Objects   *int64 `json:"objects,omitempty"`
+	Rows      *int64 `json:"rows,omitempty"`
+	Revision  *int64 `json:"revision,omitempty"`
+	Floor     *int64 `json:"floor,omitempty"`
+	Bytes     *int64 `json:"bytes,omitempty"`
+	FreeBytes *int64 `json:"freeBytes,omitempty"`
+}
+
+// statusQuery is the command's flags.
+type statusQuery struct {
+	kubeconfig, context, dataDir, dsn, output string
+	timeout                                   time.Duration
+}
+
+func newStatus() *cobra.Command {
+	var q statusQuery
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether plinth is ready, and what is in its database",
+		Long:  statusHelp,
+		Args:  noArgs,
+		Example: `  plinth status
+  plinth status --kubeconfig admin.conf -o json
+  plinth status --dsn sqlite://plinth-data/plinth.db`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.dataDir = dataDirOf(cmd, q.dataDir)
+			return q.answer(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
+	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if no other is named [PLINTH_DATA_DIR]")
+	f.StringVar(&q.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
+	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for all answers")
+	addOutput(cmd, &q.output)
+	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	complete(cmd, "context")
+	return cmd
+}
+
+// answer prints the status, and returns an error if plinth is not ready.
+func (q *statusQuery) answer(ctx context.Context, stdout io.Writer) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	ask := q.askServer
+	if q.dsn != "" {
+		ask = q.readDatabase
+	}
+	s, err := ask(ctx)
+	if s != nil {
+		if err := s.print(stdout, q.output); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (q *statusQuery) check() error {
+	if err := checkOutput(q.output); err != nil {
+		return err
+	}
+	if q.timeout <= 0 {
+		return usagef("--timeout %v: write a duration above 0, such as 10s", q.timeout)
+	}
+	if q.dsn == "" {
+		return nil
+	}
+	if q.kubeconfig != "" || q.context != "" {
+		return usagef("--dsn reads the database, --kubeconfig and --context ask a server: write only one of them")
+	}
+	if err := dialects.Check(q.dsn, dialects.Options{}); err != nil {
+		return usagef("--dsn: %v", err)
+	}
+	return nil
+}
+
+// readDatabase looks at a database without asking a server.
+func (q *statusQuery) readDatabase(ctx context.Context) (*status, error) {
+	found, err := dialects.Inspect(ctx, q.dsn, dialects.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dialects.Describe(q.dsn), err)
+	}
+	s := &status{Database: databaseStatus{
+		Name: dialects.Describe(q.dsn), ClusterID: found.ClusterID, Objects: &found.Objects, Rows: &found.Rows,
+		Revision: &found.Revision, Floor: &found.Floor, Bytes: &found.Bytes,
+	}}
+	if found.Free >= 0 {
+		s.Database.FreeBytes = &found.Free
+	}
+	return s, nil
+}
+
+func (s *status) print(w io.Writer, output string) error {
+	if output != "" {
+		return printAs(w, output, s)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	switch {
+	case s.Ready == nil:
+	case *s.Ready:
+		line("Ready", "yes")
+	default:
+		line("Ready", "no: %s", strings.Join(s.Problems, "; "))
+	}
+	if s.Server != "" {
+		line("Server", "%s", s.Server)
+	}
+	if s.Version != "" {
+		line("Version", "%s, Kubernetes %s", s.Version, s.Kubernetes)
+	}
+	s.Database.print(line)
+	for i, name := range slices.Sorted(maps.Keys(s.Certificates)) {
+		end := s.Certificates[name]
+		title := ""
+		if i == 0 {
+			title = "Certificates"
+		}
+		line(title, "%s ends %s, %s", name, end.Format(time.DateOnly), until(end))
+	}
+	return table.Flush()
+}
+
+func (d *databaseStatus) print(line func(name, format string, args ...any)) {
+	if d.Name != "" {
+		line("Database", "%s", d.Name)
+	}
+	if d.ClusterID != "" {
+		line("Cluster", "%s", d.ClusterID)
+	}
+	if d.Objects != nil {
+		line("Objects", "%d", *d.Objects)
+	}
+	if d.Rows != nil {
+		line("Rows", "%d, with history", *d.Rows)
+	}
+	if d.Revision != nil && d.Floor != nil {
+		line("Revision", "%d; history begins at %d", *d.Revision, *d.Floor)
+	}
+	switch {
+	case d.Bytes != nil && d.FreeBytes != nil:
+		line("Size", "%s; %s are free on the disk", bytesText(*d.Bytes), bytesText(*d.FreeBytes))
+	case d.Bytes != nil:
+		line("Size", "%s", bytesText(*d.Bytes))
+	}
+}
+
+// bytesText writes a number of bytes for people, with about three digits.
+func bytesText(n int64) string {
+	value, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	unit := 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 || value >= 100 {
+		return fmt.Sprintf("%.0f %s", value, units[unit])
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
+
+// until returns the days that are left until end, as text.
+func until(end time.Time) string {
+	days := int(time.Until(end).Hours() / 24)
+	if days < 0 || time.Until(end) < 0 {
+		return fmt.Sprintf("%d days ago", -days)
+	}
+	return fmt.Sprintf("in %d days", days)
+}
+
+// defaultKubeconfig returns the kubeconfig in the data directory, unless the user names another
+// one or the file does not exist.
+func (q *statusQuery) defaultKubeconfig() string {
+	if q.kubeconfig != "" || os.Getenv("KUBECONFIG") != "" {
+		return q.kubeconfig
+	}
+	path := filepath.Join(q.dataDir, "kubeconfig")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,68 @@
+package dialects_test
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
+)
+
+// A database is named with what tells it from others, and without its password.
+func TestDescribe(t *testing.T) {
+	here, err := filepath.Abs("plinth.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PLINTH_DB_PASSWORD", "s3cret")
+	for dsn, want := range map[string]string{
+		"sqlite://plinth.db?durability=normal":                    "sqlite://" + here,
+		"sqlite:///a b/c.db":                                      "sqlite:///a b/c.db",
+		"sqlite://:memory:":                                       "sqlite://:memory:",
+		"sqlite://x.db?mode=memory":                               "sqlite://:memory:",
+		"postgres://u:s3cret@h/d?sslmode=disable":                 "postgres://u@h:5432/d",
+		"postgresql://u@h:99/d?search_path=a%20b":                 "postgres://u@h:99/d?search_path=a+b",
+		"postgres://u@/d?host=/run/postgresql":                    "postgres://u@/d?host=%2Frun%2Fpostgresql&port=5432",
+		"mariadb://u%40x:s3cret@h/d":                              "mysql://u%40x@h:3306/d",
+		"mysql://u@[::1]:99/d?password_file=/dev/null&timeout=1s": "mysql://u@[::1]:99/d",
+		"mysql://u@h/d?socket=/run/mysqld/mysqld.sock":            "mysql://u@/d?socket=%2Frun%2Fmysqld%2Fmysqld.sock",
+		"oracle://u:s3cret@h/d":                                   "a database of an unknown kind",
+	} {
+		if got := dialects.Describe(dsn); got != want {
+			t.Errorf("%s is %s, want %s", dsn, got, want)
+		}
+	}
+	for dsn, want := range map[string]bool{"sqlite://:memory:": true, "sqlite://x?mode=memory": true, "sqlite://x": false, "postgres://u@h/d": false} {
+		if dialects.InMemory(dsn) != want {
+			t.Errorf("%s in memory: %v", dsn, !want)
+		}
+	}
+}
+
+// FuzzDescribe looks for a DSN of which a part of the password is shown, whether it is
+// encoded as it should be or not.
+func FuzzDescribe(f *testing.F) {
+	f.Add("postgres", "p", "@h/db?sslmode=x", false)
+	f.Add("mysql", "a/b?c&d#e%zz", "@h:1/db", true)
+	f.Add("postgres", "a:b@c", "@h/db?host=y", false)
+	f.Add("mariadb", "?tls=true&socket=", "@h/db", false)
+	f.Add("postgres", "", ":", false)
+	f.Add("sqlite", "x", "y", true)
+	f.Fuzz(func(t *testing.T, scheme, password, after string, encode bool) {
+		secret := "Hunter2Secret" // of letters only, so that it survives any encoding
+		password = secret + password + secret
+		if encode {
+			password = url.QueryEscape(password)
+		}
+		if strings.EqualFold(scheme, "sqlite") {
+			return // has no password
+		}
+		if strings.Contains(password, "@") && !strings.Contains(after, "@") {
+			return // reads like a password and a host
+		}
+		if shown := dialects.Describe(scheme + "://user:" + password + after); strings.Contains(shown, secret) {
+			t.Errorf("the password is shown: %q", shown)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestMustExist opens what is not there. Nothing is made, and a log that is there opens.
+func TestMustExist(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		must := dialects.Options{MustExist: true}
+		for range 2 {
+			l, err := dialects.Open(t.Context(), db.dsn, must)
+			if err == nil {
+				l.Close()
+				t.Fatal("opened what is not there")
+			}
+			if !errors.Is(err, sqlstore.ErrNoLog) || !errors.Is(err, dialects.ErrDSN) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("open: %v", err)
+			}
+		}
+		if db.name == "memory" {
+			return
+		}
+		if l := openDSN(t, db.dsn); !l.Made() {
+			t.Error("the first Open has not made the log")
+		} else {
+			l.Close()
+		}
+		l, err := dialects.Open(t.Context(), db.dsn, must)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if l.Made() {
+			t.Error("the second Open has made the log")
+		}
+	})
+}
+
+// TestMustExistFiles knows by their names what a refusal has made: nothing.
+func TestMustExistFiles(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "nope.db"), filepath.Join(dir, "no", "such", "dir.db"), empty} {
+		_, err := dialects.Open(t.Context(), "sqlite://"+path, dialects.Options{MustExist: true})
+		if !errors.Is(err, sqlstore.ErrNoLog) || !strings.Contains(err.Error(), path) {
+			t.Errorf("open %s: %v", path, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "empty.db" {
+		t.Errorf("the directory has %v, %v", entries, err)
+	}
+	if info, err := os.Stat(empty); err != nil || info.Size() != 0 {
+		t.Errorf("the empty file has become %v, %v", info, err)
+	}
+}
+
+// TestPoolerModes: what is used behind a transaction pooler works as well.
+func TestPoolerModes(t *testing.T) {
+	for _, mode := range []string{"simple_protocol", "exec", "describe_exec", "cache_describe"} {
+		t.Run(mode, func(t *testing.T) {
+			db := database{"postgres", Postgres(t)}
+			sep := "?"
+			if strings.Contains(db.dsn, "?") {
+				sep = "&"
+			}
+			db.dsn += sep + "default_query_exec_mode=" + mode
+			l := db.open(t)
+			history(l)
+			l.append(sqlstore.Change{Key: "/registry/x", Value: []byte{0, 255, '\'', '\\'}}, sqlstore.Change{Key: "/registry/y'\"{},\\", Value: []byte("y")})
+			l.compact(5, 10)
+			if rows := l.state(first, end, 9); len(rows) != 4 || len(rows[2].Value) != 4 {
+				t.Errorf("state %+v", rows)
+			}
+			l.steps(first, end, 5, 9)
+		})
+	}
+}
+
+func TestReopen(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			db.dsn = SQLite(t) // memory has nothing to reopen
+		}
+		l := openDSN(t, db.dsn)
+		id := l.ClusterID()
+		log{l, t}.put("/registry/a", 0, "1")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/b"}}); !errors.Is(err, sqlstore.ErrClosed) {
+			t.Errorf("append after close: %v", err)
+		}
+		again := db.open(t)
+		if len(id) != 36 || again.ClusterID() != id {
+			t.Errorf("cluster id %q, then %q", id, again.ClusterID())
+		}
+		again.put("/registry/a", 1, "2")
+	})
+}
+
+func TestClusterIDsDiffer(t *testing.T) {
+	ids := map[string]bool{}
+	forEach(t, func(t *testing.T, db database) {
+		id := db.open(t).ClusterID()
+		if ids[id] || len(id) != 36 {
+			t.Errorf("cluster id %q", id)
+		}
+		ids[id] = true
+	})
+}

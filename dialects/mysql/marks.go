@@ -1,0 +1,38 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+)
+
+// Marks returns the log's marks, which are rows of meta with names of their own.
+func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
+	marks, err := scan.Marks(l.db.QueryContext(ctx, `SELECT SUBSTRING(name, 6), value FROM meta WHERE name LIKE 'mark/%'`))
+	if err != nil {
+		return nil, fmt.Errorf("read marks: %w", l.classify(err))
+	}
+	return marks, nil
+}
+
+// SetMarks writes marks and removes those with an empty value.
+func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
+	err := l.transact(ctx, func(tx *sql.Tx) error {
+		for name, value := range marks {
+			query := `REPLACE INTO meta (name, value) VALUES (CONCAT('mark/', ?), ?)`
+			if value == "" {
+				query = `DELETE FROM meta WHERE name = CONCAT('mark/', ?) AND ? = ''`
+			}
+			if _, err := tx.ExecContext(ctx, query, name, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write marks: %w", l.classify(err))
+	}
+	return nil
+}

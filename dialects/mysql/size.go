@@ -1,0 +1,66 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// countable is how many bytes a table may have for its rows to be counted.
+const countable = 64 << 20
+
+// Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
+// estimate. All of these figures are some seconds late, and MySQL keeps them for
+// information_schema_stats_expiry, a day by default.
+func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
+	var table int64
+	err = l.db.QueryRowContext(ctx, `
+		SELECT data_length, data_length + index_length, table_rows
+		FROM information_schema.tables
+		WHERE table_schema = DATABASE() AND table_name = 'log'`).Scan(&table, &s.Bytes, &s.Rows)
+	if err == nil && table < countable {
+		err = l.db.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&s.Rows)
+	}
+	s.Free = -1
+	if err != nil {
+		return s, fmt.Errorf("read size: %w", l.classify(err))
+	}
+	return s, nil
+}
+
+// Inspect reads the summary of the log in a database without making or changing anything.
+// There must be a log already, else the error wraps sqlstore.ErrNoLog.
+func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+	config := o.Config.Clone()
+	config.MultiStatements, config.InterpolateParams, config.ParseTime = true, true, false
+	config.MaxAllowedPacket, config.Logger = 0, &mysql.NopLogger{}
+	inner, err := mysql.NewConnector(config)
+	if err != nil {
+		return s, err
+	}
+	l := &Log{db: sql.OpenDB(session{inner}), closed: make(chan struct{})}
+	defer l.db.Close()
+	l.db.SetMaxOpenConns(1)
+	if s, err = l.summarize(ctx); err == nil {
+		return s, nil
+	}
+	if code(err) == noSuchTable {
+		return s, fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.DBName)
+	}
+	if no := refusal(err, o.Config); no != nil {
+		return s, no
+	}
+	return s, l.classify(err)
+}
+
+func (l *Log) summarize(ctx context.Context) (s sqlstore.Summary, err error) {
+	err = l.db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	if err != nil {
+		return s, err
+	}
+	return sqlstore.Summarize(ctx, l)
+}

@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/plinth-io/plinth/dialects/internal/cut"
+	"github.com/plinth-io/plinth/dialects/internal/refused"
+	"github.com/plinth-io/plinth/migrations"
+)
+
+// migrate looks at the version itself first: the library takes a session's lock even to
+// look, which a transaction pooler cannot keep apart.
+func (l *Log) migrate(ctx context.Context, o Options) error {
+	done, exists := false, false
+	var home schema
+	err := refused.Answer(ctx, o.Wait, func(ctx context.Context) (err error) {
+		if done, exists, err = l.lookAtVersion(ctx); done || err != nil {
+			return err
+		}
+		home, err = l.findSchema(ctx)
+		return err
+	})
+	if done || err != nil {
+		return err
+	}
+	if o.MustExist && !exists {
+		return refused.Missing(fmt.Sprintf("database %q has no plinth tables in schema %q", o.Config.Database, home.name))
+	}
+	if !home.create {
+		return refused.Grant(home.user, fmt.Sprintf("create tables in schema %q of database %q", home.name, o.Config.Database), home.grant())
+	}
+	return l.up(ctx, home, o.Wait)
+}
+
+// lookAtVersion says whether the schema is up to date, and whether there is a log at all.
+func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) {
+	var version int
+	var dirty bool
+	err = l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
+	if errors.Is(err, pgx.ErrNoRows) || isCode(err, undefinedTable) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	done, err = migrations.Check(migrations.Postgres, version, dirty)
+	return done, migrations.Exists(version, dirty), err
+}
+
+// up runs the migrations on a connection of its own. The library takes no context, and
+// leaves connections open when it fails; so when ctx ends, and at the end, this one is cut.
+func (l *Log) up(ctx context.Context, home schema, wait time.Duration) error {
+	config := l.config.Copy()
+	dialer := &cut.Dialer{Func: config.DialFunc}
+	config.DialFunc = dialer.Dial
+	var session atomic.Pointer[pgconn.PgConn]
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		session.Store(conn.PgConn())
+		_, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", wait.Milliseconds()))
+		return err
+	}))
+	db.SetMaxOpenConns(1)
+	defer db.Close()
+	defer dialer.Cut()
+	stop := context.AfterFunc(ctx, func() {
+		cancelStatement(session.Load())
+		dialer.Cut()
+	})
+	defer stop()
+	err := l.runUp(ctx, db, home, wait)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("migrate schema: %w", ctx.Err())
+	}
+	return err
+}
+
+func (l *Log) runUp(ctx context.Context, db *sql.DB, home schema, wait time.Duration) error {
+	// The library would look for a connection without a context.
+	if err := refused.Answer(ctx, wait, db.PingContext); err != nil {
+		return err
+	}
+	driver, err := pgxmigrate.WithInstance(db, &pgxmigrate.Config{DatabaseName: home.database, SchemaName: home.name})
+	if err != nil {
+		return fmt.Errorf("migrate schema: %w", migrations.Plain(err))
+	}
+	l.made, err = migrations.Up(migrations.Postgres, driver, wait)
+	return err
+}
+
+// cancelStatement cancels the statement that a session runs: closing the connection alone
+// would leave the statement in the queue for a lock.
+func cancelStatement(session *pgconn.PgConn) {
+	if session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveUpGrace)
+	defer cancel()
+	_ = session.CancelRequest(ctx)
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package sqlite
+
+import "os"
+
+func fillFile(f *os.File, size int64) error { return writeZeros(f, size) }

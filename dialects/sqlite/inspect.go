@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Inspect reads the summary of the log in a file, beside a process that has it open or
+// without one. It takes none of the locks by which processes keep each other away, makes no
+// file and writes to none. There must be a log already, else the error wraps
+// sqlstore.ErrNoLog.
+func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+	if o.Path == "" {
+		return s, fmt.Errorf("%w: a database in memory cannot be seen from outside its process", sqlstore.ErrNoLog)
+	}
+	path, err := filepath.EvalSymlinks(o.Path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return s, fmt.Errorf("%w: %s does not exist", sqlstore.ErrNoLog, o.Path)
+	} else if err != nil {
+		return s, err
+	}
+	settings, err := readOnly(path)
+	if err != nil {
+		return s, err
+	}
+	l := &Log{path: path, reads: sql.OpenDB(connector(uri(path) + settings))}
+	defer l.reads.Close()
+	l.reads.SetMaxOpenConns(1)
+	var tables int
+	err = l.reads.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('log', 'meta')`).Scan(&tables)
+	if err == nil && tables < 2 {
+		return s, fmt.Errorf("%w: %s has none of its tables", sqlstore.ErrNoLog, path)
+	}
+	if err == nil {
+		err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	}
+	if err == nil {
+		s, err = sqlstore.Summarize(ctx, l)
+	}
+	if err != nil {
+		return s, classify(err)
+	}
+	return s, nil
+}
+
+// readOnly returns the settings of a connection that makes no file. A write-ahead log is there
+// while a process has the database open, and after that if it was not closed. Then its index is
+// there, too, which SQLite would make if it were missing. Without a log it would make both.
+func readOnly(path string) (settings string, err error) {
+	const settled = "?mode=ro&immutable=1"
+	log, logErr := os.Stat(path + "-wal")
+	_, indexErr := os.Stat(path + "-shm")
+	missing := errors.Is(indexErr, os.ErrNotExist)
+	switch {
+	case errors.Is(logErr, os.ErrNotExist), logErr == nil && log.Size() == 0 && missing:
+		return settled, nil
+	case logErr == nil && missing:
+		return "", fmt.Errorf("%s was not closed, and %[1]s-shm is missing: start and stop plinth on it once, which puts it in order", path)
+	}
+	return "?mode=ro&_busy_timeout=2000", errors.Join(logErr, indexErr)
+}

@@ -1,0 +1,9 @@
+package policies
+
+// UpstreamMetrics are upstream's counters and latencies of policies and of their match conditions.
+// They count all servers in the process.
+var UpstreamMetrics = []string{
+	"apiserver_validating_admission_policy_check_total", "apiserver_validating_admission_policy_check_duration_seconds",
+	"apiserver_admission_match_condition_evaluation_errors_total", "apiserver_admission_match_condition_evaluation_seconds",
+	"apiserver_admission_match_condition_exclusions_total",
+}

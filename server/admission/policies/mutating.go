@@ -1,0 +1,91 @@
+package policies
+
+import (
+	"context"
+
+	v1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/api/admissionregistration/v1alpha1"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// NewMutating returns the plugin that asks MutatingAdmissionPolicies. It changes objects as
+// upstream's MutatingAdmissionPolicy does. There is nothing to change in a DELETE, so it is
+// not asked about those.
+// https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
+func NewMutating(o Options) apiadmission.MutationInterface {
+	s := source[*mutating.Policy, *mutating.PolicyBinding]{
+		policyPrefix:  sqlstore.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicies"),
+		bindingPrefix: sqlstore.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicybindings"),
+	}
+	s.policies = func() []*mutating.Policy { return lister.All[mutating.Policy](o.Store, s.policyPrefix) }
+	s.bindings = func() []*mutating.PolicyBinding { return lister.All[mutating.PolicyBinding](o.Store, s.bindingPrefix) }
+	return &mutatingPolicies{policies[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]{
+		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update, apiadmission.Connect),
+		o:       o,
+		source:  s,
+		of: accessors[*mutating.Policy, *mutating.PolicyBinding]{
+			policy: mutating.NewMutatingAdmissionPolicyAccessor, binding: mutating.NewMutatingAdmissionPolicyBindingAccessor,
+		},
+		compile: compileMutating,
+		open: func(m *matching.Matcher) generic.Dispatcher[mutating.PolicyHook] {
+			return mutating.NewDispatcher(o.Authorizer, m, &typeConverters{o.Kinds})
+		},
+	}}
+}
+
+type mutatingPolicies struct {
+	policies[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]
+}
+
+// Admit lets policies change the object.
+func (p *mutatingPolicies) Admit(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	return p.ask(ctx, a, o)
+}
+
+// compileMutating compiles the expressions of a policy. An expression that does not compile
+// is an error when it is evaluated.
+func compileMutating(policy *mutating.Policy) mutating.PolicyEvaluator {
+	spec := &policy.Spec
+	var variables []plugincel.NamedExpressionAccessor
+	for _, v := range spec.Variables {
+		variables = append(variables, &mutating.Variable{Name: v.Name, Expression: v.Expression})
+	}
+	var conditions []v1.MatchCondition
+	for _, condition := range spec.MatchConditions {
+		conditions = append(conditions, v1.MatchCondition(condition))
+	}
+	c := newCompiler(spec.ParamKind != nil, true, variables)
+	compiled := mutating.PolicyEvaluator{CompositionEnv: c.CompositionEnv}
+	compiled.Matcher = c.matcher(conditions, mutating.NewMutatingAdmissionPolicyAccessor(policy).GetFailurePolicy(), policy.Name)
+	for _, m := range spec.Mutations {
+		if p := c.patcher(&m); p != nil {
+			compiled.Mutators = append(compiled.Mutators, p)
+		}
+	}
+	return compiled
+}
+
+// patcher compiles a mutation; nil if the mutation lacks the field that its type asks for.
+func (c *compiler) patcher(m *mutating.PolicyMutation) patch.Patcher {
+	vars := c.vars
+	vars.HasPatchTypes = true
+	compile := func(e plugincel.ExpressionAccessor) plugincel.MutatingEvaluator {
+		return c.CompileMutatingEvaluator(e, vars, environment.StoredExpressions)
+	}
+	switch {
+	case m.PatchType == v1alpha1.PatchTypeJSONPatch && m.JSONPatch != nil:
+		return patch.NewJSONPatcher(compile(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}))
+	case m.PatchType == v1alpha1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
+		return patch.NewApplyConfigurationPatcher(compile(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}))
+	}
+	return nil
+}

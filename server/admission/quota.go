@@ -1,0 +1,84 @@
+package admission
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clientrest "k8s.io/client-go/rest"
+	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Quota refuses writes that exceed a ResourceQuota of the namespace, and adds the others to
+// the quota's status before the object is stored. It is upstream's plugin
+// (k8s.io/apiserver/pkg/admission/plugin/resourcequota) on the store. In a namespace without
+// a quota it costs a look into the store. The plugin and its workers start with the first
+// write to a namespace that has a quota.
+// https://kubernetes.io/docs/concepts/policy/resource-quotas/
+type Quota struct {
+	*apiadmission.Handler
+	quotas   corelisters.ResourceQuotaLister
+	plugin   func() (*resourcequota.QuotaAdmission, error) // upstream's plugin, made once
+	reserved *Reservations                                 // nil: nobody asks for them
+}
+
+var _ apiadmission.ValidationInterface = &Quota{}
+
+// NewQuota returns the plugin for the quotas in o.Store, whose status it updates through
+// o.Client. Its workers end when o.Stop is closed. It tells o.Reservations of what it has counted.
+func NewQuota(o *Options) *Quota {
+	store, client, stop := o.Store, o.Client, o.Stop
+	quotas := lister.New[corev1.ResourceQuota](store, sqlstore.Prefix("", "resourcequotas"))
+	return &Quota{
+		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update),
+		quotas:  corelisters.NewResourceQuotaLister(quotas),
+		plugin:  sync.OnceValues(func() (*resourcequota.QuotaAdmission, error) { return newQuota(store, client, stop) }),
+
+		reserved: o.Reservations,
+	}
+}
+
+func newQuota(store *sqlstore.Store, config *clientrest.Config, stop <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	plugin, err := resourcequota.NewResourceQuota(nil, quotaWorkers)
+	if err != nil {
+		return nil, err
+	}
+	plugin.SetExternalKubeClientSet(client)
+	plugin.SetExternalKubeInformerFactory(&factory{store: store})
+	plugin.SetDrainedNotification(stop)
+	plugin.SetQuotaConfiguration(quotainstall.NewQuotaConfigurationForAdmission())
+	return plugin, plugin.ValidateInitialization()
+}
+
+// quotaWorkers is upstream's number.
+const quotaWorkers = 5
+
+// Validate is asked last, so that no other plugin refuses a write that the quota has counted.
+func (q *Quota) Validate(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	if a.GetNamespace() == "" {
+		return nil
+	}
+	if all, err := q.quotas.ResourceQuotas(a.GetNamespace()).List(labels.Everything()); err != nil || len(all) == 0 {
+		return err
+	}
+	upstream, err := q.plugin()
+	if err != nil {
+		return err
+	}
+	if q.reserved != nil && !a.IsDryRun() {
+		q.reserved.Begin(ctx, a.GetNamespace())
+	}
+	return upstream.Validate(ctx, today(a, o), o)
+}

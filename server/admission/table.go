@@ -1,0 +1,147 @@
+package admission
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/kubernetes/pkg/auth/nodeidentifier"
+	"k8s.io/kubernetes/plugin/pkg/admission/admit"
+	"k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages"
+	"k8s.io/kubernetes/plugin/pkg/admission/antiaffinity"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/ctbattest"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
+	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/deny"
+	"k8s.io/kubernetes/plugin/pkg/admission/eventratelimit"
+	"k8s.io/kubernetes/plugin/pkg/admission/extendedresourcetoleration"
+	"k8s.io/kubernetes/plugin/pkg/admission/gc"
+	"k8s.io/kubernetes/plugin/pkg/admission/imagepolicy"
+	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
+	"k8s.io/kubernetes/plugin/pkg/admission/namespace/autoprovision"
+	"k8s.io/kubernetes/plugin/pkg/admission/namespace/exists"
+	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips"
+	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/podnodeselector"
+	"k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction"
+	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
+	"k8s.io/kubernetes/plugin/pkg/admission/priority"
+	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity"
+	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// plugin describes a plugin that can be enabled.
+type plugin struct {
+	name string
+	off  bool // does not run unless it is enabled by name
+
+	// What upstream's plugin looks at: resources, as RESOURCE.GROUP, nil for all, and
+	// operations. For anything else it is neither asked nor built.
+	resources  []string
+	operations []apiadmission.Operation
+	upstream   func(*apiadmission.Plugins) // registers upstream's plugin
+
+	concerns func(user.Info) bool                                             // tells whether the plugin must be asked about a user's writes; nil: always
+	needed   func(o *Options, namespace string) bool                          // tells whether the plugin must be asked in a namespace; nil: always
+	before   func(ctx context.Context, o *Options, a apiadmission.Attributes) // is called before Admit; nil: nothing is
+
+	made func(o *Options) apiadmission.Interface // builds a plugin of this package in place of upstream's
+}
+
+var (
+	creates = []apiadmission.Operation{apiadmission.Create}
+	updates = []apiadmission.Operation{apiadmission.Update}
+	both    = []apiadmission.Operation{apiadmission.Create, apiadmission.Update}
+	changes = []apiadmission.Operation{apiadmission.Create, apiadmission.Update, apiadmission.Delete}
+	all     = []apiadmission.Operation{apiadmission.Create, apiadmission.Update, apiadmission.Delete, apiadmission.Connect}
+
+	pods     = []string{"pods"}
+	podSpecs = []string{
+		"pods", "namespaces", "replicationcontrollers", "podtemplates", "replicasets.apps", "deployments.apps",
+		"statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch",
+	}
+	nodeWrites = []string{
+		"pods", "nodes", "persistentvolumeclaims", "serviceaccounts", "leases.coordination.k8s.io",
+		"csinodes.storage.k8s.io", "resourceslices.resource.k8s.io", "certificatesigningrequests.certificates.k8s.io",
+	}
+	classed  = []string{"persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses.storage.k8s.io"}
+	requests = []string{"certificatesigningrequests.certificates.k8s.io"}
+)
+
+// table has all plugins of kube-apiserver, in the order in which it asks them.
+var table = []plugin{
+	{name: admit.PluginName, off: true, operations: all, upstream: admit.Register},
+	{name: autoprovision.PluginName, off: true, operations: creates, upstream: autoprovision.Register},
+	{name: lifecycle.PluginName, made: func(o *Options) apiadmission.Interface { return NewLifecycle(o.Store) }},
+	{name: exists.PluginName, off: true, operations: changes, upstream: exists.Register},
+	{name: antiaffinity.PluginName, off: true, resources: pods, operations: both, upstream: antiaffinity.Register},
+	{name: limitranger.PluginName, resources: []string{"pods", "persistentvolumeclaims"}, operations: both, upstream: limitranger.Register, needed: hasLimits},
+	{name: serviceaccount.PluginName, resources: pods, operations: both, upstream: serviceaccount.Register, before: awaitAccount},
+	{name: noderestriction.PluginName, resources: nodeWrites, operations: changes, upstream: noderestriction.Register, concerns: isNode},
+	{name: nodetaint.PluginName, resources: []string{"nodes"}, operations: creates, upstream: nodetaint.Register},
+	{name: alwayspullimages.PluginName, off: true, resources: pods, operations: both, upstream: alwayspullimages.Register},
+	{name: imagepolicy.PluginName, off: true, resources: pods, operations: both, upstream: imagepolicy.Register},
+	{name: podsecurity.PluginName, resources: podSpecs, operations: both, upstream: podsecurity.Register},
+	{name: podnodeselector.PluginName, off: true, resources: pods, operations: creates, upstream: podnodeselector.Register},
+	{name: priority.PluginName, resources: []string{"pods", "priorityclasses.scheduling.k8s.io"}, operations: changes, upstream: priority.Register},
+	{name: defaulttolerationseconds.PluginName, resources: pods, operations: both, upstream: defaulttolerationseconds.Register},
+	{name: podtolerationrestriction.PluginName, off: true, resources: pods, operations: both, upstream: podtolerationrestriction.Register},
+	{name: eventratelimit.PluginName, off: true, resources: []string{"events"}, operations: both, upstream: eventratelimit.Register},
+	{name: extendedresourcetoleration.PluginName, off: true, resources: pods, operations: both, upstream: extendedresourcetoleration.Register},
+	{name: setdefault.PluginName, resources: []string{"persistentvolumeclaims"}, operations: creates, upstream: setdefault.Register},
+	{name: storageobjectinuseprotection.PluginName, resources: classed, operations: creates, upstream: storageobjectinuseprotection.Register},
+	{name: gc.PluginName, off: true, operations: both, upstream: gc.Register},
+	{name: resize.PluginName, resources: []string{"persistentvolumeclaims"}, operations: updates, upstream: resize.Register},
+	{name: runtimeclass.PluginName, resources: pods, operations: creates, upstream: runtimeclass.Register},
+	{name: approval.PluginName, resources: requests, operations: updates, upstream: approval.Register},
+	{name: signing.PluginName, resources: requests, operations: updates, upstream: signing.Register},
+	{name: ctbattest.PluginName, resources: []string{"clustertrustbundles.certificates.k8s.io"}, operations: both, upstream: ctbattest.Register},
+	{name: subjectrestriction.PluginName, resources: requests, operations: creates, upstream: subjectrestriction.Register},
+	{name: defaultingressclass.PluginName, resources: []string{"ingresses.networking.k8s.io"}, operations: creates, upstream: defaultingressclass.Register},
+	{name: denyserviceexternalips.PluginName, off: true, resources: []string{"services"}, operations: both, upstream: denyserviceexternalips.Register},
+	{name: podtopologylabels.PluginName, resources: pods, operations: creates, upstream: podtopologylabels.Register},
+	{name: mutatingpolicy.PluginName, made: mutatingPolicies},
+	{name: mutating.PluginName, made: func(o *Options) apiadmission.Interface { return NewMutatingWebhooks(o.WebhookOptions) }},
+	{name: validatingpolicy.PluginName, made: validatingPolicies},
+	{name: validating.PluginName, made: func(o *Options) apiadmission.Interface { return NewValidatingWebhooks(o.WebhookOptions) }},
+	{name: resourcequota.PluginName, made: func(o *Options) apiadmission.Interface { return NewQuota(o) }},
+	{name: deny.PluginName, off: true, operations: all, upstream: deny.Register},
+}
+
+// handles tells whether the plugin looks at a resource.
+func (p *plugin) handles(resource schema.GroupResource) bool {
+	return p.resources == nil || slices.Contains(p.resources, resource.String())
+}
+
+var nodes = nodeidentifier.NewDefaultNodeIdentifier()
+
+// isNode tells whether a user is a kubelet.
+func isNode(who user.Info) bool {
+	_, is := nodes.NodeIdentity(who)
+	return is
+}
+
+var limitRangePrefix = sqlstore.Prefix("", "limitranges")
+
+// hasLimits tells whether a namespace has LimitRanges. Most namespaces have none.
+func hasLimits(o *Options, namespace string) bool {
+	return anyUnder(o.Store, limitRangePrefix, namespace+"/")
+}

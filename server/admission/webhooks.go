@@ -1,0 +1,182 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/kubernetes"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// WebhookOptions are what it takes to call webhooks.
+type WebhookOptions struct {
+	Store *sqlstore.Store
+	// Client reaches the API as a user who may read namespaces.
+	Client *clientrest.Config
+	// Services resolves the Services that webhooks are named by.
+	Services webhook.ServiceResolver
+	// Self is how to call a webhook whose Service is default/kubernetes, which is the API
+	// itself; optional.
+	Self *clientrest.Config
+	// Authorizer is asked by match conditions.
+	Authorizer authorizer.Authorizer
+}
+
+// NewMutatingWebhooks returns the plugin that asks the webhooks of
+// MutatingWebhookConfigurations. It is upstream's MutatingAdmissionWebhook.
+func NewMutatingWebhooks(o WebhookOptions) apiadmission.MutationInterface {
+	return &mutatingWebhooks{webhooks[v1.MutatingWebhookConfiguration, *mutating.Plugin]{
+		o:              o,
+		configurations: newView[v1.MutatingWebhookConfiguration](o.Store, sqlstore.Prefix(v1.GroupName, "mutatingwebhookconfigurations")),
+		make: func() (*mutating.Plugin, *generic.Webhook, error) {
+			plugin, err := mutating.NewMutatingWebhook(nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			return plugin, plugin.Webhook, nil
+		},
+	}}
+}
+
+// NewValidatingWebhooks returns the plugin that asks the webhooks of
+// ValidatingWebhookConfigurations. It is upstream's ValidatingAdmissionWebhook.
+func NewValidatingWebhooks(o WebhookOptions) apiadmission.ValidationInterface {
+	return &validatingWebhooks{webhooks[v1.ValidatingWebhookConfiguration, *validating.Plugin]{
+		o:              o,
+		configurations: newView[v1.ValidatingWebhookConfiguration](o.Store, sqlstore.Prefix(v1.GroupName, "validatingwebhookconfigurations")),
+		make: func() (*validating.Plugin, *generic.Webhook, error) {
+			plugin, err := validating.NewValidatingAdmissionWebhook(nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			return plugin, plugin.Webhook, nil
+		},
+	}}
+}
+
+type mutatingWebhooks struct {
+	webhooks[v1.MutatingWebhookConfiguration, *mutating.Plugin]
+}
+
+func (w *mutatingWebhooks) Admit(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	plugin, err := w.current(ctx)
+	if plugin == nil || err != nil {
+		return err
+	}
+	return plugin.Admit(ctx, a, o)
+}
+
+type validatingWebhooks struct {
+	webhooks[v1.ValidatingWebhookConfiguration, *validating.Plugin]
+}
+
+func (w *validatingWebhooks) Validate(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	plugin, err := w.current(ctx)
+	if plugin == nil || err != nil {
+		return err
+	}
+	return plugin.Validate(ctx, a, o)
+}
+
+// webhooks is what both plugins have in common: C is the type of their configurations, P
+// upstream's plugin. The plugin is built when the first configuration is stored; most servers
+// never have any. A configuration takes effect the moment it is stored: each write checks
+// whether the plugin has missed a change.
+type webhooks[C any, P comparable] struct {
+	o    WebhookOptions
+	make func() (P, *generic.Webhook, error)
+
+	known atomic.Pointer[known[P]]
+
+	mu             sync.Mutex // held while the plugin learns of changes
+	plugin         P          // zero until there is a configuration
+	configurations *view[C]
+}
+
+// known is a plugin that knows all configurations up to a revision.
+type known[P comparable] struct {
+	revision int64
+	plugin   P // zero if there are no configurations
+}
+
+// Handles returns true for creates, updates and deletes.
+func (w *webhooks[C, P]) Handles(op apiadmission.Operation) bool {
+	return op == apiadmission.Create || op == apiadmission.Update || op == apiadmission.Delete
+}
+
+// current returns the plugin with all configurations, or zero if there is none to ask.
+func (w *webhooks[C, P]) current(ctx context.Context) (plugin P, err error) {
+	if unasked(ctx) {
+		return plugin, nil
+	}
+	revision := w.o.Store.ChangedAt(w.configurations.prefix)
+	if k := w.known.Load(); k != nil && k.revision == revision {
+		return k.plugin, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if plugin, err = w.learn(); err == nil {
+		w.known.Store(&known[P]{revision, plugin})
+	}
+	return plugin, err
+}
+
+// learn tells the plugin of all changes. w.mu is held. While a configuration cannot be decrypted,
+// nobody knows what it forbids, and nothing is written.
+func (w *webhooks[C, P]) learn() (plugin P, err error) {
+	if err := lister.Unreadable(w.o.Store, w.configurations.prefix); err != nil {
+		return plugin, apierrors.NewInternalError(fmt.Errorf("not yet ready to handle request: %w", err))
+	}
+	now := w.configurations.now()
+	if w.plugin == plugin {
+		if len(now) == 0 {
+			return plugin, nil
+		}
+		if err := w.open(); err != nil {
+			return plugin, err
+		}
+	}
+	w.configurations.notify(now)
+	if len(now) == 0 {
+		return plugin, nil
+	}
+	return w.plugin, nil
+}
+
+// open makes the plugin.
+func (w *webhooks[C, P]) open() error {
+	plugin, hook, err := w.make()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(w.o.Client)
+	if err != nil {
+		return err
+	}
+	hook.SetExternalKubeClientSet(client)
+	hook.SetExternalKubeInformerFactory(w.configurations.factory())
+	hook.SetAuthorizer(w.o.Authorizer)
+	hook.SetServiceResolver(w.o.Services)
+	hook.SetAuthenticationInfoResolverWrapper(withBounds)
+	if w.o.Self != nil {
+		hook.SetAuthenticationInfoResolverWrapper(webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, w.o.Self, nil))
+	}
+	if err := hook.ValidateInitialization(); err != nil {
+		return err
+	}
+	w.plugin = plugin
+	return nil
+}

@@ -1,0 +1,207 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/server/reconcile"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const (
+	// checkEvery is the longest pause between two checks of an extension server. The pauses
+	// after failed checks grow up to it, as upstream.
+	checkEvery      = 30 * time.Second
+	checkAgainFirst = 100 * time.Millisecond
+	checkWorkers    = 5
+)
+
+// errUnavailable is the error of a check that failed. The object's condition says why.
+var errUnavailable = fmt.Errorf("the extension server is away: %w", reconcile.ErrTold)
+
+// availability keeps the condition Available of APIServices that name a Service
+// (upstream: kube-aggregator/pkg/controllers/status/remote).
+type availability struct {
+	a       *APIServices
+	checker *Checker
+	names   reconcile.Queue
+	seen    map[string]looked // what the last check of each name was about
+}
+
+type looked struct {
+	uid  types.UID
+	spec apiregistration.APIServiceSpec
+}
+
+// watchOver keeps the conditions while there are extension servers, until ctx ends.
+func (a *APIServices) watchOver(ctx context.Context) {
+	for {
+		changed := a.remote.Changed()
+		if len(a.remote.List()) > 0 {
+			if err := a.keepAvailability(ctx); err != nil {
+				a.config.Log.Error("extension servers cannot be checked", "err", err)
+			}
+			changed = a.remote.Changed()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// keepAvailability returns when there are no extension servers any more.
+func (a *APIServices) keepAvailability(ctx context.Context) error {
+	checker, err := NewChecker(a.remote)
+	if err != nil {
+		return err
+	}
+	defer checker.Close()
+	v := &availability{
+		a: a, checker: checker, seen: map[string]looked{},
+		names: reconcile.NewNamedQueue("RemoteAvailabilityController", checkAgainFirst, checkEvery),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer v.names.ShutDown()
+	defer cancel()
+	for range checkWorkers {
+		wg.Go(func() { reconcile.Work(ctx, a.config.Log, "APIService", v.names, v.check) })
+	}
+	for _, prefix := range []string{lister.ServicePrefix, lister.EndpointsPrefix, lister.SlicePrefix} {
+		wg.Go(func() { a.followAgain(ctx, prefix, func(ev *sqlstore.Event) { v.addressChanged(prefix, ev) }) })
+	}
+	v.addChanged(ctx)
+	return nil
+}
+
+// addChanged queues new and changed APIServices, and all of them every checkEvery.
+func (v *availability) addChanged(ctx context.Context) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		changed := v.a.remote.Changed()
+		all := v.a.remote.List()
+		if len(all) == 0 {
+			return
+		}
+		for _, x := range all {
+			now := looked{x.Object.UID, x.Object.Spec}
+			if !reflect.DeepEqual(v.seen[x.Object.Name], now) {
+				v.seen[x.Object.Name] = now
+				v.names.Add(x.Object.Name)
+			}
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+			clear(v.seen)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// addressChanged queues the group versions behind a Service that may have moved.
+func (v *availability) addressChanged(prefix string, ev *sqlstore.Event) {
+	for _, x := range v.a.remote.List() {
+		ref := x.Object.Spec.Service
+		key := prefix + ref.Namespace + "/" + ref.Name
+		if ev.Entry.Key == key || prefix == lister.SlicePrefix && lister.IsSliceOf(ev.Entry, ref) {
+			v.names.Add(x.Object.Name)
+		}
+	}
+}
+
+// check checks one extension server and writes the condition.
+func (v *availability) check(ctx context.Context, name string) error {
+	x := v.a.remote.Find(name)
+	if x == nil {
+		return nil
+	}
+	found := v.look(ctx, x.Object)
+	if ctx.Err() != nil {
+		return nil
+	}
+	now := x.Object.DeepCopy()
+	helper.SetAPIServiceCondition(now, found)
+	if !reflect.DeepEqual(now.Status, x.Object.Status) {
+		if _, err := v.a.api.APIServices().UpdateStatus(ctx, now, metav1.UpdateOptions{}); reconcile.Overtaken(err) {
+			return errUnavailable
+		} else if err != nil {
+			return err
+		}
+	}
+	if found.Reason == failedCheck {
+		return errUnavailable
+	}
+	return nil
+}
+
+const failedCheck = "FailedDiscoveryCheck"
+
+// look makes upstream's checks in upstream's order: the Service, its port, its endpoints, the
+// server.
+func (v *availability) look(ctx context.Context, object *apiregistration.APIService) apiregistration.APIServiceCondition {
+	ref := object.Spec.Service
+	svc := lister.Get[corev1.Service](v.a.config.Store, lister.ServicePrefix, ref.Namespace+"/"+ref.Name)
+	if svc == nil {
+		return away("ServiceNotFound", "service/%s in %q is not present", ref.Name, ref.Namespace)
+	}
+	if svc.Spec.Type == corev1.ServiceTypeClusterIP {
+		if c := v.lookForEndpoints(svc, *ref.Port); c != nil {
+			return *c
+		}
+	}
+	if err := v.checker.Check(ctx, object); err != nil {
+		return away(failedCheck, "%s", err)
+	}
+	c := away("Passed", "all checks passed")
+	c.Status = apiregistration.ConditionTrue
+	return c
+}
+
+func away(reason, format string, args ...any) apiregistration.APIServiceCondition {
+	return apiregistration.APIServiceCondition{
+		Type: apiregistration.Available, Status: apiregistration.ConditionFalse, LastTransitionTime: metav1.Now(),
+		Reason: reason, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func (v *availability) lookForEndpoints(svc *corev1.Service, port int32) *apiregistration.APIServiceCondition {
+	var c apiregistration.APIServiceCondition
+	name, ok := nameOfPort(svc, port)
+	there, ready := lister.Endpoints(v.a.config.Store, svc, name)
+	switch {
+	case !ok:
+		c = away("ServicePortError", "service/%s in %q is not listening on port %d", svc.Name, svc.Namespace, port)
+	case !there:
+		c = away("EndpointsNotFound", "cannot find endpoints for service/%s in %q", svc.Name, svc.Namespace)
+	case !ready:
+		c = away("MissingEndpoints", "endpoints for service/%s in %q have no addresses with port name %q", svc.Name, svc.Namespace, name)
+	default:
+		return nil
+	}
+	return &c
+}
+
+func nameOfPort(svc *corev1.Service, port int32) (string, bool) {
+	for _, p := range svc.Spec.Ports {
+		if p.Port == port {
+			return p.Name, true
+		}
+	}
+	return "", false
+}

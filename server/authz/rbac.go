@@ -1,0 +1,106 @@
+package authz
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	rbaclisters "k8s.io/client-go/listers/rbac/v1"
+	"k8s.io/kubernetes/pkg/registry/rbac/validation"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The prefixes of the keys of RBAC's objects.
+var (
+	rolePrefix               = sqlstore.Prefix(rbacv1.GroupName, "roles")
+	roleBindingPrefix        = sqlstore.Prefix(rbacv1.GroupName, "rolebindings")
+	clusterRolePrefix        = sqlstore.Prefix(rbacv1.GroupName, "clusterroles")
+	clusterRoleBindingPrefix = sqlstore.Prefix(rbacv1.GroupName, "clusterrolebindings")
+)
+
+// RBAC is upstream's authorizer on the roles and bindings in the store. Upstream looks at every
+// binding for each decision; it gets only those here that have the user or one of its groups as
+// a subject, and decides which of them apply. A request that a remembered rule allows is not asked
+// about.
+type RBAC struct {
+	upstream *rbac.RBACAuthorizer
+	granted  *granted
+}
+
+var (
+	_ authorizer.Authorizer   = &RBAC{}
+	_ authorizer.RuleResolver = &RBAC{}
+)
+
+func newRBAC(store *sqlstore.Store, in *bound) *RBAC {
+	roles := &rbac.RoleGetter{Lister: rbaclisters.NewRoleLister(lister.New[rbacv1.Role](store, rolePrefix))}
+	clusterRoles := &rbac.ClusterRoleGetter{Lister: rbaclisters.NewClusterRoleLister(lister.New[rbacv1.ClusterRole](store, clusterRolePrefix))}
+	return &RBAC{
+		upstream: rbac.New(roles, in, clusterRoles, in),
+		granted:  newGranted(store, validation.NewDefaultRuleResolver(roles, in, clusterRoles, in)),
+	}
+}
+
+// Authorize implements authorizer.Authorizer.
+func (r *RBAC) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	ctx = about(ctx, a.GetUser())
+	if a.GetUser() != nil {
+		if reason := r.granted.allows(ctx, a); reason != "" {
+			return authorizer.DecisionAllow, reason, nil
+		}
+	}
+	return r.upstream.Authorize(ctx, a)
+}
+
+// RulesFor implements authorizer.RuleResolver.
+func (r *RBAC) RulesFor(ctx context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+	return r.upstream.RulesFor(about(ctx, who), who, namespace)
+}
+
+// Resolver finds the rules that a user has and that a role has, for whoever checks that the
+// author of a role or binding has all of its permissions. Its errors name a role as upstream's
+// registries do.
+//
+// It answers as things are now in the database, not as this process knows them: what has been
+// taken away on another replica cannot be given away here. Upstream reads etcd for the same reason.
+type Resolver struct {
+	store    *sqlstore.Store
+	upstream *validation.DefaultRuleResolver
+}
+
+var _ validation.AuthorizationRuleResolver = &Resolver{}
+
+func newResolver(store *sqlstore.Store, in *bound) *Resolver {
+	roles := stored{store}
+	return &Resolver{store, validation.NewDefaultRuleResolver(roles, in, roles, in)}
+}
+
+// GetRoleReferenceRules implements validation.AuthorizationRuleResolver.
+func (r *Resolver) GetRoleReferenceRules(ctx context.Context, ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
+	if _, err := r.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return r.upstream.GetRoleReferenceRules(ctx, ref, namespace)
+}
+
+// RulesFor implements validation.AuthorizationRuleResolver.
+func (r *Resolver) RulesFor(ctx context.Context, who user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
+	if _, err := r.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return r.upstream.RulesFor(about(ctx, who), who, namespace)
+}
+
+// VisitRulesFor implements validation.AuthorizationRuleResolver.
+func (r *Resolver) VisitRulesFor(ctx context.Context, who user.Info, namespace string, visit func(source fmt.Stringer, rule *rbacv1.PolicyRule, err error) bool) {
+	if _, err := r.store.Sync(ctx); err != nil {
+		visit(nil, nil, err)
+		return
+	}
+	r.upstream.VisitRulesFor(about(ctx, who), who, namespace, visit)
+}

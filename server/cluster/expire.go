@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+var eventPrefix = sqlstore.Prefix("", "events") // of both groups' events
+
+const (
+	// expireAtOnce deletes share transactions without standing long before others' writes.
+	expireAtOnce = 64
+	// expireEvery is the shortest pause between two looks, so that events which come one
+	// by one go together.
+	expireEvery = time.Second
+)
+
+// expireEvents deletes each Event when its last change is older than ttl, until ctx ends,
+// as kube-apiserver's --event-ttl has etcd do: finalizers do not hold Events, and watches
+// get DELETED events. A younger change is never deleted, because each delete expects the revision
+// that is too old.
+//
+// Every replica of a shared database may run it: the first one deletes an event, and the
+// others find it gone. The work is in proportion to the events that are written and that
+// expire; no other object is looked at, and no SQL runs but that of the deletes.
+func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, log *slog.Logger) {
+	for ctx.Err() == nil {
+		x := &expiry{store: store, ttl: ttl, added: make(chan struct{}, 1)}
+		if err := x.run(ctx); err != nil {
+			log.Warn("changes of events were lost; reading anew", "err", err)
+			_ = lister.Pause(ctx, lister.RetryRead)
+		}
+	}
+}
+
+// expiry knows the changes of events in the order of their age.
+type expiry struct {
+	store *sqlstore.Store
+	ttl   time.Duration
+	added chan struct{} // has a token when changes is not empty any more
+
+	mu      sync.Mutex
+	changes []aged // oldest first, superseded ones too; guarded by mu
+}
+
+// aged is one write of an event.
+type aged struct {
+	key      string
+	revision int64
+	at       int64 // Unix milliseconds
+}
+
+func byRevision(a, b aged) int { return cmp.Compare(a.revision, b.revision) }
+
+// run returns when ctx ends, or when changes were lost.
+func (x *expiry) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	var lost error
+	following.Go(func() {
+		defer cancel()
+		lost = x.follow(ctx)
+	})
+	for ctx.Err() == nil {
+		x.wait(ctx, x.expire(ctx, time.Now()))
+	}
+	cancel()
+	following.Wait()
+	return lost
+}
+
+// follow adds the stored events in the order of their age, and then each change.
+func (x *expiry) follow(ctx context.Context) error {
+	var there []aged
+	synced := false
+	return lister.Follow(ctx, x.store, eventPrefix, func() {
+		slices.SortFunc(there, byRevision)
+		synced = true
+		x.add(there...)
+		there = nil
+	}, func(ev *sqlstore.Event) {
+		c := aged{ev.Entry.Key, ev.Entry.Revision, ev.Entry.At}
+		switch {
+		case ev.Type == sqlstore.Delete:
+		case synced:
+			x.add(c)
+		default:
+			there = append(there, c)
+		}
+	})
+}
+
+func (x *expiry) add(changes ...aged) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.changes = append(x.changes, changes...)
+	if len(x.changes) > 0 {
+		select {
+		case x.added <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait waits until the next event may expire; with pause 0, until there is an event.
+func (x *expiry) wait(ctx context.Context, pause time.Duration) {
+	if pause == 0 {
+		select {
+		case <-x.added:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	_ = lister.Pause(ctx, pause)
+}
+
+// expire deletes the events that are older than ttl at now, and returns the pause until the
+// next look; 0 if there are no events.
+func (x *expiry) expire(ctx context.Context, now time.Time) time.Duration {
+	before := now.Add(-x.ttl).UnixMilli()
+	for ctx.Err() == nil {
+		old := x.take(before)
+		if len(old) == 0 {
+			break
+		}
+		if kept := x.delete(ctx, old); len(kept) > 0 {
+			x.giveBack(kept)
+			return lister.RetryRead
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.changes) == 0 {
+		return 0
+	}
+	return max(time.UnixMilli(x.changes[0].at).Add(x.ttl).Sub(now), expireEvery)
+}
+
+// take removes the next changes that are older than before from the queue, at most
+// expireAtOnce. It skips events that have changed since or are gone.
+func (x *expiry) take(before int64) (old []aged) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := 0
+	for n < len(x.changes) && x.changes[n].at < before && len(old) < expireAtOnce {
+		c := x.changes[n]
+		if e := x.store.Get(c.key); e != nil && e.Revision == c.revision {
+			old = append(old, c)
+		}
+		n++
+	}
+	if x.changes = x.changes[n:]; len(x.changes) == 0 {
+		x.changes = nil
+	}
+	return old
+}
+
+// delete returns the events that have to be tried again because the database was away. After
+// a commit with an unknown outcome the next try sees whether the event is gone.
+func (x *expiry) delete(ctx context.Context, old []aged) (kept []aged) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	for _, c := range old {
+		group.Go(func() error {
+			if err := x.deleteOne(ctx, c); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				kept = append(kept, c)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return kept
+}
+
+func (x *expiry) deleteOne(ctx context.Context, c aged) error {
+	e := x.store.Get(c.key)
+	if e == nil || e.Revision != c.revision {
+		return nil
+	}
+	return x.store.End(ctx, e)
+}
+
+func (x *expiry) giveBack(kept []aged) {
+	slices.SortFunc(kept, byRevision)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.changes = append(kept, x.changes...)
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// EnsurePolicy makes upstream's bootstrap roles and bindings, and adds to those that are there
+// what they lack, unless their annotation rbac.authorization.kubernetes.io/autoupdate says
+// "false". What is there is compared in the store, and all writes are made at once, so that they
+// share a few commits.
+func (c *Cluster) EnsurePolicy(ctx context.Context) error {
+	p := policy{c.clients, c.config.Store}
+	if err := ifServed(p.migrate(ctx)); err != nil {
+		return fmt.Errorf("bootstrap roles: %w", err)
+	}
+	var group errgroup.Group // without a context of its own: what fails must not keep the rest from being made
+	for _, reconcile := range p.all(ctx) {
+		group.Go(func() error { return ifServed(retry.OnError(retry.DefaultBackoff, passing, reconcile)) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("bootstrap roles: %w", err)
+	}
+	c.policyReady.Store(true)
+	return nil
+}
+
+// PolicyReady tells whether EnsurePolicy has succeeded. Upstream has this as the check
+// poststarthook/rbac/bootstrap-roles.
+func (c *Cluster) PolicyReady() bool { return c.policyReady.Load() }
+
+// retryPolicy is the pause before EnsurePolicy is tried again.
+const retryPolicy = 5 * time.Second
+
+// keepTryingPolicy calls EnsurePolicy until it succeeds: a full disk at the start, for example,
+// must not leave a server without the roles of its release.
+func (c *Cluster) keepTryingPolicy(ctx context.Context) {
+	for !c.PolicyReady() && lister.Pause(ctx, retryPolicy) == nil {
+		if err := c.EnsurePolicy(ctx); err != nil {
+			c.config.Log.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
+		}
+	}
+}
+
+// passing tells whether an error may be gone the next time.
+func passing(err error) bool { return apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) }
+
+// policy brings roles and bindings in line with upstream's.
+type policy struct {
+	*clients
+	store *sqlstore.Store
+}
+
+// all returns one function for each role and binding.
+func (p policy) all(ctx context.Context) (each []func() error) {
+	role := func(expected reconciliation.RuleOwner, existing reconciliation.RuleOwnerModifier) {
+		each = append(each, func() error {
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: expected, Client: existing, Confirm: true}).Run()
+			return err
+		})
+	}
+	binding := func(expected reconciliation.RoleBinding, existing reconciliation.RoleBindingModifier) {
+		each = append(each, func() error {
+			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: expected, Client: existing, Confirm: true}).Run()
+			return err
+		})
+	}
+	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()) {
+		role(reconciliation.ClusterRoleRuleOwner{ClusterRole: &r}, clusterRoles{reconciliation.ClusterRoleModifier{Client: p.rbac.ClusterRoles()}, p.store})
+	}
+	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
+		binding(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b}, clusterRoleBindings{reconciliation.ClusterRoleBindingClientAdapter{Client: p.rbac.ClusterRoleBindings()}, p.store})
+	}
+	for _, list := range bootstrappolicy.NamespaceRoles() {
+		for _, r := range list {
+			role(reconciliation.RoleRuleOwner{Role: &r}, roles{reconciliation.RoleModifier{Client: p.rbac, NamespaceClient: p.core.Namespaces()}, p.store})
+		}
+	}
+	for _, list := range bootstrappolicy.NamespaceRoleBindings() {
+		for _, b := range list {
+			binding(reconciliation.RoleBindingAdapter{RoleBinding: &b}, roleBindings{reconciliation.RoleBindingClientAdapter{Client: p.rbac, NamespaceClient: p.core.Namespaces()}, p.store})
+		}
+	}
+	return each
+}
+
+// The types below are upstream's clients, but for reading from the store.
+
+type clusterRoles struct {
+	reconciliation.ClusterRoleModifier
+	store *sqlstore.Store
+}
+
+func (c clusterRoles) Get(_, name string) (reconciliation.RuleOwner, error) {
+	role, err := existing[rbacv1.ClusterRole](c.store, "clusterroles", "", name)
+	return reconciliation.ClusterRoleRuleOwner{ClusterRole: role}, err
+}
+
+type clusterRoleBindings struct {
+	reconciliation.ClusterRoleBindingClientAdapter
+	store *sqlstore.Store
+}
+
+func (c clusterRoleBindings) Get(_, name string) (reconciliation.RoleBinding, error) {
+	binding, err := existing[rbacv1.ClusterRoleBinding](c.store, "clusterrolebindings", "", name)
+	return reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: binding}, err
+}
+
+type roles struct {
+	reconciliation.RoleModifier
+	store *sqlstore.Store
+}
+
+func (r roles) Get(namespace, name string) (reconciliation.RuleOwner, error) {
+	role, err := existing[rbacv1.Role](r.store, "roles", namespace, name)
+	return reconciliation.RoleRuleOwner{Role: role}, err
+}
+
+type roleBindings struct {
+	reconciliation.RoleBindingClientAdapter
+	store *sqlstore.Store
+}
+
+func (r roleBindings) Get(namespace, name string) (reconciliation.RoleBinding, error) {
+	binding, err := existing[rbacv1.RoleBinding](r.store, "rolebindings", namespace, name)
+	return reconciliation.RoleBindingAdapter{RoleBinding: binding}, err
+}
+
+// existing reads an object from the store. It is the caller's own.
+func existing[T any](store *sqlstore.Store, resource, namespace, name string) (*T, error) {
+	e := store.Get(sqlstore.Key(sqlstore.Prefix(rbacv1.GroupName, resource), namespace, name))
+	if e == nil {
+		return nil, apierrors.NewNotFound(rbacv1.Resource(resource), name)
+	}
+	return lister.DecodeAnew[T](e)
+}
+
+// migrate copies roles and bindings of before Kubernetes 1.9 and 1.14 to the names that their
+// contents have today (upstream: registry/rbac/rest, primeAggregatedClusterRoles and
+// primeSplitClusterRoleBindings).
+func (p policy) migrate(ctx context.Context) error {
+	for before, today := range bootstrappolicy.ClusterRolesToAggregate() {
+		role, err := existing[rbacv1.ClusterRole](p.store, "clusterroles", "", before)
+		if err != nil || role.AggregationRule != nil || p.has("clusterroles", today) {
+			continue
+		}
+		role.Name, role.ResourceVersion = today, ""
+		if _, err := p.rbac.ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	for before, today := range bootstrappolicy.ClusterRoleBindingsToSplit() {
+		binding, err := existing[rbacv1.ClusterRoleBinding](p.store, "clusterrolebindings", "", before)
+		if err != nil || p.has("clusterrolebindings", today.Name) {
+			continue
+		}
+		today.Subjects, today.Labels, today.Annotations = binding.Subjects, binding.Labels, binding.Annotations
+		if _, err := p.rbac.ClusterRoleBindings().Create(ctx, &today, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p policy) has(resource, name string) bool {
+	return p.store.Get(sqlstore.Prefix(rbacv1.GroupName, resource)+name) != nil
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Each server of a shared database has a Lease in kube-system by which it is known to be
+// there, as each kube-apiserver has, and which names the address that it adds to the
+// kubernetes Service. The others take a server that has died out of the Service when its Lease
+// has expired. A server that is alone has no Lease: its database would never be idle.
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/1965-kube-apiserver-identity
+const (
+	identityLabel = "apiserver.kubernetes.io/identity"
+	identityValue = "kube-apiserver"
+	addressNote   = "plinth.io/address"
+)
+
+// replica is one server among those of the database.
+type replica struct {
+	*clients
+	at    Address
+	name  string // of its Lease
+	ttl   time.Duration
+	turns int // taken so far
+	// seen are the Leases of the others, and since when they are as they are. The clock is
+	// this server's own: those of others may be wrong.
+	seen map[string]observed
+}
+
+type observed struct {
+	version string
+	since   time.Time
+}
+
+// newReplica names the Lease after the host, as upstream does, and after the address and port,
+// because a host may have several servers. Leases expire after ttl.
+func newReplica(c *clients, at Address, ttl time.Duration) *replica {
+	host, _ := os.Hostname()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%v:%d", host, at.IP, at.Port))
+	name := "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+	return &replica{clients: c, at: at, name: name, ttl: ttl}
+}
+
+// replicaJob keeps the servers' Leases, which expire after three turns without a renewal.
+func (c *Cluster) replicaJob() job {
+	every := c.config.Times.CheckReplicas
+	return job{
+		every: every, atOnce: true, do: newReplica(c.clients, c.config.Here, 3*every).turn,
+		failed: "this server could not look after its Lease and the kubernetes Service; it is tried again",
+	}
+}
+
+// turn keeps this server's address in the kubernetes Service and takes out those of servers
+// that have died. It renews the server's own Lease every other time.
+func (r *replica) turn(ctx context.Context) error {
+	r.turns++
+	return r.round(ctx, r.turns%2 == 1)
+}
+
+// round renews the server's own Lease, if that is due, and brings the Service in line with all.
+func (r *replica) round(ctx context.Context, renew bool) (err error) {
+	defer func() {
+		if err != nil {
+			r.seen = nil // the others may not have been able to renew theirs either
+		}
+	}()
+	if renew {
+		if err := r.renew(ctx); err != nil {
+			return fmt.Errorf("renew lease %s: %w", r.name, err)
+		}
+	}
+	live, err := r.look(ctx)
+	if err != nil {
+		return fmt.Errorf("look for other servers: %w", err)
+	}
+	if !r.at.reachable() {
+		return nil
+	}
+	return r.changeEndpoints(ctx, r.at.Port, false, func([]string) []string { return slices.Clone(live) })
+}
+
+func (r *replica) renew(ctx context.Context) error {
+	leases := r.coordination.Leases(metav1.NamespaceSystem)
+	return retryOnConflict(func() error {
+		lease, err := leases.Get(ctx, r.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = leases.Create(ctx, r.renewed(&coordinationv1.Lease{}), metav1.CreateOptions{})
+		} else if err == nil {
+			_, err = leases.Update(ctx, r.renewed(lease), metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	host, _ := os.Hostname()
+	now, seconds := metav1.NewMicroTime(time.Now()), int32(max(r.ttl/time.Second, 1))
+	lease.Namespace, lease.Name = metav1.NamespaceSystem, r.name
+	lease.Labels = map[string]string{identityLabel: identityValue, corev1.LabelHostname: host}
+	lease.Annotations = nil
+	if r.at.reachable() {
+		lease.Annotations = map[string]string{addressNote: r.at.IP.String()}
+	}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &r.at.Identity, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	return lease
+}
+
+// look returns the addresses of the live servers, sorted. It deletes the expired Leases of
+// others.
+func (r *replica) look(ctx context.Context) (live []string, err error) {
+	leases := r.coordination.Leases(metav1.NamespaceSystem)
+	all, err := leases.List(ctx, metav1.ListOptions{LabelSelector: identityLabel + "=" + identityValue})
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]observed, len(all.Items))
+	for _, lease := range all.Items {
+		o := r.observe(&lease)
+		if lease.Name != r.name && time.Since(o.since) > r.ttl {
+			only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}}
+			if err := leases.Delete(ctx, lease.Name, only); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return nil, err
+			}
+			continue
+		}
+		seen[lease.Name] = o
+		if ip := lease.Annotations[addressNote]; ip != "" {
+			live = append(live, ip)
+		}
+	}
+	r.seen = seen
+	slices.Sort(live)
+	return slices.Compact(live), nil
+}
+
+func (r *replica) observe(lease *coordinationv1.Lease) observed {
+	if o, known := r.seen[lease.Name]; known && o.version == lease.ResourceVersion {
+		return o
+	}
+	return observed{lease.ResourceVersion, time.Now()}
+}
+
+// leave gives up the server's Lease. other tells whether another server has its address.
+func (r *replica) leave(ctx context.Context) (other bool, err error) {
+	leases := r.coordination.Leases(metav1.NamespaceSystem)
+	if err := leases.Delete(ctx, r.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	live, err := r.look(ctx)
+	return slices.Contains(live, r.at.IP.String()), err
+}

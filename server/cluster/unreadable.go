@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The keys of what Bootstrap makes.
+var (
+	priorityClassPrefix = sqlstore.Prefix(schedulingv1.GroupName, "priorityclasses")
+	tokenTrackingKey    = sqlstore.Key(sqlstore.Prefix("", "configmaps"), metav1.NamespaceSystem, legacytokentracking.ConfigMapName)
+	serviceKey          = sqlstore.Key(lister.ServicePrefix, metav1.NamespaceDefault, serviceName)
+	endpointsKey        = sqlstore.Key(lister.EndpointsPrefix, metav1.NamespaceDefault, serviceName)
+	sliceKey            = sqlstore.Key(lister.SlicePrefix, metav1.NamespaceDefault, serviceName)
+	cidrKey             = sqlstore.Key(cidrPrefix, "", cidrName)
+)
+
+// sealed are the objects that Bootstrap has found and that cannot be decrypted.
+type sealed struct {
+	mu    sync.Mutex
+	found []string // keys, of the present round
+	told  []string // what the log has said last
+}
+
+// orUnreadable takes the error about an object that cannot be decrypted for success, and notes the
+// object. keys are those of the objects that the error may be about.
+func (c *Cluster) orUnreadable(err error, keys ...string) error {
+	if err == nil {
+		return nil
+	}
+	for _, key := range keys {
+		if e := c.config.Store.Get(key); e != nil && e.Unreadable() != nil {
+			c.sealed.note(key)
+			err = nil
+		}
+	}
+	return err
+}
+
+func (s *sealed) note(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.found, key) {
+		s.found = append(s.found, key)
+	}
+}
+
+// tell ends a round: it logs what was found, unless the log has it already.
+func (s *sealed) tell(log *slog.Logger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.found)
+	if len(s.found) > 0 && !slices.Equal(s.found, s.told) {
+		log.Error("objects that every cluster needs cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
+			"keys", strings.Join(s.found, " "))
+	}
+	s.found, s.told = nil, s.found
+}

@@ -1,0 +1,65 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// coalesceFor is the shortest pause between two calls of a handler whose changes are coalesced.
+const coalesceFor = 100 * time.Millisecond
+
+// coalesce is for handlers that look at all objects of a type after any change, whatever it
+// was: they are called with no objects, once when those that are there at the start are
+// known and then once for all changes that came since the last call. To call them for each
+// of n objects would be to read n times n.
+func (s *informerSet) coalesce(obj runtime.Object) {
+	s.InformerFor(obj, nil).(*informer).coalesced = true
+}
+
+func (h *handler) runCoalesced() {
+	s := h.informer.set
+	ctx, cancel := context.WithCancel(s.ctx)
+	changed := make(chan struct{}, 1) // has a token when the handler is to be called
+	changedNow := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	var calling sync.WaitGroup
+	calling.Go(func() { h.call(ctx, changed) })
+	err := lister.Follow(ctx, s.store, h.informer.prefix, func() {
+		h.synced.Store(true)
+		changedNow()
+	}, func(*sqlstore.Event) {
+		if h.HasSynced() {
+			changedNow()
+		}
+	})
+	cancel()
+	calling.Wait()
+	if err != nil {
+		s.lost(err)
+	}
+}
+
+// call calls the handler whenever there is a token, until ctx ends.
+func (h *handler) call(ctx context.Context, changed <-chan struct{}) {
+	for {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		h.to.OnUpdate(nil, nil)
+		if lister.Pause(ctx, coalesceFor) != nil {
+			return
+		}
+	}
+}

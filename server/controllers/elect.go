@@ -1,0 +1,120 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// The times are kube-controller-manager's.
+const (
+	leaseName     = "plinth-controllers"
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// runElected runs the controllers while this server holds the lease, again and again
+// until ctx ends. At the end it gives the lease back, so that another server need not
+// wait for it to run out.
+func (m *Manager) runElected(ctx context.Context) {
+	client, err := kubernetes.NewForConfig(m.client)
+	if err != nil {
+		m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+		return
+	}
+	for ctx.Err() == nil {
+		if err := m.runTerm(ctx, client); err != nil {
+			m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+			return
+		}
+	}
+}
+
+// runTerm waits for the lease, runs the controllers, and returns when the lease is lost or
+// released. The lease is released after the controllers have ended, so the elector has a
+// context of its own.
+func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) error {
+	lease, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
+	term, endTerm := context.WithCancel(ctx)
+	defer endTerm()
+	var controllers sync.WaitGroup
+	elected := make(chan struct{})
+	others := make(chan string, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: leaseName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: m.config.Identity},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(elected) },
+			OnStoppedLeading: endTerm,
+			OnNewLeader: func(identity string) { // in a goroutine that nobody waits for
+				select {
+				case others <- identity:
+				default:
+				}
+			},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	controllers.Go(func() {
+		defer giveBack()
+		if m.awaitElection(term, elected, others) {
+			m.config.Log.Info("this server runs the controllers", "controllers", len(m.enabled))
+			m.runControllers(term)
+			m.config.Log.Info("this server runs the controllers no more")
+		}
+	})
+	elector.Run(lease)
+	endTerm()
+	controllers.Wait()
+	m.release(ctx, client)
+	return nil
+}
+
+// awaitElection returns whether this server was elected before the term ended. Meanwhile it
+// logs which other servers are elected.
+func (m *Manager) awaitElection(term context.Context, elected <-chan struct{}, others <-chan string) bool {
+	for {
+		select {
+		case <-elected:
+			return true
+		case identity := <-others:
+			if identity != "" && identity != m.config.Identity {
+				m.config.Log.Info("another server runs the controllers", "identity", identity)
+			}
+		case <-term.Done():
+			return false
+		}
+	}
+}
+
+// release releases the lease if the elector could not: a renewal of its own that is under way
+// makes the elector's release fail with a conflict.
+func (m *Manager) release(ctx context.Context, client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewDeadline)
+	defer cancel()
+	leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	lease, err := leases.Get(ctx, leaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != m.config.Identity {
+		return
+	}
+	nobody := ""
+	lease.Spec.HolderIdentity = &nobody
+	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		m.config.Log.Warn("the lease of controllers could not be given back; it runs out", "err", err)
+	}
+}

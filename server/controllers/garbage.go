@@ -1,0 +1,53 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+)
+
+const (
+	// collectWorkers is how many deletions and how many orphanings run at once.
+	collectWorkers = 8
+	// collectSync is how soon the collector notices kinds that come and go.
+	collectSync = time.Second
+	// collectStart is how long it waits for the objects of all kinds before it begins
+	// without. They are in memory, so it will not come to that.
+	collectStart = 10 * time.Minute
+)
+
+// runGarbageCollector runs upstream's garbage collector on what the store holds. Should
+// it ever fall so far behind that changes are lost, it ends with an error: its graph must
+// be built anew.
+func (m *Manager) runGarbageCollector(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	client, err := kubernetes.NewForConfig(m.client)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	objects, err := metadata.NewForConfig(m.client)
+	if err != nil {
+		return fmt.Errorf("metadata client: %w", err)
+	}
+	f := &feeds{ctx: ctx, store: m.config.Store, kinds: m.config.API.Kinds, lost: cancel}
+	defer f.wait()
+	started := make(chan struct{})
+	close(started)
+	gc, err := garbagecollector.NewGarbageCollector(ctx, client, objects, NewMapper(m.config.API.Kinds),
+		garbagecollector.DefaultIgnoredResources(), f, started)
+	if err != nil {
+		return err
+	}
+	f.known = gc.GraphHasUID
+	var wg sync.WaitGroup
+	wg.Go(func() { gc.Run(ctx, collectWorkers, collectStart) })
+	wg.Go(func() { gc.Sync(ctx, &discoveryOnChange{ctx: ctx, kinds: m.config.API.Kinds}, collectSync) })
+	wg.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,274 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// informerSet stands in for client-go's factory of shared informers. Its informers have no
+// copy of the objects: listers read the store and make an object when it is asked for, and
+// each handler follows the store in a goroutine of its own. As client-go's do, a set makes
+// informers first and runs them with Start; core.New and its like make typed ones of it.
+type informerSet struct {
+	ctx   context.Context
+	store *sqlstore.Store
+	kinds *kind.Registry
+	lost  func(error) // called when a handler has missed changes
+
+	mu       sync.Mutex
+	closed   bool
+	byPrefix map[string]*informer
+	waiting  []*handler // that Start has yet to run
+	running  sync.WaitGroup
+}
+
+var _ internalinterfaces.SharedInformerFactory = &informerSet{}
+
+// onInformers runs a controller of upstream's until ctx ends. Should its informers fall so
+// far behind that changes are lost, that is an error: the controller must begin anew.
+func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kubernetes.Interface, *informerSet) error) error {
+	client, err := kubernetes.NewForConfig(m.client)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &informerSet{ctx: ctx, store: m.config.Store, kinds: m.config.API.Kinds, lost: cancel, byPrefix: map[string]*informer{}}
+	defer s.close()
+	defer cancel(nil)
+	err = s.give(func() error { return run(ctx, client, s) })
+	var missing *notServed
+	if errors.As(err, &missing) {
+		m.config.Log.Warn("controller does not run", "err", err)
+		<-ctx.Done()
+	} else if err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// notServed is what InformerFor panics with, since it has no error to return.
+type notServed struct{ of reflect.Type }
+
+func (e *notServed) Error() string {
+	return fmt.Sprintf("no resource that is served is stored as %s", e.of)
+}
+
+// give calls run and returns an error if run asks for an informer of a resource that is not
+// served.
+func (s *informerSet) give(run func() error) (err error) {
+	defer func() {
+		reason := recover()
+		if missing, ok := reason.(*notServed); ok {
+			err = missing
+		} else if reason != nil {
+			panic(reason)
+		}
+	}()
+	return run()
+}
+
+// InformerFor returns the informer of a built-in type in its stored version. It panics with
+// notServed if the resource is switched off.
+func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	want := reflect.TypeOf(obj)
+	for _, k := range s.kinds.Set().Kinds {
+		if example, err := scheme.Scheme.New(k.StoredGVK()); err == nil && reflect.TypeOf(example) == want {
+			return s.informerOf(k)
+		}
+	}
+	panic(&notServed{want})
+}
+
+// ForResource returns the informer of a resource in any version that is served.
+func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.GenericInformer, error) {
+	k := s.kinds.Lookup(gvr.Group, gvr.Version, gvr.Resource)
+	if k == nil {
+		return nil, fmt.Errorf("%s is not served", gvr)
+	}
+	return &genericInformer{s.informerOf(k), gvr.GroupResource()}, nil
+}
+
+// only calls the handlers of a type for those objects alone whose keys are wanted: to decode
+// the object of every change would cost each write as much as reading its body.
+func (s *informerSet) only(obj runtime.Object, wanted func(key string) bool) {
+	s.InformerFor(obj, nil).(*informer).wants = wanted
+}
+
+func (s *informerSet) informerOf(k *kind.Kind) *informer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.byPrefix[k.Prefix()]
+	if i == nil {
+		example, err := scheme.Scheme.New(k.StoredGVK())
+		if err != nil { // a custom resource
+			example = &metav1.PartialObjectMetadata{}
+		}
+		i = &informer{set: s, prefix: k.Prefix(), example: example}
+		s.byPrefix[i.prefix] = i
+	}
+	return i
+}
+
+// Start runs the handlers that do not run yet. They end with the set's context.
+func (s *informerSet) Start(<-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.waiting {
+		if !s.closed {
+			s.running.Go(h.run)
+		}
+	}
+	s.waiting = nil
+}
+
+// close returns when nothing runs, and lets nothing start any more.
+func (s *informerSet) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// informer is the informer of one resource. The embedded interface is nil and stands for the
+// methods that upstream's controllers do not use.
+type informer struct {
+	cache.SharedIndexInformer
+	set       *informerSet
+	prefix    string                // of the resource's keys
+	example   runtime.Object        // an empty object
+	wants     func(key string) bool // objects that handlers hear of; nil: all
+	coalesced bool                  // handlers hear only that there was a change
+
+	handlers []*handler // under set.mu
+}
+
+func (i *informer) GetIndexer() cache.Indexer       { return lister.Of(i.set.store, i.prefix, i.decode) }
+func (i *informer) GetStore() cache.Store           { return i.GetIndexer() }
+func (i *informer) GetController() cache.Controller { return &informerController{i: i} }
+
+// HasSynced tells whether every handler knows the objects that were there at the start.
+func (i *informer) HasSynced() bool {
+	i.set.mu.Lock()
+	defer i.set.mu.Unlock()
+	for _, h := range i.handlers {
+		if !h.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// AddEventHandler takes a handler, which is called after the next Start.
+func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.set.mu.Lock()
+	defer i.set.mu.Unlock()
+	if i.set.closed {
+		return nil, errors.New("the informers have ended")
+	}
+	h := &handler{informer: i, to: to}
+	i.handlers = append(i.handlers, h)
+	i.set.waiting = append(i.set.waiting, h)
+	return h, nil
+}
+
+// AddEventHandlerWithResyncPeriod is AddEventHandler: nothing is lost that a resync would
+// bring back.
+func (i *informer) AddEventHandlerWithResyncPeriod(to cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(to)
+}
+
+// AddEventHandlerWithOptions is AddEventHandler, for the same reason.
+func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(to)
+}
+
+// decode decodes the object of an entry. The result is the caller's own.
+func (i *informer) decode(e *sqlstore.Entry) (any, error) {
+	object := i.example.DeepCopyObject()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object); err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.Key, err)
+	}
+	return object, nil
+}
+
+type genericInformer struct {
+	*informer
+	resource schema.GroupResource
+}
+
+func (g *genericInformer) Informer() cache.SharedIndexInformer { return g.informer }
+
+func (g *genericInformer) Lister() cache.GenericLister {
+	return cache.NewGenericLister(g.GetIndexer(), g.resource)
+}
+
+// informerController is for controllers that run informers one by one. Run does nothing,
+// because Start has run them.
+type informerController struct {
+	cache.Controller
+	i *informer
+}
+
+func (c *informerController) Run(<-chan struct{}) {}
+func (c *informerController) HasSynced() bool     { return c.i.HasSynced() }
+
+// handler is the registration of somebody who wants to know of changes.
+type handler struct {
+	informer *informer
+	to       cache.ResourceEventHandler
+	synced   atomic.Bool
+}
+
+// HasSynced tells whether the handler knows the objects that were there at the start.
+func (h *handler) HasSynced() bool { return h.synced.Load() }
+
+func (h *handler) run() {
+	s := h.informer.set
+	if h.informer.coalesced {
+		h.runCoalesced()
+		return
+	}
+	if err := lister.Follow(s.ctx, s.store, h.informer.prefix, func() { h.synced.Store(true) }, h.handle); err != nil {
+		s.lost(err)
+	}
+}
+
+// handle passes a change on. It skips an object that cannot be decoded, as listers do.
+func (h *handler) handle(ev *sqlstore.Event) {
+	if wants := h.informer.wants; wants != nil && !wants(ev.Entry.Key) {
+		return
+	}
+	object, err := h.informer.decode(ev.Entry)
+	if err != nil {
+		return
+	}
+	switch {
+	case ev.Type == sqlstore.Delete:
+		h.to.OnDelete(object)
+	case ev.Prev == nil:
+		h.to.OnAdd(object, !h.synced.Load())
+	default:
+		if before, err := h.informer.decode(ev.Prev); err == nil {
+			h.to.OnUpdate(before, object)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/server/reconcile"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const (
+	// namespaceWorkers is how many namespaces are emptied at once; upstream's default.
+	namespaceWorkers = 10
+
+	// delayAlone and delayShared are how long a namespace is left alone after it began
+	// to end, so that creates which were admitted before have arrived. Upstream waits five
+	// seconds because the informers of its servers may be as far behind. Here a server sees
+	// its own writes at once, and others' as soon as the tail hears of them.
+	delayAlone  = 50 * time.Millisecond
+	delayShared = 2 * time.Second
+)
+
+// namespaces empties the namespaces that were deleted and then lets them go. The work is
+// done by upstream's deleter; the loop around it is ours because upstream's controller
+// takes five seconds at the least for every namespace.
+type namespaces struct {
+	delay   time.Duration
+	log     *slog.Logger
+	deleter deletion.NamespacedResourcesDeleterInterface
+	queue   reconcile.Queue
+	told    sync.Map // names of namespaces that cannot be emptied
+}
+
+func (m *Manager) runNamespaces(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(m.client)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	objects, err := metadata.NewForConfig(m.client)
+	if err != nil {
+		return fmt.Errorf("metadata client: %w", err)
+	}
+	resources := func() ([]*metav1.APIResourceList, error) {
+		lists := preferred(m.config.API.Kinds.Set(), namespaced)
+		if len(lists) == 0 { // without any resource the deleter would end the process
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: "v1"})
+		}
+		if m.config.API.Extensions == nil {
+			return lists, nil
+		}
+		return extended(lists, m.config.API.Extensions.Discovered())
+	}
+	n := &namespaces{
+		delay: delayAlone,
+		log:   m.config.Log,
+		deleter: deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), objects, client.CoreV1(),
+			resources, corev1.FinalizerKubernetes),
+		queue: reconcile.NewNamedQueue("namespace", reconcile.First, reconcile.Most),
+	}
+	if m.shared() {
+		n.delay = delayShared
+	}
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer n.queue.ShutDown()
+	for range namespaceWorkers {
+		workers.Go(func() { n.work(ctx) })
+	}
+	return lister.Follow(ctx, m.config.Store, lister.NamespacePrefix, func() {}, n.handle)
+}
+
+func (n *namespaces) handle(ev *sqlstore.Event) {
+	if ev.Type == sqlstore.Put && ownershipOf(ev.Entry.JSON).deletionTimestamp != nil {
+		n.queue.AddAfter(ev.Entry.Key[len(lister.NamespacePrefix):], n.delay)
+	}
+}
+
+func (n *namespaces) work(ctx context.Context) {
+	for {
+		name, quit := n.queue.Get()
+		if quit {
+			return
+		}
+		n.empty(ctx, name)
+		n.queue.Done(name)
+	}
+}
+
+// empty makes one pass over a namespace. Objects that are left have finalizers or a grace
+// period, or could not be deleted; the namespace is queued again.
+func (n *namespaces) empty(ctx context.Context, name string) {
+	err := n.deleter.Delete(ctx, name)
+	if err == nil || ctx.Err() != nil {
+		n.queue.Forget(name)
+		n.told.Delete(name)
+		return
+	}
+	if _, remaining := err.(*deletion.ResourcesRemainingError); remaining {
+		n.told.Delete(name)
+	} else if _, told := n.told.LoadOrStore(name, true); !told {
+		n.log.Warn("namespace could not be emptied; it is tried again", "namespace", name, "err", err)
+	}
+	n.queue.AddRateLimited(name)
+}

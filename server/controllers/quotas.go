@@ -1,0 +1,74 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
+	"k8s.io/client-go/informers/core"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/pkg/controller/resourcequota"
+	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+var quotasPrefix = sqlstore.Prefix("", "resourcequotas")
+
+const (
+	// The times and numbers are kube-controller-manager's.
+	quotaWorkers  = 5
+	quotaResync   = 5 * time.Minute
+	quotaDiscover = 30 * time.Second
+)
+
+// runQuotas runs upstream's controller that counts what ResourceQuotas limit. It follows
+// every resource, so it begins when there is a quota: most clusters have none.
+func (m *Manager) runQuotas(ctx context.Context) error {
+	if err := awaitFirst(ctx, m.config.Store, quotasPrefix); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return m.onInformers(ctx, m.countQuotas)
+}
+
+func (m *Manager) countQuotas(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
+	resources := func() ([]*metav1.APIResourceList, error) { return preferred(m.config.API.Kinds.Set(), namespaced), nil }
+	counts := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(s.ForResource))
+	started := make(chan struct{})
+	close(started)
+	c, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
+		QuotaClient:               client.CoreV1(),
+		ResourceQuotaInformer:     m.settledQuotas(ctx, core.New(s, "", nil).V1().ResourceQuotas()),
+		ResyncPeriod:              func() time.Duration { return quotaResync },
+		ReplenishmentResyncPeriod: func() time.Duration { return 0 },
+		Registry:                  generic.NewRegistry(counts.Evaluators()),
+		DiscoveryFunc:             resources,
+		IgnoredResourcesFunc:      counts.IgnoredResources,
+		InformersStarted:          started,
+		InformerFactory:           s,
+		UpdateFilter:              quotainstall.DefaultUpdateFilter(),
+	})
+	if err != nil {
+		return err
+	}
+	s.Start(nil)
+	var running sync.WaitGroup
+	running.Go(func() { c.Sync(ctx, resources, quotaDiscover) })
+	c.Run(ctx, quotaWorkers)
+	running.Wait()
+	return nil
+}
+
+// awaitFirst returns when there is an object of a resource, or when ctx ends.
+func awaitFirst(ctx context.Context, store *sqlstore.Store, resource string) error {
+	found, stop := context.WithCancel(ctx)
+	defer stop()
+	return lister.Follow(found, store, resource, func() {}, func(ev *sqlstore.Event) {
+		if ev.Type == sqlstore.Put {
+			stop()
+		}
+	})
+}

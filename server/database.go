@@ -1,0 +1,148 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// database is what a server keeps its state in.
+type database struct {
+	store     *sqlstore.Store
+	shared    bool // other servers may serve the same database
+	made      bool // this start has made the database
+	highWater *highWater
+}
+
+// openDatabase opens the database, if it is the one that clients of this server know.
+func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, start *progress) (d database, err error) {
+	if d.highWater, err = readHighWater(c.DataDir, c.DSN, c.Log); err != nil {
+		return d, err
+	}
+	// Asked before anything is made: a refusal leaves no empty database behind.
+	mustExist := d.highWater.known() && !c.NewDatabase
+	log, err := connect(ctx, c, mustExist, start)
+	if mustExist && errors.Is(err, sqlstore.ErrNoLog) {
+		return d, d.highWater.refuse(fmt.Sprintf("there is no plinth database (%v)", err))
+	}
+	if err != nil {
+		return d, fmt.Errorf("open database: %w", err)
+	}
+	if log.Made() && !dialects.InMemory(c.DSN) {
+		c.Log.Info("made a new database", "database", dialects.Describe(c.DSN))
+	}
+	if why := dialects.Insecure(c.DSN); why != "" {
+		c.Log.Warn(why, "database", dialects.Describe(c.DSN))
+	}
+	d.shared, d.made = !log.Exclusive(), log.Made()
+	if err := d.checkLog(ctx, c, log); err != nil {
+		return d, errors.Join(err, log.Close())
+	}
+	d.store, err = sqlstore.Open(ctx, log, sqlstore.Options{History: c.History, Transformer: values, Log: c.Log})
+	if err != nil {
+		return d, errors.Join(fmt.Errorf("open database: %w", err), log.Close())
+	}
+	return d, nil
+}
+
+// checkLog refuses a log that is not to be served. It asks a few short questions, which a
+// database that hangs does not answer.
+func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.DatabaseTimeout, time.Minute))
+	defer cancel()
+	err := sqlstore.HalfCopied(ctx, log)
+	if errors.Is(err, sqlstore.ErrHalfCopied) {
+		return configError("%s: %w; empty it and copy again, or write another DSN", dialects.Describe(c.DSN), err)
+	}
+	if err == nil {
+		err = d.highWater.check(ctx, log, c.NewDatabase, c.Log)
+	}
+	if err != nil && !errors.Is(err, ErrConfig) {
+		return fmt.Errorf("compare the database with what was served: %w", err)
+	}
+	return err
+}
+
+// connect opens the database. It waits for a database that cannot be reached yet, for example
+// because both are started together.
+func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (sqlstore.Log, error) {
+	o := dialects.Options{Log: c.Log, MustExist: mustExist}
+	end := time.Now().Add(c.DatabaseTimeout)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		if c.DatabaseTimeout > 0 {
+			o.Wait = max(time.Second, min(time.Until(end), openWait))
+		}
+		log, err := dialects.Open(ctx, c.DSN, o)
+		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil {
+			return log, err
+		}
+		if time.Now().Add(pause).After(end) {
+			return nil, gaveUp(err, c.DatabaseTimeout)
+		}
+		start.waits(err, end)
+		sleep(ctx, pause)
+	}
+}
+
+func gaveUp(err error, timeout time.Duration) error {
+	if timeout <= 0 {
+		return err
+	}
+	return fmt.Errorf("%w; gave up after %v, which --database-timeout sets", err, timeout)
+}
+
+// openWait bounds one attempt to open a database that does not answer.
+const openWait = 15 * time.Second
+
+// objects counts the objects that clients see.
+func (d *database) objects() (n int) {
+	for resource, count := range d.store.Stats().Entries {
+		if group, _ := sqlstore.SplitPrefix(resource); group != sqlstore.InternalGroup {
+			n += count
+		}
+	}
+	return n
+}
+
+// health says in words for everybody why the database cannot be used; nil if it can be.
+func (d *database) health() error {
+	err := d.store.Healthy()
+	if err != nil && d.shared {
+		return errors.New(storageReason(err))
+	}
+	return err
+}
+
+// close does nothing if the database was never opened.
+func (d *database) close() error {
+	if d.store == nil {
+		return nil
+	}
+	if err := d.store.Close(); err != nil {
+		return fmt.Errorf("close database: %w", err)
+	}
+	return nil
+}
+
+// storageReason says why the database cannot be used without saying where it is or as
+// whom it is used; the log has that.
+func storageReason(err error) string {
+	reason := "database error"
+	if errors.Is(err, sqlstore.ErrUnavailable) {
+		reason = "database unavailable"
+	}
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return reason + ": " + errno.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return reason + ": timeout"
+	}
+	return reason + "; the log says more"
+}

@@ -1,0 +1,165 @@
+package encryption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Options are kube-apiserver's flags of the same names.
+type Options struct {
+	// ConfigFile is the file of the EncryptionConfiguration, --encryption-provider-config.
+	// Empty: nothing is encrypted, and encrypted objects in the database cannot be read.
+	ConfigFile string
+	// AutomaticReload takes up changes of the file within a minute,
+	// --encryption-provider-config-automatic-reload.
+	AutomaticReload bool
+}
+
+// ErrReloadAlone is Open's error for AutomaticReload without ConfigFile.
+var ErrReloadAlone = errors.New("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config")
+
+// Providers encrypt and decrypt values. They are a sqlstore.Transformer.
+type Providers struct {
+	resources value.ResourceTransformers
+	checks    []healthz.HealthChecker
+	reload    *controller.DynamicEncryptionConfigContent // nil: the file is read once
+	rules     map[schema.GroupResource]value.Transformer // nil with reload: they change
+
+	cancel  context.CancelFunc // ends what upstream has started for key services
+	running sync.WaitGroup     // the reloader
+
+	known sync.Map // prefix of a resource's keys → value.Transformer
+}
+
+// Open reads the configuration and connects to the key services that it names. serverID names
+// this server in metrics. Open does not wait for key services that do not answer.
+func Open(o Options, serverID string) (*Providers, error) {
+	if o.ConfigFile == "" {
+		if o.AutomaticReload {
+			return nil, ErrReloadAlone
+		}
+		return &Providers{cancel: func() {}}, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	first, closeFirst := context.WithCancel(ctx) // of the providers until the first reload
+	config, err := encryptionconfig.LoadEncryptionConfig(first, o.ConfigFile, o.AutomaticReload, serverID)
+	if err != nil {
+		closeFirst()
+		cancel()
+		return nil, err
+	}
+	p := &Providers{cancel: func() { closeFirst(); cancel() }, checks: config.HealthChecks}
+	if !o.AutomaticReload {
+		p.resources, p.rules = encryptionconfig.StaticTransformers(config.Transformers), config.Transformers
+		return p, nil
+	}
+	// With reload there is always one check.
+	dynamic := encryptionconfig.NewDynamicTransformers(config.Transformers, config.HealthChecks[0], closeFirst, config.KMSCloseGracePeriod)
+	p.resources, p.checks = dynamic, []healthz.HealthChecker{dynamic}
+	p.reload = controller.NewDynamicEncryptionConfiguration(
+		"encryption-provider-config-automatic-reload-controller", o.ConfigFile, dynamic, config.EncryptionFileContentHash, serverID)
+	p.running.Go(func() { p.reload.Run(ctx) })
+	return p, nil
+}
+
+// Close ends what Open has started. It must be called after the store is closed.
+func (p *Providers) Close() {
+	if p == nil {
+		return
+	}
+	p.cancel()
+	p.running.Wait()
+}
+
+// Check is the health check of a key service.
+type Check struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Checks are the health checks of the key services, which kube-apiserver has in /healthz and
+// /readyz but not in /livez: kms-providers, or kms-provider-0 and so on for KMS v1 without
+// reload. A check may wait for a key service, for its timeout in the configuration.
+func (p *Providers) Checks() (checks []Check) {
+	for _, c := range p.checks {
+		checks = append(checks, Check{c.Name(), func(ctx context.Context) error {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/healthz/"+c.Name(), nil)
+			if err != nil {
+				return err
+			}
+			return c.Check(r)
+		}})
+	}
+	return checks
+}
+
+// ToStorage implements sqlstore.Transformer.
+func (p *Providers) ToStorage(ctx context.Context, key string, plain []byte) ([]byte, error) {
+	if p.resources == nil {
+		return plain, nil
+	}
+	return p.of(key).TransformToStorage(ctx, plain, value.DefaultContext(key))
+}
+
+// FromStorage implements sqlstore.Transformer. The key is authenticated with the value, so that
+// the value of one object cannot be put in the place of another's.
+//
+// Upstream's aescbc panics on a value that was cut off. That is an error here, because one such row
+// would end every server of the database.
+func (p *Providers) FromStorage(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
+	if p.resources == nil {
+		return unencrypted.TransformFromStorage(ctx, stored, nil)
+	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			plain, stale, err = nil, false, fmt.Errorf("the stored data is damaged: %v", reason)
+		}
+	}()
+	return p.of(key).TransformFromStorage(ctx, stored, value.DefaultContext(key))
+}
+
+// unencrypted refuses to read values that are encrypted.
+var unencrypted = identity.NewEncryptCheckTransformer()
+
+// of returns what transforms the values of a key's resource.
+func (p *Providers) of(key string) value.Transformer {
+	prefix := sqlstore.ResourceOf(key)
+	if t, ok := p.known.Load(prefix); ok {
+		return t.(value.Transformer)
+	}
+	group, resource := sqlstore.SplitPrefix(prefix)
+	t := unencrypted
+	if of := (schema.GroupResource{Group: group, Resource: resource}); p.mayHaveRule(of) {
+		t = p.resources.TransformerForResource(of)
+	}
+	p.known.Store(prefix, t)
+	return t
+}
+
+// mayHaveRule tells whether a rule may be about a resource. Values of others are left alone, which
+// is quicker than asking upstream's transformers to leave them alone.
+func (p *Providers) mayHaveRule(of schema.GroupResource) bool {
+	if p.rules == nil {
+		return true
+	}
+	for _, rule := range []schema.GroupResource{of, {Group: of.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
+		if p.rules[rule] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+var _ sqlstore.Transformer = (*Providers)(nil)

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
+	"github.com/plinth-io/plinth/server/guard"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The helpers of several tests of this package.
+
+func start(t *testing.T, c Config, change ...func(*Server)) *Server {
+	t.Helper()
+	c.Linger = 10 * time.Millisecond
+	if c.History == 0 {
+		c.History = time.Hour // tests look back at what they have done, however long that took
+	}
+	if c.Controllers == nil {
+		c.Controllers = []string{} // their requests would count, and meet routes being added
+	}
+	s := New(c)
+	for _, f := range change {
+		f(s)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	settle(t, s)
+	return s
+}
+
+// patient makes a server wait, when it stops, for clients that a busy machine keeps from sending.
+func patient(s *Server) { s.drainGrace = 2 * time.Minute }
+
+// clientAs returns a client with a certificate of the user.
+func clientAs(t *testing.T, s *Server, name string, groups ...string) *http.Client {
+	t.Helper()
+	client, err := clientrest.HTTPClientFor(configAs(t, s, name, groups...))
+	must(t, err)
+	return client
+}
+
+// configAs returns the configuration of a client with a certificate of the user.
+func configAs(t *testing.T, s *Server, name string, groups ...string) *clientrest.Config {
+	t.Helper()
+	config := clientrest.AnonymousClientConfig(s.RESTConfig())
+	var err error
+	config.CertData, config.KeyData, err = s.pki.Client(name, groups, time.Hour)
+	must(t, err)
+	return config
+}
+
+// settle waits for what the server writes by itself beside its start.
+func settle(t *testing.T, s *Server) {
+	t.Helper()
+	apitest.Eventually(t, "the server's own objects are there", func() bool {
+		for _, own := range builtin.APIServices(s.kinds.Set()) {
+			if s.store.Get(apiServiceKeys+own.Name) == nil {
+				return false
+			}
+		}
+		if s.fairness != nil && !conditioned(s.store) {
+			return false
+		}
+		trust := s.store.Get("/registry/core/configmaps/kube-system/extension-apiserver-authentication")
+		return trust != nil && s.guard.Running() == 0
+	})
+}
+
+// conditioned tells whether every FlowSchema has its condition.
+func conditioned(store *sqlstore.Store) bool {
+	schemas := lister.All[flowcontrolv1.FlowSchema](store, sqlstore.Prefix(flowcontrolv1.GroupName, "flowschemas"))
+	return !slices.ContainsFunc(schemas, func(fs *flowcontrolv1.FlowSchema) bool { return len(fs.Status.Conditions) == 0 })
+}
+
+// onEachDialect runs f with a server on a fresh database of each dialect, and with another
+// one on the same where that is possible.
+func onEachDialect(t *testing.T, c Config, f func(t *testing.T, one, other *Server)) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		c := c
+		c.DSN = d.Fresh(t)
+		one := start(t, c)
+		other := one
+		if d.Servers > 1 {
+			other = start(t, c)
+		}
+		f(t, one, other)
+	})
+}
+
+// checkStatus asserts that an error is a Status that agrees with the HTTP code.
+func checkStatus(t *testing.T, path string, code int, header http.Header, body string) {
+	t.Helper()
+	var status metav1.Status
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
+		t.Errorf("%s: %v in %s", path, err, body)
+		return
+	}
+	if status.Kind != "Status" || status.Status != "Failure" || int(status.Code) != code || status.Reason == "" {
+		t.Errorf("%s: not a Status of %d: %s", path, code, body)
+	}
+	if got := header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("%s: content type %s", path, got)
+	}
+}
+
+// route adds a route of the test's own to a running server.
+func route(s *Server, path string, h echo.HandlerFunc) {
+	s.guard.Route(path, func(x *guard.Call) error { return h(x) })
+}

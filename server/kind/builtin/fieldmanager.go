@@ -1,0 +1,230 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
+	applyconfigurations "k8s.io/client-go/applyconfigurations"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
+	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v4/typed"
+	"sigs.k8s.io/structured-merge-diff/v4/value"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+// addFieldManagers adds a field manager to every version of k, and to every subresource for
+// every version.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/
+func addFieldManagers(k *kind.Kind) {
+	scheme := k.Codec.(*codec).scheme
+	for i := range k.Versions {
+		v := &k.Versions[i]
+		v.Fields = newFieldManager(scheme, k.GVK(v.Name), "", k.Update)
+		for _, sub := range k.Subresources {
+			if sub.Update != nil || sub.Post != nil {
+				addSubresourceFields(scheme, k, v.Name, sub)
+			}
+		}
+	}
+}
+
+func addSubresourceFields(scheme *runtime.Scheme, k *kind.Kind, version string, sub *kind.Subresource) {
+	if sub.Fields == nil {
+		sub.Fields = map[string]*kind.FieldManager{}
+	}
+	gvk, rules := k.GVK(version), any(sub.Update)
+	if !sub.GVK.Empty() {
+		gvk, rules = sub.GVK, nil // the rules are for the object, not for this body
+	}
+	sub.Fields[version] = newFieldManager(scheme, gvk, sub.Name, rules)
+}
+
+// newFieldManager returns the field manager for writes of gvk. rules may be a strategy that
+// names the fields that a write resets.
+func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subresource string, rules any) *kind.FieldManager {
+	hub := schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}
+	types, converter, resets := topologyOf(scheme, gvk.GroupKind()), runtime.UnsafeObjectConvertor(scheme), resetFields(scheme, gvk, rules)
+	m, err := managedfields.NewDefaultFieldManager(types, converter, scheme, scheme, gvk, hub, subresource, resets)
+	if err != nil {
+		panic(err) // the only error is a missing type converter
+	}
+	return &kind.FieldManager{
+		FieldManager: m, Types: types, Converter: converter, Version: gvk.GroupVersion(), Subresource: subresource,
+		Resets: resets[fieldpath.APIVersion(gvk.GroupVersion().String())], Light: light(gvk, subresource),
+	}
+}
+
+// light is kind.FieldManager.Light. Only the status of definitions has it: it is written twice
+// for each write of a definition, and the schemas in the spec are no part of it.
+func light(gvk schema.GroupVersionKind, subresource string) func(runtime.Object) runtime.Object {
+	if gvk.GroupKind() != apiextensions.Kind("CustomResourceDefinition") || subresource != "status" {
+		return nil
+	}
+	return func(obj runtime.Object) runtime.Object {
+		crd, ok := obj.(*apiextensions.CustomResourceDefinition)
+		if !ok {
+			return obj
+		}
+		small := *crd
+		small.Spec = apiextensions.CustomResourceDefinitionSpec{}
+		return &small
+	}
+}
+
+// resetFields are the fields that a write resets. Upstream's strategies do not name them for
+// all removed versions; there it is the whole spec or the whole status.
+func resetFields(scheme *runtime.Scheme, gvk schema.GroupVersionKind, rules any) (resets map[fieldpath.APIVersion]fieldpath.Filter) {
+	switch s := rules.(type) {
+	case apirest.ResetFieldsStrategy:
+		resets = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
+	case apirest.ResetFieldsFilterStrategy:
+		resets = s.GetResetFieldsFilter()
+	}
+	version := fieldpath.APIVersion(gvk.GroupVersion().String())
+	if resets[version] == nil && len(resets) > 0 && !stillServed(scheme, gvk) {
+		resets = maps.Clone(resets)
+		resets[version] = resets[slices.Min(slices.Collect(maps.Keys(resets)))]
+	}
+	return resets
+}
+
+// topology is the managedfields.TypeConverter of one kind: it knows which lists are sets or
+// maps, and which fields are atomic. Its schemas are parsed at the first write, because
+// parsing takes a moment.
+type topology func() managedfields.TypeConverter
+
+func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
+	if len(described[kind]) > 0 {
+		return describedTopology
+	}
+	return sync.OnceValue(func() managedfields.TypeConverter { return newApplied(scheme) })
+}
+
+func (t topology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return t().ObjectToTyped(obj, options...)
+}
+
+func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	return t().TypedToObject(v)
+}
+
+// applied is a TypeConverter of the types that have apply configurations. Their schemas are
+// parsed once per process.
+type applied struct {
+	managedfields.TypeConverter
+	types interface {
+		Type(name string) typed.ParseableType
+	}
+}
+
+// ParseSchemas parses the schemas of built-in types, once per process, so that the first write
+// need not wait for it. Parsing leaves some 20 MB of garbage, which is freed at once.
+var ParseSchemas = sync.OnceFunc(func() {
+	applyconfigurations.NewTypeConverter(nil)
+	debug.FreeOSMemory()
+})
+
+func newApplied(scheme *runtime.Scheme) *applied {
+	ParseSchemas()
+	c := applyconfigurations.NewTypeConverter(scheme)
+	return &applied{c, c.TypeResolver}
+}
+
+// ObjectToTyped does not validate an object of a Go type against its schema, because the schema
+// was made from the type and validation takes longer than comparing two objects. An applied
+// configuration comes from a client as it is, and is validated.
+func (c *applied) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return c.TypeConverter.ObjectToTyped(obj, options...)
+	}
+	v, err := value.NewValueReflect(obj)
+	if err != nil {
+		return nil, err
+	}
+	t := c.types.Type(schemaName(reflect.TypeOf(obj).Elem()))
+	//lint:ignore SA1019 the reason to deprecate it was that checking is cheap enough
+	return typed.AsTypedUnvalidated(objectValue{v, obj}, t.Schema, t.TypeRef), nil
+}
+
+// objectValue is a value with the object that it was made from.
+type objectValue struct {
+	value.Value
+	object runtime.Object
+}
+
+// TypedToObject returns the object of an objectValue without converting. Nearly every write
+// asks only for the object's version.
+func (c *applied) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	if o, ok := v.AsValue().(objectValue); ok {
+		return o.object, nil
+	}
+	return c.TypeConverter.TypedToObject(v)
+}
+
+var schemaNames sync.Map // reflect.Type to string
+
+// schemaName is the name of a Go type in OpenAPI.
+func schemaName(t reflect.Type) string {
+	if name, ok := schemaNames.Load(t); ok {
+		return name.(string)
+	}
+	name := util.ToRESTFriendlyName(t.PkgPath() + "." + t.Name())
+	schemaNames.Store(t, name)
+	return name
+}
+
+// described are the kinds without apply configurations, with the Go types of their bodies.
+var described = map[schema.GroupKind][]string{
+	{Group: "", Kind: "Binding"}:                                      versions("k8s.io/api/core/%s.Binding", "v1"),
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: versions("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/%s.CustomResourceDefinition", "v1", "v1beta1"),
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             versions("k8s.io/kube-aggregator/pkg/apis/apiregistration/%s.APIService", "v1", "v1beta1"),
+	{Group: "apps", Kind: "Scale"}:                                    versions("k8s.io/api/apps/%s.Scale", "v1beta1", "v1beta2"),
+	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       versions("k8s.io/api/authentication/%s.SelfSubjectReview", "v1"),
+	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            versions("k8s.io/api/authentication/%s.TokenRequest", "v1"),
+	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             versions("k8s.io/api/authentication/%s.TokenReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: versions("k8s.io/api/authorization/%s.LocalSubjectAccessReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  versions("k8s.io/api/authorization/%s.SelfSubjectAccessReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   versions("k8s.io/api/authorization/%s.SelfSubjectRulesReview", "v1", "v1beta1"),
+	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      versions("k8s.io/api/authorization/%s.SubjectAccessReview", "v1", "v1beta1"),
+	{Group: "autoscaling", Kind: "Scale"}:                             versions("k8s.io/api/autoscaling/%s.Scale", "v1"),
+	{Group: "extensions", Kind: "Scale"}:                              versions("k8s.io/api/extensions/%s.Scale", "v1beta1"),
+}
+
+// versions puts each version into the name of a Go type.
+func versions(name string, versions ...string) (names []string) {
+	for _, v := range versions {
+		names = append(names, fmt.Sprintf(name, v))
+	}
+	return names
+}
+
+// describedTopology is the TypeConverter of described, made of upstream's OpenAPI definitions.
+var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
+	namer := apiopenapi.NewDefinitionNamer(Schemes()...)
+	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
+		GetDefinitionName: namer.GetDefinitionName,
+		GetDefinitions:    builtinopenapi.GetOpenAPIDefinitions,
+	}, slices.Concat(slices.Collect(maps.Values(described))...)...)
+	if err != nil {
+		panic(err) // a name above that does not exist: every test of these kinds would fail
+	}
+	converter, err := managedfields.NewTypeConverter(schemas, false)
+	if err != nil {
+		panic(err)
+	}
+	return converter
+})

@@ -1,0 +1,24 @@
+package builtin
+
+import (
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/registry/authorization/localsubjectaccessreview"
+	"k8s.io/kubernetes/pkg/registry/authorization/selfsubjectaccessreview"
+	"k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview"
+	"k8s.io/kubernetes/pkg/registry/authorization/subjectaccessreview"
+
+	"github.com/plinth-io/plinth/server/kind"
+)
+
+func authorizationKinds(o Options) []*kind.Kind {
+	return group{scheme: legacyscheme.Scheme, name: "authorization.k8s.io", versions: []string{"v1"}}.kinds(
+		review(kind.Kind{Resource: "localsubjectaccessreviews", Singular: "localsubjectaccessreview", Kind: "LocalSubjectAccessReview", Namespaced: true},
+			localsubjectaccessreview.NewREST(o.Authorizer)),
+		review(kind.Kind{Resource: "selfsubjectaccessreviews", Singular: "selfsubjectaccessreview", Kind: "SelfSubjectAccessReview"},
+			selfsubjectaccessreview.NewREST(o.Authorizer)),
+		review(kind.Kind{Resource: "selfsubjectrulesreviews", Singular: "selfsubjectrulesreview", Kind: "SelfSubjectRulesReview"},
+			selfsubjectrulesreview.NewREST(o.Rules)),
+		review(kind.Kind{Resource: "subjectaccessreviews", Singular: "subjectaccessreview", Kind: "SubjectAccessReview"},
+			subjectaccessreview.NewREST(o.Authorizer)),
+	)
+}

@@ -1,0 +1,58 @@
+//lint:file-ignore SA1019 Services may still have only the deprecated Endpoints
+
+package lister
+
+import (
+	"bytes"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The prefixes of the resources that several packages look up.
+var (
+	NamespacePrefix = sqlstore.Prefix("", "namespaces")
+	ServicePrefix   = sqlstore.Prefix("", "services")
+	EndpointsPrefix = sqlstore.Prefix("", "endpoints")
+	SlicePrefix     = sqlstore.Prefix(discoveryv1.GroupName, "endpointslices")
+)
+
+// Endpoints tells whether a Service has Endpoints or EndpointSlices, and whether one of its
+// endpoints is ready and has the port of that name. Upstream asks Endpoints alone; here no
+// controller makes either from the other.
+func Endpoints(store *sqlstore.Store, svc *corev1.Service, port string) (there, ready bool) {
+	if e := Get[corev1.Endpoints](store, EndpointsPrefix, svc.Namespace+"/"+svc.Name); e != nil {
+		there = true
+		ready = slices.ContainsFunc(e.Subsets, func(s corev1.EndpointSubset) bool {
+			return len(s.Addresses) > 0 && slices.ContainsFunc(s.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
+		})
+	}
+	Each(store, SlicePrefix, SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
+		if s.Labels[discoveryv1.LabelServiceName] != svc.Name {
+			return
+		}
+		there = true
+		ready = ready || readySlice(s, port)
+	})
+	return there, ready
+}
+
+func readySlice(s *discoveryv1.EndpointSlice, port string) bool {
+	return slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return IsPort(p, port) }) && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return e.Conditions.Ready == nil || *e.Conditions.Ready
+	})
+}
+
+// IsPort tells whether p is the port of a Service that has that name, which may be empty.
+func IsPort(p discoveryv1.EndpointPort, name string) bool { return ptr.Deref(p.Name, "") == name }
+
+// IsSliceOf tells whether e is an EndpointSlice of the Service that ref names.
+func IsSliceOf(e *sqlstore.Entry, ref *apiregistration.ServiceReference) bool {
+	label := []byte(`"` + discoveryv1.LabelServiceName + `":"` + ref.Name + `"`)
+	return bytes.HasPrefix([]byte(e.Key), []byte(SlicePrefix+ref.Namespace+"/")) && bytes.Contains(e.JSON, label)
+}

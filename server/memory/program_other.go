@@ -1,0 +1,6 @@
+//go:build !linux
+
+package memory
+
+// unmapProgram is for Linux.
+func unmapProgram() {}

@@ -1,0 +1,41 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// KubeletClientName is the user by which kubelets know the server.
+const KubeletClientName = "plinth-kubelet-client"
+
+// Kubelet returns the certificate that the server shows to kubelets, which accept it if their
+// --client-ca-file is the authority's certificate. It is made at the first use.
+// https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/
+func (p *PKI) Kubelet() (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.renewKubelet(); err != nil {
+		return nil, err
+	}
+	return &p.kubelet.tls, nil
+}
+
+// renewKubelet is called with p.mu held.
+func (p *PKI) renewKubelet() (err error) {
+	if p.kubelet, _, err = p.ensure("apiserver-kubelet-client", p.kubelet, kubeletTemplate(), p.ca); err != nil {
+		return fmt.Errorf("certificate for kubelets: %w", err)
+	}
+	return nil
+}
+
+func kubeletTemplate() *x509.Certificate {
+	return &x509.Certificate{
+		Subject:     pkix.Name{CommonName: KubeletClientName, Organization: []string{user.SystemPrivilegedGroup}},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+}

@@ -1,0 +1,65 @@
+// Package reconcile brings objects in line with what is wanted, one name after the other: a
+// queue of names, and the loop that works it off. It knows no kind and no store; what is to
+// be done for a name is the caller's.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// First and Most are the pauses before a name that failed is tried again: the first is
+// First, and each is twice as long as the one before, up to Most.
+const (
+	First = 50 * time.Millisecond
+	Most  = 5 * time.Second
+)
+
+// ErrTold is wrapped by errors that need no log record, because an object's condition has
+// them.
+var ErrTold = errors.New("told in the object's status")
+
+// Queue holds names, each of them once.
+type Queue = workqueue.TypedRateLimitingInterface[string]
+
+// NewQueue returns an empty Queue whose pauses grow from first to most.
+func NewQueue(first, most time.Duration) Queue { return NewNamedQueue("", first, most) }
+
+// NewNamedQueue returns a Queue that upstream's metrics of queues (workqueue_*) have under that
+// name. It has a goroutine until it is shut down.
+func NewNamedQueue(name string, first, most time.Duration) Queue {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, most),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
+}
+
+// Work calls do with the names in queue until the queue is shut down. A name that fails is
+// tried again; of its failures in a row the first is logged. kind is what the names are of.
+func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do func(context.Context, string) error) {
+	for {
+		name, quit := queue.Get()
+		if quit {
+			return
+		}
+		first := queue.NumRequeues(name) == 0
+		err := do(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			queue.Forget(name)
+		} else {
+			if first && !errors.Is(err, ErrTold) { // what a caller has made may fail for ever
+				log.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
+			}
+			queue.AddRateLimited(name)
+		}
+		queue.Done(name)
+	}
+}
+
+// Overtaken tells whether a write failed because its object has been deleted or changed
+// meanwhile. A reconciler passes over it: the other change comes by as well.
+func Overtaken(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

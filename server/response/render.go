@@ -1,0 +1,243 @@
+package response
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// An entry is rendered once for each encoding that is asked for. The bytes are kept with the
+// entry (sqlstore.Entry.Memo) and shared by gets, lists and watches. JSON in the storage version
+// needs no rendering: it is what the entry holds.
+
+// Rendering is one encoding of entries.
+type Rendering struct {
+	key  any // among an entry's memos
+	make func(e *sqlstore.Entry) ([]byte, error)
+}
+
+// rendered is a memo's value: err is kept too, because a second try gives the same.
+type rendered struct {
+	bytes []byte
+	err   error
+}
+
+// Of returns the entry's bytes, which nobody may write to.
+func (r *Rendering) Of(e *sqlstore.Entry) ([]byte, error) {
+	v, ok := e.Recall(r.key)
+	if !ok {
+		v = e.Memo(r.key, func() any {
+			b, err := r.make(e)
+			return &rendered{b, err}
+		})
+	}
+	x := v.(*rendered)
+	return x.bytes, x.err
+}
+
+// objectKey and metadataKey name renderings among an entry's memos. What a custom resource
+// looks like depends on its Kind, which a new schema replaces.
+type (
+	objectKey struct {
+		gv       schema.GroupVersion
+		protobuf bool
+		gone     <-chan struct{}
+	}
+	metadataKey struct {
+		gv       schema.GroupVersion
+		protobuf bool
+	}
+)
+
+// ObjectRendering is the whole object in a version, as JSON or as a protobuf message
+// without the envelope.
+func ObjectRendering(k *kind.Kind, version string, protobuf bool) *Rendering {
+	gv := schema.GroupVersion{Group: k.Group, Version: version}
+	marshal := json.Marshal
+	if protobuf {
+		marshal = marshalProtobuf
+	}
+	return &Rendering{objectKey{gv, protobuf, k.Gone()}, func(e *sqlstore.Entry) ([]byte, error) {
+		obj, err := versioned(k, e, gv)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(obj)
+	}}
+}
+
+// IsStoredAs tells whether an entry's own JSON is the object in a version.
+func IsStoredAs(k *kind.Kind, e *sqlstore.Entry, version string) bool {
+	if IsConverted(k, e) {
+		return true
+	}
+	return version == k.Stored.Version && k.Group == k.Stored.Group && !k.Stale(e.JSON, e.Revision, e.At)
+}
+
+// ObjectJSON returns the whole object as JSON in a version.
+func ObjectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
+	if IsStoredAs(k, e, version) {
+		return e.JSON, nil
+	}
+	return ObjectRendering(k, version, false).Of(e)
+}
+
+// ObjectProtobuf returns the object's protobuf message without the envelope.
+func ObjectProtobuf(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
+	return ObjectRendering(k, version, true).Of(e)
+}
+
+func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime.Object, error) {
+	hub, err := Load(k, e)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", e.Key, err)
+	}
+	return k.Codec.Versioned(hub, gv)
+}
+
+// MetadataRendering is the object's PartialObjectMetadata in JSON, or its protobuf message.
+func MetadataRendering(k *kind.Kind, gv schema.GroupVersion, protobuf bool) *Rendering {
+	key := metadataKey{gv, protobuf}
+	if protobuf {
+		return &Rendering{key, func(e *sqlstore.Entry) ([]byte, error) { return metadataMessage(k, e) }}
+	}
+	return &Rendering{key, func(e *sqlstore.Entry) ([]byte, error) {
+		meta, err := metadataOf(k, e)
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, 0, len(meta)+96)
+		b = append(b, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
+		b = append(b, gv.String()...)
+		b = append(b, `","metadata":`...)
+		return append(append(b, meta...), '}'), nil
+	}}
+}
+
+func metadataMessage(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
+	meta, err := metadataOf(k, e)
+	if err != nil {
+		return nil, err
+	}
+	var partial metav1.PartialObjectMetadata
+	if err := json.Unmarshal(meta, &partial.ObjectMeta); err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
+	}
+	return partial.Marshal()
+}
+
+// metadataOf returns an object's metadata without what depends on the object's version.
+func metadataOf(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
+	meta := MetadataJSON(e.JSON)
+	if k.VersionedAnnotation == "" {
+		return meta, nil
+	}
+	var m metav1.ObjectMeta
+	if err := json.Unmarshal(meta, &m); err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
+	}
+	delete(m.Annotations, k.VersionedAnnotation)
+	return json.Marshal(m)
+}
+
+// Metadata is the PartialObjectMetadata of an object that is not in the log.
+func Metadata(obj runtime.Object, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	partial := meta.AsPartialObjectMetadata(m)
+	partial.APIVersion, partial.Kind = gv.String(), "PartialObjectMetadata"
+	return partial, nil
+}
+
+// labelsKey is where an entry keeps its labels.
+type labelsKey struct{}
+
+// Labels reads an entry's labels, once.
+func Labels(e *sqlstore.Entry) (labels.Set, error) {
+	v := e.Memo(labelsKey{}, func() any {
+		var meta struct {
+			Labels map[string]string `json:"labels"`
+		}
+		if err := json.Unmarshal(MetadataJSON(e.JSON), &meta); err != nil {
+			return fmt.Errorf("labels of %s: %w", e.Key, err)
+		}
+		return labels.Set(meta.Labels)
+	})
+	if err, ok := v.(error); ok {
+		return nil, err
+	}
+	return v.(labels.Set), nil
+}
+
+// MetadataJSON cuts the value of metadata out of a stored object, from its opening brace to the
+// brace that closes it.
+func MetadataJSON(object []byte) []byte {
+	start := bytes.Index(object, []byte(`"metadata":{`)) + len(`"metadata":`)
+	depth, inString := 0, false
+	for i := start; i < len(object); i++ {
+		switch c := object[i]; {
+		case inString:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				inString = false
+			}
+		case c == '"':
+			inString = true
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return object[start : i+1]
+			}
+		}
+	}
+	return object[start:]
+}
+
+// Encode encodes an object of the API machinery itself (Status, Table, …), whose kind
+// and apiVersion are set.
+func Encode(obj runtime.Object, out Output) ([]byte, error) {
+	if out.MediaType == MediaProtobuf {
+		raw, err := marshalProtobuf(obj)
+		if err != nil {
+			return nil, err
+		}
+		gvk := obj.GetObjectKind().GroupVersionKind()
+		return Envelope(gvk.GroupVersion().String(), gvk.Kind, raw)
+	}
+	b, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	return Finish(b, out)
+}
+
+// Finish turns finished JSON into what was negotiated: indented, YAML, or with the newline
+// that upstream ends every JSON body with.
+func Finish(b []byte, out Output) ([]byte, error) {
+	switch {
+	case out.MediaType == MediaYAML:
+		return yaml.JSONToYAML(b)
+	case out.Pretty:
+		var buf bytes.Buffer
+		if err := json.Indent(&buf, b, "", "  "); err != nil {
+			return nil, err
+		}
+		b = buf.Bytes()
+		return b, nil
+	}
+	return append(b[:len(b):len(b)], '\n'), nil
+}

@@ -1,0 +1,59 @@
+package response
+
+import (
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+var newline = []byte{'\n'}
+
+// WriteObject answers with an object of the API machinery.
+func WriteObject(w http.ResponseWriter, r *http.Request, code int, out Output, obj runtime.Object) {
+	body, err := Encode(obj, out)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	WriteBody(w, r, code, out.MediaType, body)
+}
+
+// WriteJSON writes stored JSON, which ends without a newline.
+func WriteJSON(w http.ResponseWriter, r *http.Request, code int, object []byte) {
+	h := w.Header()
+	h["Content-Type"] = contentTypes[MediaJSON]
+	size := len(object) + len(newline)
+	if size > GzipThreshold && AcceptsGzip(r) {
+		gz := startGzip(w, code)
+		defer endGzip(gz)
+		gz.Write(object)
+		gz.Write(newline)
+		return
+	}
+	h["Content-Length"] = []string{strconv.Itoa(size)}
+	w.WriteHeader(code)
+	w.Write(object)
+	w.Write(newline)
+}
+
+// contentTypes saves an allocation for each response.
+var contentTypes = map[string][]string{
+	MediaJSON:     {MediaJSON},
+	MediaYAML:     {MediaYAML},
+	MediaProtobuf: {MediaProtobuf},
+}
+
+// WriteBody answers with a finished body.
+func WriteBody(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
+	w.Header()["Content-Type"] = contentTypes[mediaType]
+	if len(body) > GzipThreshold && AcceptsGzip(r) {
+		gz := startGzip(w, code)
+		defer endGzip(gz)
+		gz.Write(body)
+		return
+	}
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(code)
+	w.Write(body)
+}

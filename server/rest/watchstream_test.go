@@ -1,0 +1,93 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestWatchEventVersions wants the object of each event to have the version of the change, also if
+// the object left the selection. Versions increase.
+func TestWatchEventVersions(t *testing.T) {
+	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		for _, selector := range []string{"", "labelSelector=app%3Dx&", "fieldSelector=metadata.name%3Da&"} {
+			a := h.do("GET", v.fill(watchPath+selector+"resourceVersion={first}"), "").want(200)
+			last := h.store.Floor()
+			fmt.Sscan(v.vars["first"], &last)
+			for _, line := range strings.Split(strings.TrimSpace(a.body), "\n") {
+				var e seen
+				var rv int64
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatal(err)
+				}
+				if fmt.Sscan(e.Object.Metadata.ResourceVersion, &rv); rv <= last {
+					t.Errorf("%s: %s is at %d after %d", selector, v.show(&e), rv, last)
+				}
+				last = rv
+			}
+		}
+	})
+}
+
+// TestWatchExpired: a watch from a version that is no longer available ends with 410 Gone.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+func TestWatchExpired(t *testing.T) {
+	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+		v := newWatched(h)
+		if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
+			t.Fatal(err)
+		}
+		v.set("floor", fmt.Sprint(h.store.Floor()))
+		for _, row := range []struct{ name, query, want string }{
+			{"too old", "resourceVersion={first}", fmt.Sprintf("ERROR 410 Expired: too old resource version: {first} (%s)", v.vars["floor"])},
+			{"too old, one object", "fieldSelector=metadata.name%3Da&resourceVersion={first}", fmt.Sprintf("ERROR 410 Expired: too old resource version: {first} (%s)", v.vars["floor"])},
+			{"at the floor", "resourceVersion={floor}", "ADDED a2=1/x"},
+			{"state not older than what is too old", initial + "resourceVersion={first}", state},
+		} {
+			if got := v.watched(h.do("GET", v.fill(watchPath+row.query), "")); got != row.want {
+				t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+			}
+		}
+		a := h.do("GET", v.fill("/api/v1/events?watch=1&resourceVersion={first}"), "")
+		if got := v.watched(a); got != "ERROR 410 Expired: The resourceVersion for the provided watch is too old." {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
+// TestWatchSlowReader: a client that does not read for a while falls behind the window of recent
+// events. When it reads again, it gets every event from the log.
+func TestWatchSlowReader(t *testing.T) {
+	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{WindowBytes: 256 << 10}, rest.Options{})
+	first := h.do("POST", configMaps, configMap("c", "0")).want(201).get("metadata", "resourceVersion")
+	resp, err := http.Get(h.http.URL + watchPath + "resourceVersion=" + first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	const writes = 200
+	padding := strings.Repeat("x", 64<<10) // more in all than what kernels buffer
+	for i := 1; i <= writes; i++ {
+		h.do("PUT", configMaps+"/c", configMap("c", fmt.Sprint(i, " ", padding))).want(200)
+	}
+	d := json.NewDecoder(resp.Body)
+	for i := 1; i <= writes; i++ {
+		var e seen
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if want := fmt.Sprint(i, " ", padding); e.Type != "MODIFIED" || e.Object.Data["key"] != want {
+			t.Fatalf("event %d is %s of %.10q", i, e.Type, e.Object.Data["key"])
+		}
+	}
+	if h.store.Stats().WatchReads == 0 {
+		t.Error("the reader was not slow: nothing was read from the log")
+	}
+}

@@ -1,0 +1,174 @@
+package server
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apiadmission "k8s.io/apiserver/pkg/admission"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/admission"
+	"github.com/plinth-io/plinth/server/admission/policies"
+	"github.com/plinth-io/plinth/server/aggregator"
+	"github.com/plinth-io/plinth/server/audit"
+	"github.com/plinth-io/plinth/server/authn"
+	"github.com/plinth-io/plinth/server/authz"
+	"github.com/plinth-io/plinth/server/controllers"
+	"github.com/plinth-io/plinth/server/debugging"
+	"github.com/plinth-io/plinth/server/discovery"
+	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/fairness"
+	"github.com/plinth-io/plinth/server/guard"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/metrics"
+	"github.com/plinth-io/plinth/server/openapi"
+	"github.com/plinth-io/plinth/server/resolve"
+	"github.com/plinth-io/plinth/server/rest"
+)
+
+// wire makes the parts that answer requests.
+func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
+	s.services = resolve.New(s.store, s.url)
+	s.extensions = aggregator.New(s.services, s.pki.FrontProxy)
+	if err := s.openAuthenticator(); err != nil {
+		return err
+	}
+	var err error
+	if s.authz, err = authz.New(s.store, s.config.Authorization, s.config.Log); err != nil {
+		return configError("authorization (--authorization-*): %w", err)
+	}
+	if err := s.makeKinds(); err != nil {
+		return err
+	}
+	chain, err := s.admission(plugins)
+	if err != nil {
+		return err
+	}
+	s.parts.set(admissionPart, works)
+	s.rest = rest.New(s.store, s.kinds, rest.Options{
+		Admission: chain, Authorizer: s.authz,
+		Audited:   s.audit != nil,
+		Untracked: s.config.Untracked,
+
+		Deprecated: s.metrics.Deprecated,
+		Sent:       s.metrics.Events,
+	})
+	if err := s.makeFairness(); err != nil {
+		return err
+	}
+	s.fillMetrics()
+	s.guard = guard.New(s.kinds, guard.Options{
+		Authenticator: s.authenticator, Authorizer: s.authz, Audit: s.audit,
+		Limits: guard.Limits{
+			Timeout: s.config.RequestTimeout, Reads: s.config.MaxReads, Writes: s.config.MaxWrites,
+			Connections: s.config.MaxConnections, GoAway: s.config.GoAwayChance,
+		},
+		Fairness: s.fairness,
+		Metrics:  s.metrics, Log: s.config.Log,
+	})
+	s.routes().add(s.guard)
+	return nil
+}
+
+// makeKinds makes the registry with the built-in kinds.
+func (s *Server) makeKinds() error {
+	enabled, err := builtin.ParseEnabled(s.config.RuntimeConfig)
+	if err != nil {
+		return configError("Config.RuntimeConfig: %w", err)
+	}
+	removed, err := enabled.Removed(s.config.ServeRemovedAPIs)
+	if err != nil {
+		return configError("Config.ServeRemovedAPIs: %w", err)
+	}
+	reach, err := s.transports.reach(&s.config, s.pki.Kubelet)
+	if err != nil {
+		return err
+	}
+	s.kinds = kind.NewRegistry(builtin.Priorities())
+	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
+		Authorizer: s.authz, Rules: s.authz, Roles: s.authz.Resolver(), Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
+		Authenticator: s.authenticator, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
+		Removed: removed, Reach: reach, Services: &s.ranges, Database: s.database.health,
+	}))
+	return nil
+}
+
+// makeFairness makes what divides the server among its clients.
+func (s *Server) makeFairness() (err error) {
+	if s.config.NoFairness {
+		return nil
+	}
+	s.fairness, err = fairness.New(fairness.Options{
+		Seats: s.config.MaxReads + s.config.MaxWrites, Timeout: s.config.RequestTimeout,
+		Store: s.store, Kinds: s.kinds, Client: s.InProcess(nil), Log: s.config.Log,
+	})
+	return err
+}
+
+// admission is the plugins that are asked about each write.
+func (s *Server) admission(plugins apiadmission.ConfigProvider) (apiadmission.Interface, error) {
+	chain, err := admission.New(admission.Options{
+		WebhookOptions: admission.WebhookOptions{
+			Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
+		},
+		Mapper: controllers.NewMapper(s.kinds), Kinds: s.kinds, Stop: s.ctx.Done(), Reservations: &s.reservations,
+		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: plugins,
+	})
+	if err != nil {
+		return nil, configError("%w", err)
+	}
+	if s.audit != nil { // the annotations of plugins go into the request's audit event
+		return apiadmission.WithAudit(chain), nil
+	}
+	return chain, nil
+}
+
+// routes are all paths, with what answers them.
+func (s *Server) routes() *routes {
+	debug, end := debugging.New(s.config.Debugging)
+	s.endDebugging = end
+	r := &routes{
+		debug:      debug,
+		rest:       s.rest,
+		extensions: s.extensions,
+		metrics:    s.metrics.Handler(),
+		slis:       metrics.HandlerOf(s.results.Collectors()...),
+		probes:     s.probes(),
+		documents:  s.tokens.Documents(s.host()),
+	}
+	if s.fairness != nil {
+		r.fairness = guard.HTTP(s.fairness.Debug())
+	}
+	r.discovery = discovery.New(s.kinds, s.extensions, r.otherPaths()...)
+	r.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
+	return r
+}
+
+// fillMetrics adds what the parts count themselves.
+func (s *Server) fillMetrics() {
+	build := BuildInfo()
+	s.metrics.Register(
+		metrics.Store{Stats: s.store.Stats}, metrics.NewDatabase(s.store.Size), metrics.Certificates{Ends: s.certificateEnds},
+		metrics.Info(prometheus.Labels{
+			"version": build.Version, "commit": build.Commit, "kubernetes_version": build.Kubernetes, "go_version": build.Go,
+			"dialect": dialects.Scheme(s.config.DSN), "database": dialects.Describe(s.config.DSN),
+		}))
+	s.metrics.Register(s.authenticator.Collectors()...)
+	upstream := []func(name string) bool{
+		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics),
+	}
+	if s.fairness != nil {
+		s.metrics.Register(s.fairness.Collectors()...)
+		upstream = append(upstream, fairness.UpstreamMetric)
+	}
+	if s.config.Encryption.ConfigFile != "" {
+		upstream = append(upstream, encryption.UpstreamMetric)
+	}
+	if s.audit != nil {
+		s.metrics.Register(s.audit.Collectors()...)
+		upstream = append(upstream, metrics.Named(audit.UpstreamMetrics))
+	}
+	s.metrics.Gather(metrics.Upstream(upstream...))
+}

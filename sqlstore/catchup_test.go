@@ -1,0 +1,128 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestCutOffReplica lets one replica miss changes that the other has compacted before
+// it comes back.
+func TestCutOffReplica(t *testing.T) {
+	a, b, _, logB := newReplicas(t, false)
+	gone, stays := create(t, a, maps+"ns/gone"), create(t, a, maps+"ns/stays")
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.Watch(maps, maps, stays.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, _, err := w.Poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	logB.cutOff()
+	commit(t, a, Change{Key: gone.Key, Expect: gone.Revision, Delete: true, Value: value(gone.Key, 0)})
+	for i := range 5 {
+		create(t, a, fmt.Sprintf("%sns/%d", maps, i))
+	}
+	if err := a.CompactTo(t.Context(), a.Revision()-1); err != nil {
+		t.Fatal(err)
+	}
+	logB.away.Store(false)
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.Get(gone.Key) != nil {
+		t.Error("what was deleted while the replica was away is still there")
+	}
+	if b.Floor() != a.Floor() {
+		t.Errorf("floor %d, the other replica's is %d", b.Floor(), a.Floor())
+	}
+	<-w.Wait()
+	if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrCompacted) {
+		t.Errorf("a watcher that missed a delete: %v", err)
+	}
+	fresh, err := b.Watch(maps, maps, b.Floor())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if n := len(poll(t, fresh, b.Revision())); n != 1 {
+		t.Errorf("%d events above the floor, want 1", n)
+	}
+}
+
+// TestSweptWhileReading lets a replica hear of changes and read them only when the other
+// has compacted them.
+func TestSweptWhileReading(t *testing.T) {
+	h := &hub{log: openLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
+	t.Cleanup(func() { h.log.Close() })
+	a := openStore(t, h.join(t, false), Options{})
+	gone := create(t, a, maps+"ns/gone")
+	logB := h.join(t, false)
+	logB.gate = make(chan struct{})
+	b := openStore(t, logB, Options{})
+	commit(t, a, Change{Key: gone.Key, Expect: gone.Revision, Delete: true, Value: value(gone.Key, 0)})
+	last := create(t, a, maps+"ns/other")
+	if err := a.CompactTo(t.Context(), last.Revision); err != nil {
+		t.Fatal(err)
+	}
+	close(logB.gate)
+	if err := b.Wait(t.Context(), last.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if b.Get(gone.Key) != nil {
+		t.Error("a deleted object is still there")
+	}
+	if b.Floor() != a.Floor() {
+		t.Errorf("floor %d, the other replica's is %d", b.Floor(), a.Floor())
+	}
+}
+
+// TestRaiseWhileOpen raises the revision under an open store's feet.
+func TestRaiseWhileOpen(t *testing.T) {
+	a, b, logA, _ := newReplicas(t, false)
+	e := create(t, a, maps+"ns/a")
+	if err := logA.Raise(t.Context(), 5000); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{a, b} {
+		if r, err := s.Sync(t.Context()); err != nil || r != 5000 || s.Floor() != 5000 || s.Get(e.Key) == nil {
+			t.Errorf("sync: %d, %v; floor %d", r, err, s.Floor())
+		}
+	}
+}
+
+// TestRaise checks that revisions go on above a number that a restored copy must not
+// fall below.
+func TestRaise(t *testing.T) {
+	log := openLog(t, fileDSN(t))
+	if _, err := log.Append(t.Context(), []Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Raise(t.Context(), 5000); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, log, Options{})
+	if s.Revision() != 5000 || s.Floor() != 5000 || s.Get(maps+"ns/a") == nil {
+		t.Fatalf("opened at %d, floor %d", s.Revision(), s.Floor())
+	}
+	if _, err := s.At(t.Context(), maps, 4999); !errors.Is(err, ErrCompacted) {
+		t.Errorf("below: %v", err)
+	}
+	if e := create(t, s, maps+"ns/b"); e.Revision != 5001 {
+		t.Errorf("next revision %d", e.Revision)
+	}
+	w, err := s.Watch(maps, maps, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if n := len(poll(t, w, 5001)); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}

@@ -1,0 +1,37 @@
+package sqlstore
+
+import "context"
+
+// EventType says what happened to a key.
+type EventType uint8
+
+const (
+	Put    EventType = iota // Prev is nil for a key that was absent
+	Delete                  // Entry is the last state at the tombstone's revision
+)
+
+// Event is one change as watchers see it. It is made once and shared by all of them.
+type Event struct {
+	Type  EventType
+	Entry *Entry
+	Prev  *Entry // what the key held before, nil if it was absent
+}
+
+func (ev *Event) size() int {
+	n := eventOverhead + len(ev.Entry.JSON) + len(ev.Entry.Key)
+	if ev.Prev != nil {
+		n += len(ev.Prev.JSON)
+	}
+	return n
+}
+
+func (s *Store) eventOf(ctx context.Context, step *Step) *Event {
+	ev := &Event{Entry: s.entryOf(ctx, &step.Row)}
+	if step.Deleted {
+		ev.Type = Delete
+	}
+	if step.Prev != nil {
+		ev.Prev = s.entryOf(ctx, step.Prev)
+	}
+	return ev
+}

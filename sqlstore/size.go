@@ -1,0 +1,47 @@
+package sqlstore
+
+import "context"
+
+// Size is the space that a log takes.
+type Size struct {
+	// Rows of the table, history included. Above a size where counting takes long, it is the
+	// estimate of the database server; SQLite has none and counts.
+	Rows int64
+	// Bytes on disk, or in memory, of the table with its indexes; of SQLite the whole database
+	// with its write-ahead log. Space of deleted rows that was not given back is in it.
+	Bytes int64
+	// Free bytes of the file system that the database is on; -1 where that is not known.
+	Free int64
+}
+
+// Size returns the space that the log takes; see Log.Size.
+func (s *Store) Size(ctx context.Context) (Size, error) { return s.log.Size(ctx) }
+
+// Summary describes a log to a program that does not serve it.
+type Summary struct {
+	ClusterID string
+	Head
+	Size
+	Objects int64 // in force at Head.Revision
+}
+
+// Reader is the part of a Log that Summarize asks.
+type Reader interface {
+	ClusterID() string
+	Head(ctx context.Context) (Head, error)
+	Count(ctx context.Context, from, to string, revision int64) (int64, error)
+	Size(ctx context.Context) (Size, error)
+}
+
+// Summarize reads the summary of a log.
+func Summarize(ctx context.Context, log Reader) (s Summary, err error) {
+	s.ClusterID = log.ClusterID()
+	if s.Head, err = log.Head(ctx); err != nil {
+		return s, err
+	}
+	if s.Objects, err = log.Count(ctx, "/", "0", s.Revision); err != nil { // "0" comes after "/"
+		return s, err
+	}
+	s.Size, err = log.Size(ctx)
+	return s, err
+}

@@ -1,0 +1,112 @@
+package sqlstore
+
+// snapshot is a resource's state, the same at every revision in [from, through].
+type snapshot struct {
+	entries       *entryMap
+	from, through int64
+}
+
+func (n *snapshot) covers(revision int64) bool {
+	return n.from <= revision && revision <= n.through
+}
+
+// Keep holds on to view, so that later pages of a list are read from memory. The
+// oldest kept view of a resource goes when there are more than Options.Snapshots, and
+// all go that fall below the floor.
+func (s *Store) Keep(view View) {
+	if v, ok := view.(*stateView); ok {
+		v.store.state.keepView(v)
+	}
+}
+
+func (st *state) unchangedSince(name string, revision int64) bool {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	r := st.resources[name]
+	return r == nil || r.last <= revision
+}
+
+func (st *state) keptAt(name string, revision int64) *snapshot {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	if r := st.resources[name]; r != nil {
+		for _, k := range r.kept {
+			if k.covers(revision) {
+				return k
+			}
+		}
+	}
+	return nil
+}
+
+func (st *state) keepView(v *stateView) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.resource(v.resource)
+	for i, k := range r.kept {
+		if k.entries == v.entries {
+			r.kept[i] = widest(k, &v.snapshot)
+			return
+		}
+	}
+	if len(r.kept) == st.keep {
+		r.kept = append(r.kept[:0], r.kept[1:]...)
+	}
+	r.kept = append(r.kept, &v.snapshot)
+}
+
+func widest(a, b *snapshot) *snapshot {
+	if b.through > a.through {
+		return b
+	}
+	return a
+}
+
+// dropBelow forgets kept snapshots that no revision from floor on can be read from.
+func (st *state) dropBelow(floor int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, r := range st.resources {
+		live := r.kept[:0]
+		for _, k := range r.kept {
+			if k.through >= floor {
+				live = append(live, k)
+			}
+		}
+		clear(r.kept[len(live):])
+		r.kept = live
+	}
+}
+
+var noEntries entryMap
+
+func (st *state) current(name string) snapshot {
+	st.mu.RLock()
+	snap, ok := st.cached(name)
+	st.mu.RUnlock()
+	if ok {
+		return snap
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.resource(name)
+	if r.copied == nil {
+		r.copied = r.entries.Copy()
+	}
+	snap, _ = st.cached(name)
+	return snap
+}
+
+// cached returns the current state without copying, if a copy is at hand: every copy
+// makes the next write copy the nodes on its path.
+func (st *state) cached(name string) (snapshot, bool) {
+	r := st.resources[name]
+	if r == nil {
+		return snapshot{&noEntries, st.base, st.applied.Load()}, true
+	}
+	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
+}
+
+func (n snapshot) at(s *Store, resource string) View {
+	return &stateView{snapshot: n, store: s, resource: resource, revision: n.through}
+}
