@@ -72,13 +72,7 @@ func asked(t *testing.T, client *http.Client, id, method, url, body string) int 
 
 func TestAuditPanic(t *testing.T) {
 	c, log := audited(t)
-	s := start(t, c)
-	route(s, "/early", func(echo.Context) error { panic("too early") })
-	route(s, "/late", func(c echo.Context) error {
-		fmt.Fprint(c.Response(), "half of")
-		c.Response().Flush()
-		panic("too late")
-	})
+	s := start(t, c, panicEarly, panicLate)
 	client := apitest.Admin(t, s)
 	if code := asked(t, client, "early", "GET", s.URL()+"/early", ""); code != 500 {
 		t.Errorf("code %d", code)
@@ -242,13 +236,8 @@ func TestAuditExtension(t *testing.T) {
 func TestAuditLimits(t *testing.T) {
 	c, log := audited(t)
 	c.MaxReads, c.NoFairness = 1, true
-	s := start(t, c)
-	route(s, "/slow", func(c echo.Context) error {
-		<-c.Request().Context().Done()
-		return c.Request().Context().Err()
-	})
 	entered, leave := make(chan struct{}), make(chan struct{})
-	route(s, "/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil })
+	s := start(t, c, slow, route("/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil }))
 	if code := asked(t, apitest.Admin(t, s), "slow", "GET", s.URL()+"/slow?timeout=50ms", ""); code != 504 {
 		t.Errorf("code %d", code)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/fairness"
 )
@@ -30,9 +31,10 @@ const smallSeats = 3
 
 // What somebody asks too much is turned away in upstream's words, and others do not notice.
 func TestFairnessFlood(t *testing.T) {
-	onEachDialect(t, Config{RequestTimeout: 10 * time.Minute}, func(t *testing.T, s, other *Server) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		end := make(chan struct{})
-		route(s, "/version/", func(c echo.Context) error { <-end; return c.NoContent(http.StatusOK) })
+		held := route("/version/", func(c echo.Context) error { <-end; return c.NoContent(http.StatusOK) })
+		s, other := startBoth(t, d, Config{RequestTimeout: 10 * time.Minute}, held)
 		client := apitest.Admin(t, other)
 		for resource, object := range map[string]string{"prioritylevelconfigurations": smallLevel, "flowschemas": smallSchema} {
 			if code, _, body := apitest.Do(t, client, "POST", other.URL()+flowcontrolPath+resource, object); code != http.StatusCreated {

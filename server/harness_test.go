@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -29,7 +30,7 @@ func start(t *testing.T, c Config, change ...func(*Server)) *Server {
 		c.History = time.Hour // tests look back at what they have done, however long that took
 	}
 	if c.Controllers == nil {
-		c.Controllers = []string{} // their requests would count, and meet routes being added
+		c.Controllers = []string{} // their requests would count
 	}
 	s := New(c)
 	for _, f := range change {
@@ -95,15 +96,21 @@ func conditioned(store *sqlstore.Store) bool {
 // one on the same where that is possible.
 func onEachDialect(t *testing.T, c Config, f func(t *testing.T, one, other *Server)) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
-		c := c
-		c.DSN = d.Fresh(t)
-		one := start(t, c)
-		other := one
-		if d.Servers > 1 {
-			other = start(t, c)
-		}
+		one, other := startBoth(t, d, c)
 		f(t, one, other)
 	})
+}
+
+// startBoth starts a server on a fresh database of the dialect, and another one on the same where
+// that is possible; otherwise other is one.
+func startBoth(t *testing.T, d logtest.Dialect, c Config, change ...func(*Server)) (one, other *Server) {
+	t.Helper()
+	c.DSN = d.Fresh(t)
+	one = start(t, c, change...)
+	if d.Servers > 1 {
+		return one, start(t, c, change...)
+	}
+	return one, one
 }
 
 // checkStatus asserts that an error is a Status that agrees with the HTTP code.
@@ -122,7 +129,26 @@ func checkStatus(t *testing.T, path string, code int, header http.Header, body s
 	}
 }
 
-// route adds a route of the test's own to a running server.
-func route(s *Server, path string, h echo.HandlerFunc) {
-	s.guard.Route(path, func(x *guard.Call) error { return h(x) })
+// route gives a server, before it is opened, a route of the test's own.
+func route(path string, h echo.HandlerFunc) func(*Server) {
+	return func(s *Server) {
+		s.addRoutes = append(s.addRoutes, func(g *guard.Guard) {
+			g.Route(path, func(x *guard.Call) error { return h(x) })
+		})
+	}
 }
+
+// Handlers that panic before and in the middle of their answer, and one that answers when its
+// request's time is over.
+var (
+	panicEarly = route("/early", func(echo.Context) error { panic("too early") })
+	panicLate  = route("/late", func(c echo.Context) error {
+		fmt.Fprint(c.Response(), "half of")
+		c.Response().Flush()
+		panic("too late")
+	})
+	slow = route("/slow", func(c echo.Context) error {
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	})
+)

@@ -56,17 +56,17 @@ func TestSlowStart(t *testing.T) {
 func TestReadyAndCutOff(t *testing.T) {
 	var log apitest.Lines
 	s := New(Config{Linger: time.Millisecond, ShutdownTimeout: 50 * time.Millisecond, Controllers: []string{}, Log: log.Log()})
+	begun := make(chan struct{})
+	route("/slow", func(c echo.Context) error {
+		close(begun)
+		<-c.Request().Context().Done()
+		return nil
+	})(s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	log.Wait(t, `level=INFO msg=ready url=https://127\.0\.0\.1:\d+ database=sqlite://:memory: new=true dataDir="" controllers=0 objects=[1-9]\d* revision=[1-9]\d* took=`)
 	settle(t, s)
-	begun := make(chan struct{})
-	route(s, "/slow", func(c echo.Context) error {
-		close(begun)
-		<-c.Request().Context().Done()
-		return nil
-	})
 	client := apitest.Admin(t, s)
 	go func() { _, _ = client.Get(s.URL() + "/slow") }()
 	<-begun

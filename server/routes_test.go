@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -320,16 +319,12 @@ func TestBadCertificate(t *testing.T) {
 func TestPanic(t *testing.T) {
 	var logged apitest.Lines
 	s := New(Config{Linger: time.Millisecond, Controllers: []string{}, Log: logged.Log()})
+	panicEarly(s)
+	panicLate(s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, s)
-	route(s, "/early", func(echo.Context) error { panic("too early") })
-	route(s, "/late", func(c echo.Context) error {
-		fmt.Fprint(c.Response(), "half of")
-		c.Response().Flush()
-		panic("too late")
-	})
 	client := apitest.Admin(t, s)
 	code, header, body := apitest.Do(t, client, "GET", s.URL()+"/early", "")
 	if code != 500 || body != "This request caused apiserver to panic. Look in the logs for details.\n" || header.Get("Content-Type") != "text/plain; charset=utf-8" {
@@ -349,7 +344,7 @@ func TestPanic(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"too early", "too late", "routes_test.go"} {
+	for _, want := range []string{"too early", "too late", "harness_test.go"} {
 		if !strings.Contains(logged.All(), want) {
 			t.Errorf("the log has no %s:\n%s", want, logged.All())
 		}
@@ -357,11 +352,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestRequestTimeout(t *testing.T) {
-	s := start(t, Config{})
-	route(s, "/slow", func(c echo.Context) error {
-		<-c.Request().Context().Done()
-		return c.Request().Context().Err()
-	})
+	s := start(t, Config{}, slow)
 	code, header, body := apitest.Do(t, apitest.Admin(t, s), "GET", s.URL()+"/slow?timeout=50ms", "")
 	if code != 504 || !strings.Contains(body, "request did not complete within the allotted timeout") {
 		t.Errorf("%d %s", code, body)
@@ -385,9 +376,9 @@ func TestRequestTimeout(t *testing.T) {
 }
 
 func TestTooManyRequests(t *testing.T) {
-	s := start(t, Config{MaxReads: 1, NoFairness: true})
 	entered, leave := make(chan struct{}), make(chan struct{})
-	route(s, "/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil })
+	s := start(t, Config{MaxReads: 1, NoFairness: true},
+		route("/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil }))
 	held := make(chan int)
 	client := clientAs(t, s, "ada")
 	go func() {

@@ -51,6 +51,7 @@ type Server struct {
 	parts   parts
 	phase
 	pace
+	addRoutes []func(*guard.Guard) // of tests; called before the first request, under which a router must not change
 
 	// Set by Open in this order.
 	start      *progress

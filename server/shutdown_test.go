@@ -105,16 +105,16 @@ func TestShutdown(t *testing.T) {
 // A request that does not end is cut off, and Close says so.
 func TestShutdownTimeout(t *testing.T) {
 	s := New(Config{ShutdownTimeout: 100 * time.Millisecond, Controllers: []string{}})
+	entered := make(chan struct{})
+	route("/hold", func(c echo.Context) error {
+		close(entered)
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	})(s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, s)
-	entered := make(chan struct{})
-	route(s, "/hold", func(c echo.Context) error {
-		close(entered)
-		<-c.Request().Context().Done()
-		return c.Request().Context().Err()
-	})
 	ended := make(chan struct{})
 	client := apitest.Admin(t, s)
 	go func() {
@@ -132,13 +132,12 @@ func TestShutdownTimeout(t *testing.T) {
 
 // A handler has returned before net/http has written its answer: a stop does not cut the answer off.
 func TestStopAwaitsAnswers(t *testing.T) {
-	s := start(t, Config{})
 	entered, leave := make(chan struct{}), make(chan struct{})
-	route(s, "/hold", func(c echo.Context) error {
+	s := start(t, Config{}, route("/hold", func(c echo.Context) error {
 		close(entered)
 		<-leave
 		return c.String(http.StatusOK, "whole")
-	})
+	}))
 	g := &siege{T: t, s: s}
 	h := g.adminConn()
 	must(t, h.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})) // takes no answer yet

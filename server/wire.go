@@ -69,6 +69,9 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 		Metrics:  s.metrics, Log: s.config.Log,
 	})
 	s.routes().add(s.guard)
+	for _, add := range s.addRoutes {
+		add(s.guard)
+	}
 	return nil
 }
 
