@@ -149,7 +149,8 @@ func (m *memory) drop(name string) {
 // forget makes all that was decided before unknown. It is called with upstream's lock held.
 func (m *memory) forget() { m.epoch.Add(1) }
 
-// ticket is a request that has passed by the queues.
+// ticket is a request that has passed by the queues. It does not change once its level has it, which
+// shows it on the debug pages.
 type ticket struct {
 	decision *decision
 	width    fcrequest.WorkEstimate

@@ -31,9 +31,8 @@ type Request struct {
 func (c *Controller) Serve(r *Request, next func(*http.Request)) (retryAfter string) {
 	q := questionOf(r.Info)
 	if d := c.memory.recall(q, r.User); d != nil {
-		t := &ticket{decision: d, who: r.User, info: r.Info, width: c.widthOf(r, d.names)}
+		t := &ticket{decision: d, who: r.User, info: r.Info, width: c.widthOf(r, d.names), begun: time.Now()}
 		if d.level.enter(t) {
-			t.begun = time.Now()
 			c.serveDirectly(r, t, next)
 			return ""
 		}
