@@ -161,14 +161,14 @@ func (p *PKI) Taken() (names []string) {
 
 // ensure returns the pair in the files of that name, or current, if it can still be used;
 // else a new pair, which it writes to the files. It tells whether the pair is another than
-// current.
+// current. With an error it returns current, which stays in use.
 func (p *PKI) ensure(name string, current *pair, template *x509.Certificate, issuer *pair) (*pair, bool, error) {
 	there, err := p.find(name, current)
 	// A leaf that cannot be read is made anew: a crash between the writes of its two
 	// files leaves a key that does not match. The authority is never given up: every
 	// kubeconfig that was handed out would be void.
 	if err != nil && current == nil && name == authority && !(errors.Is(err, os.ErrNotExist) && p.fresh()) {
-		return nil, false, p.lost(err)
+		return current, false, p.lost(err)
 	}
 	now := p.now()
 	until := now.Add(p.lives.RenewBefore)
@@ -183,14 +183,14 @@ func (p *PKI) ensure(name string, current *pair, template *x509.Certificate, iss
 	}
 	made, err := p.makePair(template, there, issuer)
 	if err != nil {
-		return nil, false, fmt.Errorf("make certificate %s: %w", name, err)
+		return current, false, fmt.Errorf("make certificate %s: %w", name, err)
 	}
 	if p.dir != "" {
 		err := made.write(p.base(name))
 		p.stamps[name] = stamp(p.base(name))
 		if err != nil {
 			if current == nil && there == nil || name == authority {
-				return nil, false, err
+				return current, false, err
 			}
 			// A full disk must not end a server: the next start makes the pair again.
 			p.unwritten = fmt.Errorf("certificate %s is new and in memory only: %w", name, err)

@@ -177,6 +177,35 @@ func TestRenewWhileRunning(t *testing.T) {
 	checkPKI(t, p)
 }
 
+// A server whose authority is near its end and cannot be written keeps the one that it has.
+func TestRenewCannotWriteAuthority(t *testing.T) {
+	now, dir := time.Now(), filepath.Join(t.TempDir(), "pki")
+	p, err := open(dir, nil, DefaultLives, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(p.CA())
+	now = now.Add(3600 * day)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := p.Renew(); err == nil {
+			t.Error("an authority was renewed that could not be written")
+		}
+		if after := string(p.CA()); after != before {
+			t.Error("the authority is another one")
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Renew(); err != nil || string(p.CA()) == before {
+		t.Errorf("the authority was not renewed: %v", err)
+	}
+	checkPKI(t, p)
+}
+
 func mustOpen(t *testing.T, dir string, names []string) *PKI {
 	t.Helper()
 	p, err := Open(dir, names)
