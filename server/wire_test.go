@@ -83,14 +83,17 @@ func TestEventsAndQueuesAreCounted(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, code, body)
 		}
 	}
-	_, _, text := apitest.Do(t, client, "GET", s.URL()+"/metrics", "")
+	text := ""
+	apitest.Eventually(t, "the controller has done its work", func() bool {
+		_, _, text = apitest.Do(t, client, "GET", s.URL()+"/metrics", "")
+		return strings.Contains(text, "\n"+`workqueue_depth{name="namespace"} 0`+"\n")
+	})
 	for _, line := range []string{
 		`apiserver_watch_events_total{group="",kind="Namespace",version="v1"} 4`,
 		`apiserver_watch_events_sizes_count{group="",kind="Namespace",version="v1"} 4`,
 		`apiserver_watch_events_sizes_bucket{group="",kind="Namespace",version="v1",le="1024"} 4`,
 		`apiserver_watch_events_sizes_bucket{group="",kind="Namespace",version="v1",le="131072"} 4`,
 		`apiserver_watch_events_total{group="apps",kind="Deployment",version="v1"} 1`, // the bookmark
-		`workqueue_depth{name="namespace"} 0`,
 		`workqueue_adds_total{name="namespace"} `,
 		`workqueue_queue_duration_seconds_count{name="namespace"} `,
 		`workqueue_work_duration_seconds_bucket{name="namespace",le="+Inf"} `,
