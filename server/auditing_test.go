@@ -237,7 +237,7 @@ func TestAuditLimits(t *testing.T) {
 	c, log := audited(t)
 	c.MaxReads, c.NoFairness = 1, true
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s := start(t, c, slow, route("/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil }))
+	s := start(t, c, idle, slow, route("/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil }))
 	if code := asked(t, apitest.Admin(t, s), "slow", "GET", s.URL()+"/slow?timeout=50ms", ""); code != 504 {
 		t.Errorf("code %d", code)
 	}

@@ -377,7 +377,7 @@ func TestRequestTimeout(t *testing.T) {
 
 func TestTooManyRequests(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s := start(t, Config{MaxReads: 1, NoFairness: true},
+	s := start(t, Config{MaxReads: 1, NoFairness: true}, idle,
 		route("/openapi/hold", func(echo.Context) error { close(entered); <-leave; return nil }))
 	held := make(chan int)
 	client := clientAs(t, s, "ada")
