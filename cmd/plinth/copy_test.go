@@ -26,12 +26,21 @@ func TestCopyCutOff(t *testing.T) {
 	must(t, err)
 	defer conn.Close(context.Background())
 
+	// A copy takes less than a second. This one waits in its middle until it has the signal.
+	_, err = conn.Exec(ctx, `
+		SELECT pg_advisory_lock(4711);
+		CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
+		CREATE TRIGGER wait BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.key LIKE '%/c010000') EXECUTE FUNCTION wait()`)
+	must(t, err)
 	cmd, stderr := plinth(t, nil, "copy", "--from", from, "--to", to)
 	must(t, cmd.Start())
-	for copied := false; !copied; { // no pause: a copy takes less than a second
+	soon(t, "objects are copied", func() (copied bool) {
 		must(t, conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM log)`).Scan(&copied))
-	}
+		return copied
+	})
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_unlock(4711)`)
+	must(t, err)
 	_ = cmd.Wait()
 	const advice = "plinth does not serve it: run DROP VIEW objects; DROP TABLE log, meta, schema_migrations in the target, then copy again\n"
 	expectCopy(t, stderr.String(), cmd.ProcessState.ExitCode(), "part of a copy", "canceled", advice)
