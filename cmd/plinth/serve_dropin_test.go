@@ -264,7 +264,7 @@ func TestDropInFailures(t *testing.T) {
 	args := []string{"--etcd-servers=http://127.0.0.1:" + etcd, "--cert-dir=" + t.TempDir(), "--bind-address=127.0.0.1", "--authorization-mode=RBAC"}
 	first := startAsset(t, apiServer, append(args, "--secure-port="+port)...)
 	first.ready("https://127.0.0.1:" + port + "/readyz")
-	second := startAsset(t, apiServer, append(args, "--secure-port="+freePort(t), "--storage-initialization-timeout=1s")...)
+	second := startAsset(t, apiServer, append(args, "--secure-port="+freePort(t))...)
 	if line := second.fails(); !strings.Contains(line, "plinth.db") {
 		t.Errorf("a second server: %s", line)
 	}
