@@ -91,6 +91,7 @@ func TestFollow(t *testing.T) {
 	following.Go(func() {
 		Follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), "pair", []string{one, two}, load)
 	})
+	told := func() bool { return log.count("good again") == log.count("cannot be used") } // the log is behind
 	eventually(t, "they are loaded", has("1"))
 	for tries := 1; ; tries++ {
 		begun := time.Now()
@@ -103,11 +104,13 @@ func TestFollow(t *testing.T) {
 			write(t, one, "2")
 			write(t, two, "2")
 			eventually(t, "they are loaded again", has("2"))
+			eventually(t, "the log tells of all", told)
 			break
 		}
 		if took < firstRetry || tries == 10 {
 			t.Fatalf("the log tells of files that were on their way for %v", took)
 		}
+		eventually(t, "the log tells of all", told)
 		log.clear() // a machine that stands still keeps them on their way for too long
 	}
 	log.clear()
