@@ -97,7 +97,7 @@ func TestAuditStop(t *testing.T) {
 			c, log := audited(t)
 			c.Audit.LogOptions.BatchOptions.Mode = mode
 			c.ShutdownTimeout = 5 * time.Minute
-			s := start(t, c, patient)
+			s := start(t, c, patient, idle)
 			client := apitest.Admin(t, s)
 			half, rest := io.Pipe()
 			r, err := http.NewRequest("POST", s.URL()+"/api/v1/namespaces/default/configmaps", half)

@@ -62,6 +62,7 @@ func TestReadyAndCutOff(t *testing.T) {
 		<-c.Request().Context().Done()
 		return nil
 	})(s)
+	idle(s) // its own requests would be cut off, too
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -195,6 +195,7 @@ func TestStopWithDeafWebSocket(t *testing.T) {
 // A body that never comes holds up no stop either, and its sender is told so.
 func TestStopWithMuteClient(t *testing.T) {
 	s := New(Config{ShutdownTimeout: longStop, RequestTimeout: longStop, Controllers: []string{}})
+	idle(s) // who runs is counted
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
