@@ -18,7 +18,7 @@ func TestFrozenPostgres(t *testing.T) { testFrozen(t, logtest.StartPostgres(t)) 
 func TestFrozenMariaDB(t *testing.T)  { testFrozen(t, logtest.StartMariaDB(t)) }
 
 // bounded has bounds that a busy machine does not exceed before the database hangs.
-var bounded = Options{QueryTimeout: 5 * time.Second, AppendTimeout: 5 * time.Second}
+var bounded = Options{QueryTimeout: 15 * time.Second, AppendTimeout: 15 * time.Second}
 
 // testFrozen freezes the database under writers: it takes connections and answers
 // nothing. The store must notice, refuse what it can no longer know, and go on by itself
