@@ -162,6 +162,7 @@ func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
 }
 
 func (w *writer) transact(f func(*writer) error) error {
+	w.drawn = 0 // what a transaction drew that was rolled back does not count
 	if err := w.begin.run(); err != nil {
 		return err
 	}

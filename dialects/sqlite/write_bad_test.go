@@ -67,3 +67,24 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("append after that: %+v, %v", a, err)
 	}
 }
+
+// TestCommitRefused lets SQLite roll back at COMMIT. The revisions drawn until then were not acknowledged,
+// so the log goes on without them, also if the next transaction draws none.
+func TestCommitRefused(t *testing.T) {
+	l := open(t, Options{Path: filepath.Join(t.TempDir(), "p.db")})
+	ctx := context.Background()
+	onCommit := func(hook func() int) {
+		must(t, l.use(ctx, func(w *writer) error { w.conn.RegisterCommitHook(hook); return nil }))
+	}
+	onCommit(func() int { return 1 })
+	if a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}}); err == nil {
+		t.Fatalf("append with a COMMIT that fails: %+v", a)
+	}
+	onCommit(nil)
+	if _, err := l.Compact(ctx, 1, 100); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}}); err != nil || a.Results[0].Revision != 1 {
+		t.Errorf("append after that: %+v, %v", a, err)
+	}
+}
