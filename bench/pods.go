@@ -67,15 +67,18 @@ func (n *nodes) measurePods(ctx context.Context) error {
 
 // live runs the lives of all pods. Pod i starts at begin(i).
 func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Time, t *times) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, living := errgroup.WithContext(ctx)
 	group.SetLimit(podLives)
 	for i := range n.scale.pods {
-		if err := sleepUntil(ctx, begin(i)); err != nil {
-			break // the group has the reason
+		if err := sleepUntil(living, begin(i)); err != nil {
+			break // the group has the reason, or ctx
 		}
-		group.Go(func() error { return n.life(ctx, i, fmt.Sprintf("%s-%05d", name, i), t) })
+		group.Go(func() error { return n.life(living, i, fmt.Sprintf("%s-%05d", name, i), t) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err() // it may have ended while no pod lived
 }
 
 // life sends the requests of a ReplicaSet's controller, the scheduler and the kubelet for one pod.
