@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -120,4 +122,24 @@ func TestClusterIDsDiffer(t *testing.T) {
 		}
 		ids[id] = true
 	})
+}
+
+// TestMigrationEndsItsConnection counts the goroutines of MySQL's driver, which has one for each
+// open connection: when the log is closed, that of the migrations has ended, too.
+func TestMigrationEndsItsConnection(t *testing.T) {
+	before := driverGoroutines(t)
+	openDSN(t, MariaDB(t)).Close()
+	for deadline := time.Now().Add(time.Minute); driverGoroutines(t) > before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections, %d before", driverGoroutines(t), before)
+		}
+	}
+}
+
+func driverGoroutines(t *testing.T) int {
+	var stacks strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(stacks.String(), "startWatcher.func1(")
 }

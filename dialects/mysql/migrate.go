@@ -80,6 +80,11 @@ func (l *Log) runUp(ctx context.Context, db *sql.DB, dialer *cut.Dialer, wait ti
 		_, err = conn.ExecContext(ctx, `SET SESSION lock_wait_timeout = ?`, max(1, int(wait.Seconds())))
 		return err
 	})
+	if conn != nil {
+		// The pool closes idle connections alone, and the driver has a goroutine for each that is open.
+		defer conn.Close()
+		defer dialer.Cut()
+	}
 	if err != nil {
 		return err
 	}
