@@ -51,7 +51,6 @@ func (a *APIServices) watchOver(ctx context.Context) {
 			if err := a.keepAvailability(ctx); err != nil {
 				a.config.Log.Error("extension servers cannot be checked", "err", err)
 			}
-			changed = a.remote.Changed()
 		}
 		select {
 		case <-changed:

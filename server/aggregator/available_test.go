@@ -1,13 +1,16 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -142,4 +145,42 @@ func TestAddressChanged(t *testing.T) {
 			t.Errorf("%s deleted: checked (-want +got):\n%s", test.key, diff)
 		}
 	}
+}
+
+// slowStatus has writes of the status of one APIService wait, and ignores the end of their context.
+type slowStatus struct {
+	http.RoundTripper
+	path          string
+	begun, goesOn chan struct{}
+}
+
+func (s slowStatus) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, s.path) {
+		close(s.begun)
+		<-s.goesOn
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// An APIService that comes while the checks of the last one are about to end is checked too.
+func TestWatchOverAgain(t *testing.T) {
+	f := openFixture(t)
+	slow := slowStatus{f.api.Config.Transport, "/v1.example.com/status", make(chan struct{}), make(chan struct{})}
+	f.api.Config.Transport = slow
+	a := f.restart(f.a.remote)
+	first, next := f.create(remote("v1.example.com")), f.create(remote("v2.example.com"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { a.watchOver(ctx) })
+	a.remote.Put(first)
+	<-slow.begun
+	watchers := func(n int64) func() bool { return func() bool { return f.api.Store.Stats().Watchers == n } }
+	apitest.Eventually(t, "addresses are followed", watchers(3))
+	a.remote.Remove(first.Name)
+	apitest.Eventually(t, "addresses are followed no more: only the write of the status goes on", watchers(0))
+	a.remote.Put(next)
+	close(slow.goesOn)
+	apitest.Eventually(t, "the next one is checked", func() bool { return f.available(next.Name) != "" })
 }
