@@ -34,10 +34,14 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	select {
 	case <-w.written:
-		return w.response(r), nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		select {
+		case <-w.written: // the handler has ended, which ends ctx too
+		default:
+			return nil, context.Cause(ctx)
+		}
 	}
+	return w.response(r), nil
 }
 
 // incoming turns a client's request into the request that a server would read.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -24,4 +25,30 @@ func TestInProcessLeavesTheRequest(t *testing.T) {
 	if *r.URL != before {
 		t.Errorf("the client's URL is now %+v, it was %+v", *r.URL, before)
 	}
+}
+
+// An answer without a body ends its handler before anybody reads, and the end of the handler ends the
+// request's context: the answer counts all the same, however late the client looks.
+func TestInProcessEmptyAnswers(t *testing.T) {
+	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
+	transport := &inProcess{handler: func() http.Handler { return empty }, ctx: t.Context(), who: &user.DefaultInfo{Name: "a"}}
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for range 2000 {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://plinth.invalid/apis", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				response, err := transport.RoundTrip(r)
+				if err != nil {
+					t.Errorf("an answer is lost: %v", err)
+					return
+				}
+				response.Body.Close()
+			}
+		})
+	}
+	clients.Wait()
 }
