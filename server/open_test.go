@@ -66,7 +66,7 @@ func TestDatabaseNeverComes(t *testing.T) {
 	}
 }
 
-// A failed Open leaves no listener behind.
+// A failed Open leaves no listener behind, and ends what it has begun.
 func TestOpenFails(t *testing.T) {
 	first := start(t, Config{})
 	taken := strings.TrimPrefix(first.URL(), "https://")
@@ -83,5 +83,12 @@ func TestOpenFails(t *testing.T) {
 	}
 	if _, err := s.listener.Accept(); err == nil {
 		t.Error("the listener is still open")
+	}
+	s = New(Config{KubeletCA: filepath.Join(t.TempDir(), "none")})
+	if err := s.Open(t.Context()); !errors.Is(err, ErrConfig) {
+		t.Errorf("without the authority of kubelets: %v", err)
+	}
+	if s.authenticator == nil || s.ctx.Err() == nil {
+		t.Error("what authenticates users goes on")
 	}
 }

@@ -68,7 +68,11 @@ const cutOffGrace = time.Second
 
 // stopServing returns when no request runs any more.
 func (s *Server) stopServing(ctx context.Context) error {
-	if s.http == nil {
+	if s.http == nil { // Open has failed before
+		s.cancel()
+		if s.endDebugging != nil {
+			s.endDebugging()
+		}
 		return nil
 	}
 	stopped := make(chan error, 1)
