@@ -86,7 +86,7 @@ func settle(t *testing.T, s *Server) {
 			return false
 		}
 		trust := s.store.Get("/registry/core/configmaps/kube-system/extension-apiserver-authentication")
-		return trust != nil && s.guard.Running() == 0
+		return trust != nil && s.guard.Running() == 0 && s.apiServices.Registered() == nil // which a start waits for a moment only
 	})
 }
 

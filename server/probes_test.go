@@ -157,6 +157,7 @@ func TestHealth(t *testing.T) {
 		if err := s.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		settle(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); _ = s.Shutdown(ctx) }() // cut off below
