@@ -176,7 +176,7 @@ func lockedFile(t *testing.T) string {
 func TestDatabaseTimeout(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"postgres", "mysql"} {
-		cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--database-timeout=2s", "--dsn="+scheme+"://u:s3cret@"+silentPort(t)+"/d")
+		cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--database-timeout=5s", "--dsn="+scheme+"://u:s3cret@"+silentPort(t)+"/d")
 		begun := time.Now()
 		_ = cmd.Run()
 		out := stderr.String()
@@ -185,7 +185,7 @@ func TestDatabaseTimeout(t *testing.T) {
 			t.Errorf("%s: ended after %v with %v", scheme, took, cmd.ProcessState)
 		}
 		if !strings.HasPrefix(last, "plinth: open database: ") || !strings.Contains(last, "no answer within") ||
-			!strings.Contains(last, "gave up after 2s, which --database-timeout sets") || strings.Contains(out, "s3cret") {
+			!strings.Contains(last, "gave up after 5s, which --database-timeout sets") || strings.Contains(out, "s3cret") {
 			t.Errorf("%s: %s", scheme, out)
 		}
 	}

@@ -271,7 +271,7 @@ func TestConversionWebhookHangs(t *testing.T) {
 		{"PATCH", hooked + "/a?fieldManager=m&force=true", hookObject("v1", "a", `"host":"g"`)},
 		{"DELETE", hooked + "/a", ""},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		req := httptest.NewRequestWithContext(ctx, r.method, r.path, strings.NewReader(r.body))
 		if r.method == "PATCH" {
 			req.Header.Set("Content-Type", "application/apply-patch+yaml")

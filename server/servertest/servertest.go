@@ -99,7 +99,7 @@ func Start(t TB, options ...Options) *Server {
 
 const (
 	// stopTimeout is generous: a busy machine must not fail a test that is over.
-	stopTimeout = 20 * time.Second
+	stopTimeout = time.Minute
 	// linger is short: there is no other server that clients could go to.
 	linger = 10 * time.Millisecond
 )
