@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // floor is a bare driver on one connection to the log's table, with the settings that the
@@ -53,7 +53,7 @@ const keys = 10_000
 
 func keyOf(i int64) string { return fmt.Sprintf("%sbench/cm-%05d", configMaps, i%keys) }
 
-var configMaps = sqlstore.Prefix("", "configmaps")
+var configMaps = object.Prefix("", "configmaps")
 
 // valueOf is an object of 1 KiB as the log stores it.
 func valueOf(i int64) []byte {

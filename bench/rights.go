@@ -15,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // This file measures what it costs to decide who may do what: requests of a user with one role on a
@@ -231,15 +232,15 @@ func (r *run) measureDecision(ctx context.Context, d *Database) (err error) {
 func fillRoles(ctx context.Context, store *sqlstore.Store, n int) error {
 	_, err := each(ctx, concurrent, n, func(ctx context.Context, i int) error {
 		name, namespace := fmt.Sprintf("role-%04d", i), fmt.Sprintf("n%d", i%50)
-		for resource, object := range map[string]string{
+		for resource, role := range map[string]string{
 			"roles": `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%[1]q,"namespace":%[2]q},
 				"rules":[{"apiGroups":["","apps"],"resources":["configmaps","pods"],"verbs":["get","list","watch"]}]}`,
 			"rolebindings": `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%[1]q,"namespace":%[2]q},
 				"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%[1]q},
 				"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user-%04[3]d"}]}`,
 		} {
-			key := sqlstore.Key(sqlstore.Prefix("rbac.authorization.k8s.io", resource), namespace, name)
-			if _, err := store.Commit(ctx, sqlstore.Change{Key: key, Value: fmt.Appendf(nil, object, name, namespace, i)}); err != nil {
+			key := object.Key(object.Prefix("rbac.authorization.k8s.io", resource), namespace, name)
+			if _, err := store.Commit(ctx, sqlstore.Change{Key: key, Value: fmt.Appendf(nil, role, name, namespace, i)}); err != nil {
 				return err
 			}
 		}

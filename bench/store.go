@@ -8,6 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // writers are the numbers of concurrent writers to the store.
@@ -67,7 +68,7 @@ func openStore(ctx context.Context, dsn string) (*sqlstore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlstore.Open(ctx, log, sqlstore.Options{})
+	store, err := object.Open(ctx, log, sqlstore.Options{})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // database is what a server keeps its state in.
@@ -44,7 +45,7 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, s
 	if err := d.checkLog(ctx, c, log); err != nil {
 		return d, errors.Join(err, log.Close())
 	}
-	d.store, err = sqlstore.Open(ctx, log, sqlstore.Options{History: c.History, Transformer: values, Log: c.Log})
+	d.store, err = object.Open(ctx, log, sqlstore.Options{History: c.History, Transformer: values, Log: c.Log})
 	if err != nil {
 		return d, errors.Join(fmt.Errorf("open database: %w", err), log.Close())
 	}
@@ -103,7 +104,7 @@ const openWait = 15 * time.Second
 // objects counts the objects that clients see.
 func (d *database) objects() (n int) {
 	for resource, count := range d.store.Stats().Entries {
-		if group, _ := sqlstore.SplitPrefix(resource); group != sqlstore.InternalGroup {
+		if group, _ := object.SplitPrefix(resource); group != object.InternalGroup {
 			n += count
 		}
 	}

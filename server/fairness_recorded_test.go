@@ -11,7 +11,7 @@ import (
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/recordedtest"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // TestFairnessRecorded compares the default objects of priority and fairness, and what becomes of
@@ -32,10 +32,10 @@ func TestFairnessRecorded(t *testing.T) {
 func TestFairnessClassified(t *testing.T) {
 	s := start(t, Config{})
 	names := map[string]string{}
-	for _, fs := range lister.All[flowcontrolv1.FlowSchema](s.store, sqlstore.Prefix(flowcontrolv1.GroupName, "flowschemas")) {
+	for _, fs := range lister.All[flowcontrolv1.FlowSchema](s.store, object.Prefix(flowcontrolv1.GroupName, "flowschemas")) {
 		names[string(fs.UID)] = fs.Name
 	}
-	for _, pl := range lister.All[flowcontrolv1.PriorityLevelConfiguration](s.store, sqlstore.Prefix(flowcontrolv1.GroupName, "prioritylevelconfigurations")) {
+	for _, pl := range lister.All[flowcontrolv1.PriorityLevelConfiguration](s.store, object.Prefix(flowcontrolv1.GroupName, "prioritylevelconfigurations")) {
 		names[string(pl.UID)] = pl.Name
 	}
 	client := apitest.Admin(t, s)

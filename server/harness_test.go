@@ -19,6 +19,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // The helpers of several tests of this package.
@@ -92,7 +93,7 @@ func settle(t *testing.T, s *Server) {
 
 // conditioned tells whether every FlowSchema has its condition.
 func conditioned(store *sqlstore.Store) bool {
-	schemas := lister.All[flowcontrolv1.FlowSchema](store, sqlstore.Prefix(flowcontrolv1.GroupName, "flowschemas"))
+	schemas := lister.All[flowcontrolv1.FlowSchema](store, object.Prefix(flowcontrolv1.GroupName, "flowschemas"))
 	return !slices.ContainsFunc(schemas, func(fs *flowcontrolv1.FlowSchema) bool { return len(fs.Status.Conditions) == 0 })
 }
 

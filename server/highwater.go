@@ -13,6 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // A database that was restored from a backup is behind what its clients have seen, and would
@@ -99,7 +100,7 @@ func (h *highWater) check(ctx context.Context, log sqlstore.Log, newDatabase boo
 		above = max(above, head.Revision+1) // watches of the other cluster must end, whatever this one has
 		out.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
 	default:
-		from, to := sqlstore.RangeOf(sqlstore.Root)
+		from, to := sqlstore.RangeOf(object.Root)
 		n, err := log.Count(ctx, from, to, head.Revision)
 		if err != nil {
 			return err

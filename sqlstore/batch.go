@@ -60,14 +60,14 @@ func (b *batch) fail(err error) {
 }
 
 // entry makes the entry of b's i-th change.
-func (b *batch) entry(i int) *Entry {
+func (s *Store) entry(b *batch, i int) *Entry {
 	c, r := &b.changes[i], &b.appended.Results[i]
 	return &Entry{
 		Key:            c.Key,
 		Revision:       r.Revision,
 		CreateRevision: r.CreateRevision,
 		At:             b.appended.At,
-		JSON:           Splice(c.Value, r.Revision),
+		Value:          s.o.Format.Show(c.Value, r.Revision),
 		form:           c.form,
 	}
 }

@@ -94,7 +94,7 @@ func (s *Store) load(ctx context.Context) error {
 const pageTimeout = 2 * time.Minute
 
 func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entryMap, error) {
-	from, to := RangeOf(Root)
+	from, to := s.o.Format.Range()
 	next := func(from string, limit int) ([]Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 		defer cancel()
@@ -110,7 +110,7 @@ func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entr
 			return nil, err
 		}
 		for i := range rows {
-			name := ResourceOf(rows[i].Key)
+			name := s.o.Format.ResourceOf(rows[i].Key)
 			if loaded[name] == nil {
 				loaded[name] = new(entryMap)
 			}

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ type Change struct {
 	// key is absent: never written, or its newest row is a tombstone.
 	Expect int64
 	Delete bool   // append a tombstone; Expect must not be 0
-	Value  []byte // the object, or its last state for a tombstone
+	Value  []byte // what the key holds from now on, or its last state for a tombstone
 
 	// Set by Commit and Tombstone, if the log holds something else than Value.
 	stored []byte
@@ -29,13 +28,6 @@ func (c *Change) holds(found int64, deleted bool) bool {
 		found = 0
 	}
 	return c.Expect == found && !(c.Delete && c.Expect == 0)
-}
-
-// frees says whether c is a step towards freeing space: a delete, or a change to an object
-// that is being deleted, which takes its finalizers away. Values have no spaces between
-// tokens, and in a string of theirs the quotes would be escaped.
-func (c *Change) frees() bool {
-	return c.Delete || bytes.Contains(c.Value, []byte(`"deletionTimestamp":"`))
 }
 
 // Result is what became of one change of a batch.
@@ -81,15 +73,6 @@ func (a *Appended) Judge(batch []Change, rows []Row) []Row {
 	return rows
 }
 
-// Tombstone is the change that ends an object, with current as its last state. The stored
-// form of an unreadable object stays as it is.
-func Tombstone(current *Entry) Change {
-	if current.Unreadable() != nil {
-		return Change{Key: current.Key, Expect: current.Revision, Delete: true, stored: current.form.stored, form: current.form}
-	}
-	return Change{Key: current.Key, Expect: current.Revision, Delete: true, Value: Unsplice(current)}
-}
-
 type urgentKey struct{}
 
 // Urgent returns a context with which Commit does not refuse with ErrFull: for the few
@@ -100,7 +83,7 @@ func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // checkChange refuses what can be refused without the database.
 func (s *Store) checkChange(c *Change) error {
-	if err := checkKey(c.Key); err != nil {
+	if err := s.checkKey(c.Key); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	switch {
@@ -115,7 +98,7 @@ func (s *Store) checkChange(c *Change) error {
 // checkRoom refuses changes that take space when there is hardly any.
 func (s *Store) checkRoom(ctx context.Context, c *Change) error {
 	err := s.log.Condition()
-	if !errors.Is(err, ErrFull) || c.frees() || isUrgent(ctx) {
+	if !errors.Is(err, ErrFull) || s.o.Format.Frees(c) || isUrgent(ctx) {
 		return nil
 	}
 	return fmt.Errorf("commit %s: nothing was written: %w", c.Key, err)

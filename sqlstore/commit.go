@@ -52,10 +52,10 @@ func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	}
 }
 
-// End deletes the object of an entry, unless the object has been changed or deleted since:
+// End deletes the key of an entry, unless it has been changed or deleted since:
 // then End does nothing. Errors are those of Commit without *ConflictError.
 func (s *Store) End(ctx context.Context, e *Entry) error {
-	_, err := s.Commit(ctx, Tombstone(e))
+	_, err := s.Commit(ctx, e.Ends(s.hide(e)))
 	var conflict *ConflictError
 	if errors.As(err, &conflict) {
 		return nil

@@ -16,8 +16,8 @@ func TestCommitAndGet(t *testing.T) {
 	if got := s.Get(a.Key); got != a {
 		t.Fatalf("got %v, want the entry that Commit returned", got)
 	}
-	if a.Revision != a.CreateRevision || !strings.Contains(string(a.JSON), fmt.Sprintf(`"resourceVersion":"%d"`, a.Revision)) {
-		t.Fatalf("entry %+v %s", a, a.JSON)
+	if a.Revision != a.CreateRevision || !strings.Contains(string(a.Value), fmt.Sprintf(`"resourceVersion":"%d"`, a.Revision)) {
+		t.Fatalf("entry %+v %s", a, a.Value)
 	}
 	b := commit(t, s, Change{Key: a.Key, Expect: a.Revision, Value: value(a.Key, 1)})
 	if b.Revision <= a.Revision || b.CreateRevision != a.Revision {

@@ -71,7 +71,7 @@ func Copy(ctx context.Context, to, from Log, progress func(objects int64)) (int6
 }
 
 func copyRows(ctx context.Context, to, from Log, revision int64, progress func(objects int64)) (copied int64, err error) {
-	next, end := RangeOf(Root)
+	next, end := "", End
 	for {
 		rows, err := from.State(ctx, next, end, revision, copyPage)
 		if err != nil {
@@ -97,7 +97,7 @@ func prepareTarget(ctx context.Context, to Log, source string, revision int64) e
 	if err != nil {
 		return fmt.Errorf("copy: read the target's head: %w", err)
 	}
-	first, end := RangeOf(Root)
+	first, end := "", End
 	rows, err := to.State(ctx, first, end, head.Revision, 1)
 	if err != nil {
 		return fmt.Errorf("copy: read the target: %w", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // checkInvariants compares a Store that nobody writes to any more with its log.
@@ -61,13 +62,13 @@ func checkState(t testing.TB, s *Store, log Log, revision int64) {
 	}
 	want := map[string]map[string]int64{}
 	for _, r := range rows {
-		resource := ResourceOf(r.Key)
+		resource := object.ResourceOf(r.Key)
 		if want[resource] == nil {
 			want[resource] = map[string]int64{}
 		}
 		want[resource][r.Key] = r.Revision
 		e := s.Get(r.Key)
-		if e == nil || e.Revision != r.Revision || string(e.JSON) != string(Splice(r.Value, r.Revision)) {
+		if e == nil || e.Revision != r.Revision || string(e.Value) != string(object.Splice(r.Value, r.Revision)) {
 			t.Errorf("get %s: %+v, the log has revision %d", r.Key, e, r.Revision)
 		}
 	}

@@ -3,63 +3,11 @@ package sqlstore
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
-)
-
-const (
-	// Root begins every key, as it begins every key of kube-apiserver's etcd.
-	Root = "/registry/"
-	// InternalGroup is the group of what servers keep for each other. No API group has
-	// such a name, so no client sees its resources.
-	InternalGroup = "_plinth"
-
-	coreGroup = "core" // the name of the core group, which is "" elsewhere
 )
 
 // MaxKeyBytes bounds a key in every dialect: MySQL's column has so many bytes, and
 // Postgres takes at most 2704 for a row of a B-tree index, SQLite any number.
 const MaxKeyBytes = 1024
-
-// Prefix returns what all keys of a resource begin with: /registry/<group>/<resource>/.
-// The core group is "".
-func Prefix(group, resource string) string {
-	if group == "" {
-		group = coreGroup
-	}
-	return Root + group + "/" + resource + "/"
-}
-
-// Key returns the key of an object of the resource that prefix is of. namespace is empty
-// for cluster-scoped resources.
-func Key(prefix, namespace, name string) string {
-	if namespace == "" {
-		return prefix + name
-	}
-	return prefix + namespace + "/" + name
-}
-
-// SplitPrefix is the inverse of Prefix. resource is empty if prefix is not one of Prefix.
-func SplitPrefix(prefix string) (group, resource string) {
-	group, resource, _ = strings.Cut(strings.Trim(strings.TrimPrefix(prefix, Root), "/"), "/")
-	if group == coreGroup {
-		group = ""
-	}
-	return group, resource
-}
-
-// ResourceOf returns the part of key that names its resource, with the trailing slash:
-// /registry/<group>/<resource>/. It is empty if key has fewer segments.
-func ResourceOf(key string) string {
-	n := 0
-	for i := 0; i < len(key); i++ {
-		if key[i] == '/' {
-			if n++; n == 4 {
-				return key[:i+1]
-			}
-		}
-	}
-	return ""
-}
 
 // RangeOf returns the half-open range [from, to) of all keys that begin with prefix.
 func RangeOf(prefix string) (from, to string) {
@@ -71,16 +19,9 @@ func RangeOf(prefix string) (from, to string) {
 	return prefix, strings.Repeat("\xff", len(prefix)+1)
 }
 
-func checkKey(key string) error {
-	switch {
-	case len(key) > MaxKeyBytes:
+func (s *Store) checkKey(key string) error {
+	if len(key) > MaxKeyBytes {
 		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", ErrKey, len(key), MaxKeyBytes)
-	case ResourceOf(key) == "":
-		return fmt.Errorf("%w: %q does not name a resource", ErrKey, key)
-	case !utf8.ValidString(key) || strings.ContainsFunc(key, isControl):
-		return fmt.Errorf("%w: %q has control characters or is not UTF-8", ErrKey, key)
 	}
-	return nil
+	return s.o.Format.CheckKey(key)
 }
-
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }

@@ -18,7 +18,8 @@ type state struct {
 	applied atomic.Int64 // newest revision applied; written under mu
 	floor   atomic.Int64 // highest compacted revision that is known
 
-	keep int // Options.Snapshots
+	keep   int // Options.Snapshots
+	format Format
 
 	mu        sync.RWMutex
 	resources map[string]*resource
@@ -28,7 +29,7 @@ type state struct {
 	closed    bool
 }
 
-// resource is the part of the state that belongs to one resource. It lives as long as
+// resource is the part of the state that belongs to one resource, as Format has it. It lives as long as
 // the Store. All fields are guarded by state.mu.
 type resource struct {
 	entries entryMap
@@ -51,6 +52,7 @@ func (st *state) init(o Options) {
 	st.resources = make(map[string]*resource)
 	st.window.limit = o.WindowBytes
 	st.keep = o.Snapshots
+	st.format = o.Format
 }
 
 // resource returns the resource of that name, made if it is new. mu is held.
@@ -104,7 +106,7 @@ func (s *Store) Since(resource string, after int64) (events []*Event, through in
 }
 
 func (st *state) get(key string) *Entry {
-	r := st.resources[ResourceOf(key)]
+	r := st.resources[st.format.ResourceOf(key)]
 	if r == nil {
 		return nil
 	}
@@ -126,7 +128,7 @@ func (st *state) apply(rows []update) {
 }
 
 func (st *state) applyRow(e *Entry, deleted bool) {
-	r := st.resource(ResourceOf(e.Key))
+	r := st.resource(st.format.ResourceOf(e.Key))
 	ev := &Event{Entry: e}
 	if deleted {
 		ev.Type = Delete

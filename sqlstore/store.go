@@ -14,6 +14,8 @@ const closeGrace = 10 * time.Second
 
 // Options of a Store. Zero values are replaced by the defaults given.
 type Options struct {
+	// Format says what keys and values mean; Raw.
+	Format Format
 	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
 	History time.Duration
 	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
@@ -23,7 +25,7 @@ type Options struct {
 	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
 	MaxBatch      int
 	MaxBatchBytes int
-	// MaxValueBytes bounds one object; 3 MiB, as kube-apiserver bounds a request's body.
+	// MaxValueBytes bounds one value; 3 MiB, as kube-apiserver bounds a request's body.
 	MaxValueBytes int
 	// Snapshots is how many past states of one resource are kept for paginated lists; 8.
 	Snapshots int
@@ -40,7 +42,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Store serves the objects of one Log. Its methods are safe for concurrent use.
+// Store serves the keys of one Log. Its methods are safe for concurrent use.
 type Store struct {
 	log   Log
 	o     Options
@@ -119,6 +121,9 @@ func (o Options) withDefaults() Options {
 		if *v <= 0 {
 			*v = d
 		}
+	}
+	if o.Format == nil {
+		o.Format = Raw{}
 	}
 	if o.History == 0 {
 		o.History = 5 * time.Minute

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // model is what the store should be: the full history, in a slice.
@@ -57,12 +58,12 @@ func (m *model) head() int64 {
 }
 
 func (m *model) add(e *Entry, deleted bool, prev int64) {
-	m.rows = append(m.rows, modelRow{e.Revision, e.Key, deleted, string(e.JSON), prev})
+	m.rows = append(m.rows, modelRow{e.Revision, e.Key, deleted, string(e.Value), prev})
 }
 
 func rowsOf(events []*Event) (rows []modelRow) {
 	for _, ev := range events {
-		r := modelRow{ev.Entry.Revision, ev.Entry.Key, ev.Type == Delete, string(ev.Entry.JSON), 0}
+		r := modelRow{ev.Entry.Revision, ev.Entry.Key, ev.Type == Delete, string(ev.Entry.Value), 0}
 		if ev.Prev != nil {
 			r.Prev = ev.Prev.Revision
 		}
@@ -128,7 +129,7 @@ func (a *actor) key() string {
 // prefix returns a resource and a prefix within it: all, a namespace, or one object.
 func (a *actor) prefix() (resource, prefix string) {
 	key := a.key()
-	resource = ResourceOf(key)
+	resource = object.ResourceOf(key)
 	return resource, key[:[]int{len(resource), strings.LastIndexByte(key, '/') + 1, len(key)}[a.r.IntN(3)]]
 }
 
@@ -198,7 +199,7 @@ func (a *actor) compareView(view View, resource, prefix string) {
 	}
 	key := a.key()
 	e, err := view.Get(ctx, key)
-	if ResourceOf(key) == resource && (err != nil || (e == nil) != (a.m.state(key, view.Revision())[key] == 0)) {
+	if object.ResourceOf(key) == resource && (err != nil || (e == nil) != (a.m.state(key, view.Revision())[key] == 0)) {
 		a.t.Fatalf("get %s at %d: %v, %v", key, view.Revision(), e, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 const (
@@ -40,7 +41,7 @@ func openStore(t testing.TB, log Log, o Options) *Store {
 	if o.History == 0 {
 		o.History = -1
 	}
-	s, err := Open(t.Context(), log, o)
+	s, err := object.Open(t.Context(), log, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func poll(t testing.TB, w *Watcher, revision int64) (events []*Event) {
 }
 
 func TestCloseEndsEverything(t *testing.T) {
-	s, err := Open(t.Context(), openLog(t, fileDSN(t)), Options{})
+	s, err := object.Open(t.Context(), openLog(t, fileDSN(t)), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestCloseEndsEverything(t *testing.T) {
 
 func TestReopen(t *testing.T) {
 	dsn := fileDSN(t)
-	s, err := Open(t.Context(), openLog(t, dsn), Options{History: -1})
+	s, err := object.Open(t.Context(), openLog(t, dsn), Options{History: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestReopen(t *testing.T) {
 	if s.Revision() != last {
 		t.Fatalf("opened at %d, closed at %d", s.Revision(), last)
 	}
-	if e := s.Get(first.Key); e == nil || e.Revision != first.Revision || string(e.JSON) != string(first.JSON) {
+	if e := s.Get(first.Key); e == nil || e.Revision != first.Revision || string(e.Value) != string(first.Value) {
 		t.Fatalf("after reopening: %+v", e)
 	}
 	// A watch from before the restart goes on where it was.
@@ -169,7 +170,7 @@ func TestReopen(t *testing.T) {
 func TestCloseFinishesQueuedCommits(t *testing.T) {
 	dsn := fileDSN(t)
 	log := newFaultyLog(t, dsn)
-	s, err := Open(t.Context(), log, Options{MaxBatch: 3})
+	s, err := object.Open(t.Context(), log, Options{MaxBatch: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

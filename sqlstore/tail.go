@@ -157,7 +157,7 @@ func (s *Store) applyOwn(b *batch) {
 			p.entry = s.applied(b, i)
 			continue
 		}
-		p.entry = b.entry(i)
+		p.entry = s.entry(b, i)
 		updates = append(updates, update{p.entry, p.change.Delete})
 	}
 	s.state.apply(updates)
@@ -172,11 +172,11 @@ func (s *Store) applied(b *batch, i int) *Entry {
 	e := s.Get(b.changes[i].Key)
 	switch {
 	case e == nil || e.Revision != b.appended.Results[i].Revision:
-		return b.entry(i)
+		return s.entry(b, i)
 	case e.Unreadable() == nil:
 		return e
 	}
-	own := b.entry(i) // its key was taken away meanwhile
+	own := s.entry(b, i) // its key was taken away meanwhile
 	s.state.swap(e, own)
 	return own
 }
@@ -190,7 +190,7 @@ func (s *Store) answer(b *batch) {
 			c := &b.changes[i]
 			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: s.Get(c.Key)})
 		case p.entry == nil:
-			p.answer(b.entry(i), nil)
+			p.answer(s.entry(b, i), nil)
 		default:
 			p.answer(p.entry, nil)
 		}

@@ -157,7 +157,7 @@ func testReplicas(t *testing.T, a, b *Store) {
 	if _, err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Get(e.Key); got == nil || got.Revision != e.Revision || string(got.JSON) != string(e.JSON) {
+	if got := b.Get(e.Key); got == nil || got.Revision != e.Revision || string(got.Value) != string(e.Value) {
 		t.Fatalf("after Sync: %+v, want %+v", got, e)
 	}
 	var wg sync.WaitGroup

@@ -76,10 +76,20 @@ type form struct {
 // transformed is the form of all entries that can be read.
 var transformed form
 
-// isTransformed tells the stored form of a value from the value, which is a JSON object.
-func isTransformed(stored []byte) bool { return len(stored) > 0 && stored[0] != '{' }
+// isTransformed tells the stored form of a value from the value.
+func (s *Store) isTransformed(stored []byte) bool {
+	return len(stored) > 0 && !s.o.Format.Plain(stored)
+}
 
-// Unreadable returns nil, or an *Unreadable. An unreadable entry has no JSON.
+// hide returns the value to store of what readers see of e.
+func (s *Store) hide(e *Entry) []byte {
+	if e.Unreadable() != nil {
+		return nil
+	}
+	return s.o.Format.Hide(e.Value, e.Revision)
+}
+
+// Unreadable returns nil, or an *Unreadable. An unreadable entry has no Value.
 func (e *Entry) Unreadable() error {
 	if e.form == nil || e.form.err == nil {
 		return nil
@@ -100,7 +110,7 @@ func (s *Store) seal(ctx context.Context, c *Change) error {
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", &Unreadable{c.Key, 0, err})
 	}
-	if isTransformed(stored) {
+	if s.isTransformed(stored) {
 		c.stored, c.form = stored, &transformed
 	}
 	return nil
@@ -117,7 +127,7 @@ func (c *Change) StoredValue() []byte {
 // open makes the entry of a row from the log.
 func (s *Store) open(ctx context.Context, row *Row) *Entry {
 	if s.o.Transformer == nil {
-		return NewEntry(row)
+		return s.newEntry(row)
 	}
 	value, _, err := s.o.Transformer.FromStorage(ctx, row.Key, row.Value)
 	if err != nil {
@@ -128,8 +138,8 @@ func (s *Store) open(ctx context.Context, row *Row) *Entry {
 	}
 	plain := *row
 	plain.Value = value
-	e := NewEntry(&plain)
-	if isTransformed(row.Value) {
+	e := s.newEntry(&plain)
+	if s.isTransformed(row.Value) {
 		e.form = &transformed
 	}
 	return e
@@ -156,7 +166,7 @@ func (s *Store) readable(e *Entry) *Entry {
 func (st *state) swap(e, again *Entry) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	r := st.resources[ResourceOf(e.Key)]
+	r := st.resources[st.format.ResourceOf(e.Key)]
 	if r == nil {
 		return
 	}
@@ -198,7 +208,7 @@ func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
 	if !stale {
 		return s.Confirm(ctx, current)
 	}
-	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: Unsplice(current)})
+	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.hide(current)})
 }
 
 // isStale looks into the log only for a value that was transformed.
@@ -212,7 +222,7 @@ func (s *Store) isStale(ctx context.Context, e *Entry) (bool, error) {
 		if err != nil {
 			return false, &Unreadable{e.Key, e.Revision, err}
 		}
-		return isTransformed(stored), nil
+		return s.isTransformed(stored), nil
 	}
 	rows, err := s.log.State(ctx, e.Key, after(e.Key), e.Revision, 1)
 	if err != nil || len(rows) == 0 || rows[0].Revision != e.Revision {

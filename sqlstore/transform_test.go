@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/sqlite"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // lock is a Transformer with one key. What it stores with another key it cannot read.
@@ -69,7 +70,7 @@ func openLocked(t *testing.T, path string, l *lock) *sqlstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlstore.Open(t.Context(), log, sqlstore.Options{Transformer: l})
+	s, err := object.Open(t.Context(), log, sqlstore.Options{Transformer: l})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestUnreadableHeals(t *testing.T) {
 	s = openLocked(t, path, l)
 	e := s.Get(lockedKey)
 	var u *sqlstore.Unreadable
-	if e == nil || !errors.As(e.Unreadable(), &u) || u.Key != lockedKey || u.Revision != made.Revision || e.JSON != nil {
+	if e == nil || !errors.As(e.Unreadable(), &u) || u.Key != lockedKey || u.Revision != made.Revision || e.Value != nil {
 		t.Fatalf("without the key: %+v", e)
 	}
 	if _, err := s.Commit(t.Context(), sqlstore.Change{Key: lockedKey + "b", Value: lockedValue("3")}); err != nil {
@@ -125,8 +126,8 @@ func TestUnreadableHeals(t *testing.T) {
 	if e, err := view.Get(t.Context(), lockedKey); err != nil || e.Unreadable() != nil {
 		t.Errorf("an old view does not heal: %v", err)
 	}
-	if e := s.Get(lockedKey); e.Unreadable() != nil || !bytes.Equal(e.JSON, sqlstore.Splice(lockedValue("1"), made.Revision)) {
-		t.Errorf("after the key came up: %v %s", e.Unreadable(), e.JSON)
+	if e := s.Get(lockedKey); e.Unreadable() != nil || !bytes.Equal(e.Value, object.Splice(lockedValue("1"), made.Revision)) {
+		t.Errorf("after the key came up: %v %s", e.Unreadable(), e.Value)
 	}
 	reads := l.reads.Load()
 	for range 10 {
@@ -149,7 +150,7 @@ func TestUnreadableTombstone(t *testing.T) {
 	unknown := "b"
 	l.key.Store(&unknown)
 	s = openLocked(t, path, l)
-	gone, err := s.Commit(t.Context(), sqlstore.Tombstone(s.Get(lockedKey)))
+	gone, err := s.Commit(t.Context(), object.Tombstone(s.Get(lockedKey)))
 	if err != nil || gone.Unreadable() == nil {
 		t.Fatalf("tombstone: %v %v", gone, err)
 	}
@@ -169,7 +170,7 @@ func TestUnreadableTombstone(t *testing.T) {
 	}
 	defer w.Close()
 	events, _, err := w.Poll(t.Context())
-	if err != nil || len(events) != 2 || events[0].Type != sqlstore.Delete || !bytes.Contains(events[0].Entry.JSON, []byte(`"n":"1"`)) || events[1].Entry.Unreadable() == nil {
+	if err != nil || len(events) != 2 || events[0].Type != sqlstore.Delete || !bytes.Contains(events[0].Entry.Value, []byte(`"n":"1"`)) || events[1].Entry.Unreadable() == nil {
 		t.Errorf("events from the log: %v %v", events, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // accountPatience is how long a pod waits for its namespace's account before upstream's
@@ -24,7 +24,7 @@ func awaitAccount(ctx context.Context, o *Options, a apiadmission.Attributes) {
 	if !ok || a.GetOperation() != apiadmission.Create || pod.Spec.ServiceAccountName != "" && pod.Spec.ServiceAccountName != serviceaccount.DefaultServiceAccountName {
 		return
 	}
-	key := sqlstore.Key(sqlstore.Prefix("", "serviceaccounts"), a.GetNamespace(), serviceaccount.DefaultServiceAccountName)
+	key := object.Key(object.Prefix("", "serviceaccounts"), a.GetNamespace(), serviceaccount.DefaultServiceAccountName)
 	there := func(context.Context) (bool, error) { return o.Store.Get(key) != nil, nil }
 	// The plugin answers if the account does not exist.
 	_ = wait.PollUntilContextTimeout(ctx, time.Millisecond, accountPatience, true, there)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // factory replaces the informer factory from which plugins take their listers. The listers
@@ -80,7 +81,7 @@ var listed = map[reflect.Type]func(*sqlstore.Store) cache.Indexer{
 // decoded.
 func kept[T any](group, resource string) func(*sqlstore.Store) cache.Indexer {
 	return func(store *sqlstore.Store) cache.Indexer {
-		return lister.New[T](store, sqlstore.Prefix(group, resource))
+		return lister.New[T](store, object.Prefix(group, resource))
 	}
 }
 
@@ -88,6 +89,6 @@ func kept[T any](group, resource string) func(*sqlstore.Store) cache.Indexer {
 // each time, so that it is not in memory twice.
 func passing[T any](group, resource string) func(*sqlstore.Store) cache.Indexer {
 	return func(store *sqlstore.Store) cache.Indexer {
-		return lister.Of(store, sqlstore.Prefix(group, resource), func(e *sqlstore.Entry) (any, error) { return lister.DecodeAnew[T](e) })
+		return lister.Of(store, object.Prefix(group, resource), func(e *sqlstore.Entry) (any, error) { return lister.DecodeAnew[T](e) })
 	}
 }

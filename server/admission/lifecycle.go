@@ -97,7 +97,7 @@ func terminating(e *sqlstore.Entry) bool {
 				Phase corev1.NamespacePhase `json:"phase"`
 			} `json:"status"`
 		}
-		return json.Unmarshal(e.JSON, &ns) == nil && ns.Status.Phase == corev1.NamespaceTerminating
+		return json.Unmarshal(e.Value, &ns) == nil && ns.Status.Phase == corev1.NamespaceTerminating
 	}).(bool)
 }
 

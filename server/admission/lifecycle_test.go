@@ -15,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
@@ -130,7 +131,7 @@ func TestLifecycleFollowsChanges(t *testing.T) {
 	putNamespace(t, store, "a", "Terminating")
 	check("terminating", false)
 	e := store.Get("/registry/core/namespaces/a")
-	if _, err := store.Commit(t.Context(), sqlstore.Tombstone(e)); err != nil {
+	if _, err := store.Commit(t.Context(), object.Tombstone(e)); err != nil {
 		t.Fatal(err)
 	}
 	check("gone", false)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Quota refuses writes that exceed a ResourceQuota of the namespace, and adds the others to
@@ -36,7 +37,7 @@ var _ apiadmission.ValidationInterface = &Quota{}
 // o.Client. Its workers end when o.Stop is closed. It tells o.Reservations of what it has counted.
 func NewQuota(o *Options) *Quota {
 	store, client, stop := o.Store, o.Client, o.Stop
-	quotas := lister.New[corev1.ResourceQuota](store, sqlstore.Prefix("", "resourcequotas"))
+	quotas := lister.New[corev1.ResourceQuota](store, object.Prefix("", "resourcequotas"))
 	return &Quota{
 		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update),
 		quotas:  corelisters.NewResourceQuotaLister(quotas),

@@ -45,7 +45,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // plugin describes a plugin that can be enabled.
@@ -139,7 +139,7 @@ func isNode(who user.Info) bool {
 	return is
 }
 
-var limitRangePrefix = sqlstore.Prefix("", "limitranges")
+var limitRangePrefix = object.Prefix("", "limitranges")
 
 // hasLimits tells whether a namespace has LimitRanges. Most namespaces have none.
 func hasLimits(o *Options, namespace string) bool {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // WebhookOptions are what it takes to call webhooks.
@@ -40,7 +41,7 @@ type WebhookOptions struct {
 func NewMutatingWebhooks(o WebhookOptions) apiadmission.MutationInterface {
 	return &mutatingWebhooks{webhooks[v1.MutatingWebhookConfiguration, *mutating.Plugin]{
 		o:              o,
-		configurations: newView[v1.MutatingWebhookConfiguration](o.Store, sqlstore.Prefix(v1.GroupName, "mutatingwebhookconfigurations")),
+		configurations: newView[v1.MutatingWebhookConfiguration](o.Store, object.Prefix(v1.GroupName, "mutatingwebhookconfigurations")),
 		make: func() (*mutating.Plugin, *generic.Webhook, error) {
 			plugin, err := mutating.NewMutatingWebhook(nil)
 			if err != nil {
@@ -56,7 +57,7 @@ func NewMutatingWebhooks(o WebhookOptions) apiadmission.MutationInterface {
 func NewValidatingWebhooks(o WebhookOptions) apiadmission.ValidationInterface {
 	return &validatingWebhooks{webhooks[v1.ValidatingWebhookConfiguration, *validating.Plugin]{
 		o:              o,
-		configurations: newView[v1.ValidatingWebhookConfiguration](o.Store, sqlstore.Prefix(v1.GroupName, "validatingwebhookconfigurations")),
+		configurations: newView[v1.ValidatingWebhookConfiguration](o.Store, object.Prefix(v1.GroupName, "validatingwebhookconfigurations")),
 		make: func() (*validating.Plugin, *generic.Webhook, error) {
 			plugin, err := validating.NewValidatingAdmissionWebhook(nil)
 			if err != nil {

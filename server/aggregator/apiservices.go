@@ -21,9 +21,10 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-var apiServicePrefix = sqlstore.Prefix(apiregistration.GroupName, "apiservices")
+var apiServicePrefix = object.Prefix(apiregistration.GroupName, "apiservices")
 
 // Config is what APIServices work on.
 type Config struct {
@@ -104,7 +105,7 @@ var hasService = []byte(`"service":{`)
 
 // hand tells Extensions of an APIService that names a Service.
 func (a *APIServices) hand(ev *sqlstore.Event) {
-	if ev.Type == sqlstore.Delete || !bytes.Contains(ev.Entry.JSON, hasService) {
+	if ev.Type == sqlstore.Delete || !bytes.Contains(ev.Entry.Value, hasService) {
 		a.remote.Remove(apiServiceName(ev.Entry))
 		return
 	}
@@ -240,7 +241,7 @@ func apiServiceName(e *sqlstore.Entry) string { return strings.TrimPrefix(e.Key,
 
 func decodeAPIService(e *sqlstore.Entry) (*apiregistration.APIService, error) {
 	s := &apiregistration.APIService{}
-	if err := json.Unmarshal(e.JSON, s); err != nil {
+	if err := json.Unmarshal(e.Value, s); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", e.Key, err)
 	}
 	return s, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/plinth-io/plinth/server/files"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Config says how an Authenticator of a server works.
@@ -112,7 +113,7 @@ func (a *Authenticator) others(life context.Context, c Config, given kubeauthent
 
 // bootstrapTokens reads the Secrets from the store, without a copy.
 func bootstrapTokens(store *sqlstore.Store) authenticator.Token {
-	secrets := corelisters.NewSecretLister(lister.New[corev1.Secret](store, sqlstore.Prefix("", "secrets")))
+	secrets := corelisters.NewSecretLister(lister.New[corev1.Secret](store, object.Prefix("", "secrets")))
 	return bootstrap.NewTokenAuthenticator(secrets.Secrets(metav1.NamespaceSystem))
 }
 

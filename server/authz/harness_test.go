@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
@@ -31,7 +32,7 @@ func put(t testing.TB, store *sqlstore.Store, prefix string, object metav1.Objec
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storetest.Put(t.Context(), store, sqlstore.Key(prefix, object.GetNamespace(), object.GetName()), string(value)); err != nil {
+	if _, err := storetest.Put(t.Context(), store, object.Key(prefix, object.GetNamespace(), object.GetName()), string(value)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -39,11 +40,11 @@ func put(t testing.TB, store *sqlstore.Store, prefix string, object metav1.Objec
 // remove deletes an object.
 func remove(t testing.TB, store *sqlstore.Store, prefix, namespace, name string) {
 	t.Helper()
-	e := store.Get(sqlstore.Key(prefix, namespace, name))
+	e := store.Get(object.Key(prefix, namespace, name))
 	if e == nil {
 		t.Fatalf("%s%s/%s is not there", prefix, namespace, name)
 	}
-	if _, err := store.Commit(t.Context(), sqlstore.Tombstone(e)); err != nil {
+	if _, err := store.Commit(t.Context(), object.Tombstone(e)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Node is upstream's authorizer for kubelets: a node may read the secrets, config maps, claims and
@@ -43,18 +44,18 @@ func newNode(store *sqlstore.Store) *Node {
 	graph, who := node.NewGraph(), nodeidentifier.NewDefaultNodeIdentifier()
 	n := &Node{upstream: node.NewAuthorizer(graph, who, bootstrappolicy.NodeRules()), who: who}
 	n.parts = []*part{
-		newPart(store, sqlstore.Prefix("", "pods"), samePod, decoded(func(pod *corev1.Pod) {
+		newPart(store, object.Prefix("", "pods"), samePod, decoded(func(pod *corev1.Pod) {
 			if pod.Spec.NodeName != "" {
 				graph.AddPod(pod)
 			}
 		}), func(namespace, name string) { graph.DeletePod(name, namespace) }),
-		newPart(store, sqlstore.Prefix("", "persistentvolumes"), sameNever, decoded(graph.AddPV), func(_, name string) { graph.DeletePV(name) }),
-		newPart(store, sqlstore.Prefix(storagev1.GroupName, "volumeattachments"), sameNever, decoded(func(attachment *storagev1.VolumeAttachment) {
+		newPart(store, object.Prefix("", "persistentvolumes"), sameNever, decoded(graph.AddPV), func(_, name string) { graph.DeletePV(name) }),
+		newPart(store, object.Prefix(storagev1.GroupName, "volumeattachments"), sameNever, decoded(func(attachment *storagev1.VolumeAttachment) {
 			graph.AddVolumeAttachment(attachment.Name, attachment.Spec.NodeName)
 		}), func(_, name string) { graph.DeleteVolumeAttachment(name) }),
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation) {
-		n.parts = append(n.parts, newPart(store, sqlstore.Prefix(resourcev1.GroupName, "resourceslices"), sameNever, decoded(func(slice *onNode) {
+		n.parts = append(n.parts, newPart(store, object.Prefix(resourcev1.GroupName, "resourceslices"), sameNever, decoded(func(slice *onNode) {
 			graph.AddResourceSlice(slice.Metadata.Name, slice.Spec.NodeName)
 		}), func(_, name string) { graph.DeleteResourceSlice(name) }))
 	}
@@ -154,8 +155,8 @@ var (
 // nothing is decoded. Objects are stored with metadata, spec and status in this order, and a quote
 // inside a string is escaped, so that the fields are found without parsing.
 func samePod(was, is *sqlstore.Entry) bool {
-	return was.CreateRevision == is.CreateRevision && bytes.Equal(specOf(was.JSON), specOf(is.JSON)) &&
-		!bytes.Contains(was.JSON, claimStatuses) && !bytes.Contains(is.JSON, claimStatuses)
+	return was.CreateRevision == is.CreateRevision && bytes.Equal(specOf(was.Value), specOf(is.Value)) &&
+		!bytes.Contains(was.Value, claimStatuses) && !bytes.Contains(is.Value, claimStatuses)
 }
 
 // specOf returns the JSON of a pod's spec, or of more than that.

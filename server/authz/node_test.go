@@ -14,13 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
 var (
-	podPrefix        = sqlstore.Prefix("", "pods")
-	volumePrefix     = sqlstore.Prefix("", "persistentvolumes")
-	attachmentPrefix = sqlstore.Prefix(storagev1.GroupName, "volumeattachments")
+	podPrefix        = object.Prefix("", "pods")
+	volumePrefix     = object.Prefix("", "persistentvolumes")
+	attachmentPrefix = object.Prefix(storagev1.GroupName, "volumeattachments")
 )
 
 // podOn is a pod with a secret, on a node unless that is empty.
@@ -153,7 +154,7 @@ func unreadable(t *testing.T, e *sqlstore.Entry) *sqlstore.Entry {
 	t.Helper()
 	file := "sqlite://" + filepath.Join(t.TempDir(), "a.db")
 	store := storetest.Open(t, file, sqlstore.Options{Transformer: keyless{}})
-	if _, err := storetest.Put(t.Context(), store, e.Key, string(sqlstore.Unsplice(e))); err != nil {
+	if _, err := storetest.Put(t.Context(), store, e.Key, string(object.Unsplice(e))); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

@@ -13,14 +13,15 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // The prefixes of the keys of RBAC's objects.
 var (
-	rolePrefix               = sqlstore.Prefix(rbacv1.GroupName, "roles")
-	roleBindingPrefix        = sqlstore.Prefix(rbacv1.GroupName, "rolebindings")
-	clusterRolePrefix        = sqlstore.Prefix(rbacv1.GroupName, "clusterroles")
-	clusterRoleBindingPrefix = sqlstore.Prefix(rbacv1.GroupName, "clusterrolebindings")
+	rolePrefix               = object.Prefix(rbacv1.GroupName, "roles")
+	roleBindingPrefix        = object.Prefix(rbacv1.GroupName, "rolebindings")
+	clusterRolePrefix        = object.Prefix(rbacv1.GroupName, "clusterroles")
+	clusterRoleBindingPrefix = object.Prefix(rbacv1.GroupName, "clusterrolebindings")
 )
 
 // RBAC is upstream's authorizer on the roles and bindings in the store. Upstream looks at every

@@ -12,9 +12,10 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-var eventPrefix = sqlstore.Prefix("", "events") // of both groups' events
+var eventPrefix = object.Prefix("", "events") // of both groups' events
 
 const (
 	// expireAtOnce deletes share transactions without standing long before others' writes.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // EnsurePolicy makes upstream's bootstrap roles and bindings, and adds to those that are there
@@ -141,7 +142,7 @@ func (r roleBindings) Get(namespace, name string) (reconciliation.RoleBinding, e
 
 // existing reads an object from the store. It is the caller's own.
 func existing[T any](store *sqlstore.Store, resource, namespace, name string) (*T, error) {
-	e := store.Get(sqlstore.Key(sqlstore.Prefix(rbacv1.GroupName, resource), namespace, name))
+	e := store.Get(object.Key(object.Prefix(rbacv1.GroupName, resource), namespace, name))
 	if e == nil {
 		return nil, apierrors.NewNotFound(rbacv1.Resource(resource), name)
 	}
@@ -176,5 +177,5 @@ func (p policy) migrate(ctx context.Context) error {
 }
 
 func (p policy) has(resource, name string) bool {
-	return p.store.Get(sqlstore.Prefix(rbacv1.GroupName, resource)+name) != nil
+	return p.store.Get(object.Prefix(rbacv1.GroupName, resource)+name) != nil
 }

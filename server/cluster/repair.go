@@ -21,6 +21,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // inTheMaking is how long an address or a port may be allocated for a Service that is not
@@ -30,8 +31,8 @@ func inTheMaking(requestTimeout time.Duration) time.Duration {
 }
 
 var (
-	addressPrefix = sqlstore.Prefix(networkingv1.GroupName, "ipaddresses")
-	cidrPrefix    = sqlstore.Prefix(networkingv1.GroupName, "servicecidrs")
+	addressPrefix = object.Prefix(networkingv1.GroupName, "ipaddresses")
+	cidrPrefix    = object.Prefix(networkingv1.GroupName, "servicecidrs")
 )
 
 // repair keeps the addresses and ports that Services have and those that are allocated the

@@ -21,6 +21,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
@@ -333,7 +334,7 @@ func (s sealed) FromStorage(_ context.Context, _ string, stored []byte) ([]byte,
 // A Service that cannot be decrypted keeps its address and port: nothing is repaired without it.
 func TestRepairWaitsForKeys(t *testing.T) {
 	for name, prefix := range map[string]string{
-		"services": lister.ServicePrefix, "addresses": sqlstore.Prefix("networking.k8s.io", "ipaddresses"), "ranges": sqlstore.Prefix("networking.k8s.io", "servicecidrs"),
+		"services": lister.ServicePrefix, "addresses": object.Prefix("networking.k8s.io", "ipaddresses"), "ranges": object.Prefix("networking.k8s.io", "servicecidrs"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := "sqlite://" + filepath.Join(t.TempDir(), "a.db")

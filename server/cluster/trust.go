@@ -17,7 +17,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // trustName is the ConfigMap from which extension servers read whom to believe.
@@ -43,7 +43,7 @@ func (c *Cluster) publishTrust(ctx context.Context) error {
 		return err
 	}
 	now := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: trustName}}
-	there := lister.Get[corev1.ConfigMap](c.config.Store, sqlstore.Prefix("", "configmaps"), metav1.NamespaceSystem+"/"+trustName)
+	there := lister.Get[corev1.ConfigMap](c.config.Store, object.Prefix("", "configmaps"), metav1.NamespaceSystem+"/"+trustName)
 	if there != nil {
 		now = there.DeepCopy()
 	}

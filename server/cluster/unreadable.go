@@ -11,17 +11,17 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking"
 
 	"github.com/plinth-io/plinth/server/lister"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // The keys of what Bootstrap makes.
 var (
-	priorityClassPrefix = sqlstore.Prefix(schedulingv1.GroupName, "priorityclasses")
-	tokenTrackingKey    = sqlstore.Key(sqlstore.Prefix("", "configmaps"), metav1.NamespaceSystem, legacytokentracking.ConfigMapName)
-	serviceKey          = sqlstore.Key(lister.ServicePrefix, metav1.NamespaceDefault, serviceName)
-	endpointsKey        = sqlstore.Key(lister.EndpointsPrefix, metav1.NamespaceDefault, serviceName)
-	sliceKey            = sqlstore.Key(lister.SlicePrefix, metav1.NamespaceDefault, serviceName)
-	cidrKey             = sqlstore.Key(cidrPrefix, "", cidrName)
+	priorityClassPrefix = object.Prefix(schedulingv1.GroupName, "priorityclasses")
+	tokenTrackingKey    = object.Key(object.Prefix("", "configmaps"), metav1.NamespaceSystem, legacytokentracking.ConfigMapName)
+	serviceKey          = object.Key(lister.ServicePrefix, metav1.NamespaceDefault, serviceName)
+	endpointsKey        = object.Key(lister.EndpointsPrefix, metav1.NamespaceDefault, serviceName)
+	sliceKey            = object.Key(lister.SlicePrefix, metav1.NamespaceDefault, serviceName)
+	cidrKey             = object.Key(cidrPrefix, "", cidrName)
 )
 
 // sealed are the objects that Bootstrap has found and that cannot be decrypted.

@@ -116,7 +116,7 @@ func (f *feed) taken() bool {
 	if f.last == nil {
 		return true
 	}
-	o := ownershipOf(f.last.JSON)
+	o := ownershipOf(f.last.Value)
 	return f.feeds.known(o.id()) || f.feeds.store.Get(f.last.Key) == nil
 }
 
@@ -146,7 +146,7 @@ func (c *feedController) Run(stop <-chan struct{}) {
 // handle passes a change of ownership on to the collector. Most changes are none, and cost
 // next to nothing here.
 func (f *feed) handle(ev *sqlstore.Event) {
-	now := ownershipOf(ev.Entry.JSON)
+	now := ownershipOf(ev.Entry.Value)
 	if !f.read.Load() {
 		f.last = ev.Entry
 	}
@@ -156,7 +156,7 @@ func (f *feed) handle(ev *sqlstore.Event) {
 	case ev.Prev == nil:
 		f.handler.OnAdd(f.object(ev.Entry, &now), !f.read.Load())
 	default:
-		if before := ownershipOf(ev.Prev.JSON); !now.equal(&before) {
+		if before := ownershipOf(ev.Prev.Value); !now.equal(&before) {
 			f.handler.OnUpdate(f.object(ev.Prev, &before), f.object(ev.Entry, &now))
 		}
 	}
@@ -182,6 +182,6 @@ func (s *feedStore) GetByKey(key string) (item any, exists bool, err error) {
 	if e == nil {
 		return nil, false, nil
 	}
-	o := ownershipOf(e.JSON)
+	o := ownershipOf(e.Value)
 	return s.f.object(e, &o), true, nil
 }

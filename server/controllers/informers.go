@@ -204,7 +204,7 @@ func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ c
 // decode decodes the object of an entry. The result is the caller's own.
 func (i *informer) decode(e *sqlstore.Entry) (any, error) {
 	object := i.example.DeepCopyObject()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.Value, object); err != nil {
 		return nil, fmt.Errorf("read %s: %w", e.Key, err)
 	}
 	return object, nil

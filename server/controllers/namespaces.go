@@ -80,7 +80,7 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 }
 
 func (n *namespaces) handle(ev *sqlstore.Event) {
-	if ev.Type == sqlstore.Put && ownershipOf(ev.Entry.JSON).deletionTimestamp != nil {
+	if ev.Type == sqlstore.Put && ownershipOf(ev.Entry.Value).deletionTimestamp != nil {
 		n.queue.AddAfter(ev.Entry.Key[len(lister.NamespacePrefix):], n.delay)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus"
 	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-var policiesPrefix = sqlstore.Prefix(v1.GroupName, "validatingadmissionpolicies")
+var policiesPrefix = object.Prefix(v1.GroupName, "validatingadmissionpolicies")
 
 // policyStatusWorkers is upstream's number.
 const policyStatusWorkers = 5

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Admission gives claims and volumes a finalizer that somebody has to take away when they
@@ -51,8 +52,8 @@ func (m *Manager) runClaimProtection(ctx context.Context) error {
 
 // claimsEnd tells whether a claim in the namespace of a pod waits for its end.
 func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
-	claims := sqlstore.Prefix("", "persistentvolumeclaims")
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(pod, sqlstore.Prefix("", "pods")), "/")
+	claims := object.Prefix("", "persistentvolumeclaims")
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(pod, object.Prefix("", "pods")), "/")
 	from, to := sqlstore.RangeOf(claims + namespace + "/")
 	// In memory: there is no error.
 	_ = store.Current(claims).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
@@ -66,7 +67,7 @@ func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 type endsKey struct{}
 
 func ends(claim *sqlstore.Entry) bool {
-	return claim.Memo(endsKey{}, func() any { return bytes.Contains(claim.JSON, []byte(`"deletionTimestamp":"`)) }).(bool)
+	return claim.Memo(endsKey{}, func() any { return bytes.Contains(claim.Value, []byte(`"deletionTimestamp":"`)) }).(bool)
 }
 
 // claimants, claimantsInformer and byClaim are the informer of pods with the index of the
@@ -101,7 +102,7 @@ func (b byClaim) ByIndex(_, claim string) (pods []any, err error) {
 	// In memory: there is no error.
 	_ = b.pods.set.store.Current(b.pods.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		own := e.Key[len(from):] + "-" // begins the names of claims that the pod brings
-		if strings.HasPrefix(name, own) || bytes.Contains(e.JSON, named) {
+		if strings.HasPrefix(name, own) || bytes.Contains(e.Value, named) {
 			if pod, err := b.pods.decode(e); err == nil {
 				pods = append(pods, pod)
 			}

@@ -14,9 +14,10 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-var quotasPrefix = sqlstore.Prefix("", "resourcequotas")
+var quotasPrefix = object.Prefix("", "resourcequotas")
 
 const (
 	// The times and numbers are kube-controller-manager's.

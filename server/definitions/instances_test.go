@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 const finalizer = "example.com/hold"
@@ -41,7 +42,7 @@ func (f *fixture) release(plural, name string) {
 // stored returns the names of the group's objects of a plural in the store.
 func (f *fixture) stored(plural string) (names []string) {
 	f.t.Helper()
-	prefix := sqlstore.Prefix(group, plural)
+	prefix := object.Prefix(group, plural)
 	from, to := sqlstore.RangeOf(prefix)
 	err := f.api.Store.Current(prefix).Scan(f.t.Context(), from, to, func(e *sqlstore.Entry) bool {
 		names = append(names, strings.TrimPrefix(e.Key, prefix))
@@ -110,8 +111,8 @@ func TestDeleteInstancesWithFinalizers(t *testing.T) {
 	if err := f.add("foos", "Foo", "refused"); err == nil {
 		t.Error("an object was created while the definition is terminating")
 	}
-	key := sqlstore.Prefix(group, "foos")
-	value := sqlstore.Unsplice(f.api.Store.Get(key + "free"))
+	key := object.Prefix(group, "foos")
+	value := object.Unsplice(f.api.Store.Get(key + "free"))
 	rounds := 0
 	f.d.config.DeleteAll = func(ctx context.Context, k *kind.Kind) error {
 		if rounds++; rounds == 1 {
@@ -208,8 +209,8 @@ func TestSweep(t *testing.T) {
 	const name = "foos." + group
 	f.define(definition("foos", "Foo"))
 	f.mustAdd("foos", "Foo", "old")
-	key := sqlstore.Prefix(group, "foos")
-	value := sqlstore.Unsplice(f.api.Store.Get(key + "old"))
+	key := object.Prefix(group, "foos")
+	value := object.Unsplice(f.api.Store.Get(key + "old"))
 	f.delete(name)
 	f.catchUp()
 	f.terminate()

@@ -133,7 +133,7 @@ func (d *Definitions) source(name string) func() ([]byte, error) {
 		if e == nil {
 			return nil, fmt.Errorf("%s has been deleted: %w", name, kind.ErrReplaced)
 		}
-		return e.JSON, nil
+		return e.Value, nil
 	}
 }
 

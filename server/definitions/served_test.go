@@ -8,7 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/custom"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // TestServed changes one definition step by step. The registry follows each change, and
@@ -138,7 +138,7 @@ func TestSource(t *testing.T) {
 	f.define(definition("widgets", "Widget"))
 	read := f.d.source("widgets." + group)
 	f.patch("widgets."+group, `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`)
-	if json, err := read(); err != nil || string(json) != string(f.api.Store.Get(custom.DefinitionPrefix+"widgets."+group).JSON) {
+	if json, err := read(); err != nil || string(json) != string(f.api.Store.Get(custom.DefinitionPrefix+"widgets."+group).Value) {
 		t.Errorf("got %s, %v", json, err)
 	}
 	f.end("widgets." + group)
@@ -153,9 +153,9 @@ func TestStaleObjects(t *testing.T) {
 	f := openFixture(t)
 	f.define(definition("widgets", "Widget"))
 	f.mustAdd("widgets", "Widget", "a")
-	e := f.api.Store.Get(sqlstore.Prefix(group, "widgets") + "a")
+	e := f.api.Store.Get(object.Prefix(group, "widgets") + "a")
 	stale := func(kinds *kind.Registry) bool {
-		return kinds.Lookup(group, "v1", "widgets").Stale(e.JSON, e.Revision, e.At)
+		return kinds.Lookup(group, "v1", "widgets").Stale(e.Value, e.Revision, e.At)
 	}
 	if stale(f.api.Kinds) {
 		t.Error("an object is stale under the first schema")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Options are kube-apiserver's flags of the same names.
@@ -135,11 +136,11 @@ var unencrypted = identity.NewEncryptCheckTransformer()
 
 // of returns what transforms the values of a key's resource.
 func (p *Providers) of(key string) value.Transformer {
-	prefix := sqlstore.ResourceOf(key)
+	prefix := object.ResourceOf(key)
 	if t, ok := p.known.Load(prefix); ok {
 		return t.(value.Transformer)
 	}
-	group, resource := sqlstore.SplitPrefix(prefix)
+	group, resource := object.SplitPrefix(prefix)
 	t := unencrypted
 	if of := (schema.GroupResource{Group: group, Resource: resource}); p.mayHaveRule(of) {
 		t = p.resources.TransformerForResource(of)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 var (
-	schemaPrefix = sqlstore.Prefix(flowcontrolv1.GroupName, "flowschemas")
-	levelPrefix  = sqlstore.Prefix(flowcontrolv1.GroupName, "prioritylevelconfigurations")
+	schemaPrefix = object.Prefix(flowcontrolv1.GroupName, "flowschemas")
+	levelPrefix  = object.Prefix(flowcontrolv1.GroupName, "prioritylevelconfigurations")
 )
 
 // informers stands in for client-go's factory of shared informers: its two informers read the

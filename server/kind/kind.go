@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Kind is one resource of one group in all its served versions. It is immutable once it
@@ -204,7 +204,7 @@ func (s *Subresource) Can(verb string) bool { return slices.Contains(s.Verbs, ve
 
 // Prefix begins the keys of the resource's objects in the log.
 func (k *Kind) Prefix() string {
-	return sqlstore.Prefix(k.Stored.Group, k.Stored.Resource)
+	return object.Prefix(k.Stored.Group, k.Stored.Resource)
 }
 
 // Key is the key of one object in the log. Cluster-scoped resources ignore namespace.
@@ -212,7 +212,7 @@ func (k *Kind) Key(namespace, name string) string {
 	if !k.Namespaced {
 		namespace = ""
 	}
-	return sqlstore.Key(k.Prefix(), namespace, name)
+	return object.Key(k.Prefix(), namespace, name)
 }
 
 // UpstreamPrefix begins the keys of the objects in upstream's etcd: /registry/pods/. Some of
@@ -222,7 +222,7 @@ func (k *Kind) UpstreamPrefix() string {
 	if path == "" {
 		path = k.Resource
 	}
-	return sqlstore.Root + path + "/"
+	return object.Root + path + "/"
 }
 
 // SplitKey is the inverse of Key.

@@ -12,14 +12,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // The prefixes of the resources that several packages look up.
 var (
-	NamespacePrefix = sqlstore.Prefix("", "namespaces")
-	ServicePrefix   = sqlstore.Prefix("", "services")
-	EndpointsPrefix = sqlstore.Prefix("", "endpoints")
-	SlicePrefix     = sqlstore.Prefix(discoveryv1.GroupName, "endpointslices")
+	NamespacePrefix = object.Prefix("", "namespaces")
+	ServicePrefix   = object.Prefix("", "services")
+	EndpointsPrefix = object.Prefix("", "endpoints")
+	SlicePrefix     = object.Prefix(discoveryv1.GroupName, "endpointslices")
 )
 
 // Endpoints tells whether a Service has Endpoints or EndpointSlices, and whether one of its
@@ -54,5 +55,5 @@ func IsPort(p discoveryv1.EndpointPort, name string) bool { return ptr.Deref(p.N
 // IsSliceOf tells whether e is an EndpointSlice of the Service that ref names.
 func IsSliceOf(e *sqlstore.Entry, ref *apiregistration.ServiceReference) bool {
 	label := []byte(`"` + discoveryv1.LabelServiceName + `":"` + ref.Name + `"`)
-	return bytes.HasPrefix([]byte(e.Key), []byte(SlicePrefix+ref.Namespace+"/")) && bytes.Contains(e.JSON, label)
+	return bytes.HasPrefix([]byte(e.Key), []byte(SlicePrefix+ref.Namespace+"/")) && bytes.Contains(e.Value, label)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // RetryRead is the pause before the log is read again when the database is away.
@@ -126,7 +127,7 @@ func (l *follower) pass(ev *sqlstore.Event) {
 	case readable:
 		l.f(&sqlstore.Event{Type: ev.Type, Entry: ev.Entry, Prev: known})
 	case known != nil:
-		l.f(&sqlstore.Event{Type: ev.Type, Entry: known.AtRevision(ev.Entry.Revision), Prev: known})
+		l.f(&sqlstore.Event{Type: ev.Type, Entry: object.AtRevision(known, ev.Entry.Revision), Prev: known})
 	}
 }
 

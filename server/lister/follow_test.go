@@ -10,6 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 const followed = "/registry/core/configmaps/"
@@ -20,7 +21,7 @@ func openStore(t *testing.T, o sqlstore.Options) *sqlstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, o)
+	store, err := object.Open(t.Context(), log, o)
 	if err != nil {
 		t.Fatal(err)
 	}

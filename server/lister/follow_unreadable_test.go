@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/sqlite"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // seal hides values, and shows them only while it is open.
@@ -40,7 +41,7 @@ func TestFollowUnreadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{Transformer: s})
+		store, err := object.Open(t.Context(), log, sqlstore.Options{Transformer: s})
 		if err != nil {
 			t.Fatal(err)
 		}

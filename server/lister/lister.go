@@ -164,5 +164,5 @@ func DecodeAnew[T any](e *sqlstore.Entry) (*T, error) {
 		return nil, err
 	}
 	object := new(T)
-	return object, kjson.UnmarshalCaseSensitivePreserveInts(e.JSON, object)
+	return object, kjson.UnmarshalCaseSensitivePreserveInts(e.Value, object)
 }

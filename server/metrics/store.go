@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Store reports what a sqlstore.Store counts, read at each scrape.
@@ -81,7 +82,7 @@ func oneIf(yes bool) float64 {
 // resourceLabel turns a key's resource, /registry/apps/deployments/, into upstream's
 // label: deployments.apps, and the bare name for the core group.
 func resourceLabel(resource string) string {
-	group, name := sqlstore.SplitPrefix(resource)
+	group, name := object.SplitPrefix(resource)
 	switch {
 	case name == "":
 		return resource

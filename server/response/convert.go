@@ -51,9 +51,9 @@ func MarkConverted(e *sqlstore.Entry) { e.Memo(isConvertedKey{}, func() any { re
 // Load decodes an entry to hub form.
 func Load(k *kind.Kind, e *sqlstore.Entry) (runtime.Object, error) {
 	if IsConverted(k, e) {
-		return k.Conversion().Load(e.JSON)
+		return k.Conversion().Load(e.Value)
 	}
-	return k.Codec.Load(e.JSON)
+	return k.Codec.Load(e.Value)
 }
 
 // ConversionError returns the answer to a conversion that failed: a timeout if the request's
@@ -74,7 +74,7 @@ func Convert(ctx context.Context, k *kind.Kind, version string, entries []*sqlst
 	out := append([]*sqlstore.Entry(nil), entries...)
 	var missing []int
 	for i, e := range out {
-		if !IsConverted(k, e) && k.Conversion().Needed(e.JSON) {
+		if !IsConverted(k, e) && k.Conversion().Needed(e.Value) {
 			missing = append(missing, i)
 		}
 	}
@@ -163,7 +163,7 @@ func (c converter) convertOwn(ctx context.Context, out []*sqlstore.Entry, missin
 		for n, j := range own {
 			e, a := out[missing[j]], attempts[j]
 			if a.err = err; err == nil {
-				a.entry = &sqlstore.Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, JSON: results[n]}
+				a.entry = &sqlstore.Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: results[n]}
 				MarkConverted(a.entry)
 			} else {
 				memo, _ := e.Recall(convertedKey{c.version, c.kind.Gone()})
@@ -174,7 +174,7 @@ func (c converter) convertOwn(ctx context.Context, out []*sqlstore.Entry, missin
 	}()
 	stored := make([][]byte, len(own))
 	for n, j := range own {
-		stored[n] = out[missing[j]].JSON
+		stored[n] = out[missing[j]].Value
 	}
 	results, err = c.kind.Conversion().Read(ctx, stored)
 }

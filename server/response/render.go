@@ -81,13 +81,13 @@ func IsStoredAs(k *kind.Kind, e *sqlstore.Entry, version string) bool {
 	if IsConverted(k, e) {
 		return true
 	}
-	return version == k.Stored.Version && k.Group == k.Stored.Group && !k.Stale(e.JSON, e.Revision, e.At)
+	return version == k.Stored.Version && k.Group == k.Stored.Group && !k.Stale(e.Value, e.Revision, e.At)
 }
 
 // ObjectJSON returns the whole object as JSON in a version.
 func ObjectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
 	if IsStoredAs(k, e, version) {
-		return e.JSON, nil
+		return e.Value, nil
 	}
 	return ObjectRendering(k, version, false).Of(e)
 }
@@ -138,7 +138,7 @@ func metadataMessage(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
 
 // metadataOf returns an object's metadata without what depends on the object's version.
 func metadataOf(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
-	meta := MetadataJSON(e.JSON)
+	meta := MetadataJSON(e.Value)
 	if k.VersionedAnnotation == "" {
 		return meta, nil
 	}
@@ -170,7 +170,7 @@ func Labels(e *sqlstore.Entry) (labels.Set, error) {
 		var meta struct {
 			Labels map[string]string `json:"labels"`
 		}
-		if err := json.Unmarshal(MetadataJSON(e.JSON), &meta); err != nil {
+		if err := json.Unmarshal(MetadataJSON(e.Value), &meta); err != nil {
 			return fmt.Errorf("labels of %s: %w", e.Key, err)
 		}
 		return labels.Set(meta.Labels)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // create stores a new object, or answers a review, a binding, an eviction.
@@ -168,7 +169,7 @@ func (n creation) change(ctx context.Context, obj runtime.Object, m metav1.Objec
 	}
 	change = sqlstore.Change{Key: q.kind.Key(m.GetNamespace(), m.GetName()), Value: value}
 	if dry && versioned {
-		change.Value = sqlstore.Splice(value, version)
+		change.Value = object.Splice(value, version)
 	}
 	return change, nil
 }

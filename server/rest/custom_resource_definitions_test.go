@@ -10,6 +10,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // TestDefinitions changes CustomResourceDefinitions, and looks at their conditions and their
@@ -110,7 +111,7 @@ func (c definitionCase) changeStorage() {
 		func() bool {
 			return c.do("GET", definitionsPath+"/widgets."+c.group, "").get("status", "storedVersions") == `["v1","v1alpha1"]`
 		})
-	stored := func() string { return string(c.store.Get("/registry/" + c.group + "/widgets/default/a").JSON) }
+	stored := func() string { return string(c.store.Get("/registry/" + c.group + "/widgets/default/a").Value) }
 	c.until("the update is stored in the new version", func() bool {
 		c.do("PATCH", c.path("v1", "/a"), `{}`, "Content-Type", "application/merge-patch+json").want(200)
 		return strings.HasPrefix(stored(), `{"kind":"Widget","apiVersion":"`+c.group+`/v1alpha1",`)
@@ -198,7 +199,7 @@ func (c definitionCase) deleteUnserved() {
 	c.do("DELETE", definitionsPath+"/widgets."+c.group, "").want(200)
 	c.until("the definition is gone", func() bool { return c.do("GET", definitionsPath+"/widgets."+c.group, "").code == 404 })
 	if e := c.store.Get("/registry/" + c.group + "/widgets/default/a"); e != nil {
-		c.t.Errorf("left behind: %s", e.JSON)
+		c.t.Errorf("left behind: %s", e.Value)
 	}
 }
 
@@ -242,7 +243,7 @@ func (c definitionCase) stragglers() {
 	c.define(widgets(c.t, c.group))
 	c.do("POST", c.path("v1", ""), c.widget("old", `"color":"red"`)).want(201)
 	key := "/registry/" + c.group + "/widgets/default/old"
-	value := sqlstore.Unsplice(c.store.Get(key))
+	value := object.Unsplice(c.store.Get(key))
 	c.do("DELETE", definitionsPath+"/widgets."+c.group, "").want(200)
 	c.until("the definition is gone", func() bool { return c.do("GET", definitionsPath+"/widgets."+c.group, "").code == 404 })
 	if _, err := c.store.Commit(c.t.Context(), sqlstore.Change{Key: key, Value: value}); err != nil {

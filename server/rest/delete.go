@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // delete deletes one object. An object with finalizers or a grace period gets a
@@ -158,7 +159,7 @@ func (d *deletion) store(ctx context.Context) (*sqlstore.Entry, error) {
 
 // finish deletes the object for good. current is its present entry.
 func (d *deletion) finish(ctx context.Context, current *sqlstore.Entry) (removal, error) {
-	entry, err := d.q.api.commit(ctx, sqlstore.Tombstone(current), dryRun(d.options.DryRun))
+	entry, err := d.q.api.commit(ctx, object.Tombstone(current), dryRun(d.options.DryRun))
 	if err != nil {
 		return removal{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plinth-io/plinth/server/response"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Deletion of objects that cannot be decrypted, with upstream's option of that name. It asks
@@ -49,7 +49,7 @@ func (q *request) deleteUnsafe(options *metav1.DeleteOptions) error {
 			field.Invalid(field.NewPath(unsafeOption), true, "is exclusively used to delete corrupt object(s), try again by removing this option"),
 		})
 	}
-	if _, err := q.api.store.Commit(q.ctx, sqlstore.Tombstone(current)); err != nil && !alreadyGone(err) {
+	if _, err := q.api.store.Commit(q.ctx, object.Tombstone(current)); err != nil && !alreadyGone(err) {
 		return err
 	}
 	status := &metav1.Status{

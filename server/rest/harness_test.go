@@ -29,6 +29,7 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // harness serves the verbs on a real store, without the server around them.
@@ -65,7 +66,7 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	if so.History == 0 {
 		so.History = -1 // tests look back at what they have done, however long that took
 	}
-	store, err := sqlstore.Open(ctx, log, so)
+	store, err := object.Open(ctx, log, so)
 	if err != nil {
 		t.Fatal(err)
 	}

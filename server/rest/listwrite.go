@@ -9,6 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // respondList writes a page in the negotiated encoding.
@@ -123,19 +124,19 @@ func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err err
 	case q.kind.TypedItems:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) {
 			if response.IsStoredAs(q.kind, e, q.version) {
-				return nil, e.JSON, nil
+				return nil, e.Value, nil
 			}
 			return whole(r.Of(e))
 		}
 	case stored:
-		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := e.Item(); return open, rest, nil }
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := object.Item(e); return open, rest, nil }
 	}
 	return func(e *sqlstore.Entry) ([]byte, []byte, error) {
 		b, err := r.Of(e)
 		if err != nil {
 			return nil, nil, err
 		}
-		open, rest := sqlstore.WithoutType(b)
+		open, rest := object.WithoutType(b)
 		return open, rest, nil
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // modification is what update, patch and apply have in common: a new body is made from the present
@@ -201,13 +202,13 @@ func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (
 // answer is the update's object. The last state in the log is the one before, because the
 // update itself is never stored. It is no error if another deletion was faster.
 func (m *modification) finishDeletion(ctx context.Context, current *sqlstore.Entry, old runtime.Object, value []byte) (*sqlstore.Entry, error) {
-	_, err := m.q.api.commit(ctx, sqlstore.Tombstone(current), dryRun(m.options.DryRun))
+	_, err := m.q.api.commit(ctx, object.Tombstone(current), dryRun(m.options.DryRun))
 	if err == nil {
 		m.q.afterDelete(old, m.options.DryRun)
 	} else if !alreadyGone(err) {
 		return nil, err
 	}
-	return sqlstore.NewEntry(&sqlstore.Row{Key: current.Key, Revision: current.Revision, Value: value}), nil
+	return &sqlstore.Entry{Key: current.Key, Revision: current.Revision, Value: object.Splice(value, current.Revision)}, nil
 }
 
 // create makes an absent object.

@@ -62,7 +62,7 @@ func (t *target) observedEntry(obj runtime.Object) (*sqlstore.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sqlstore.Entry{Key: t.kind.Key(m.GetNamespace(), m.GetName()), JSON: value}, nil
+	return &sqlstore.Entry{Key: t.kind.Key(m.GetNamespace(), m.GetName()), Value: value}, nil
 }
 
 // unwatchable is upstream's answer to a watch of a resource that can be listed only.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/plinth-io/plinth/server/response"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // methods are the verbs of one form of path, by HTTP method. A resource has the path if it has any
@@ -117,7 +117,7 @@ func (r routing) checkNames(form methods, verb string, inNamespace bool) error {
 	item := form["PUT"] != "" || r.q.sub != nil // the path names an object
 	switch {
 	case (r.q.namespace == "." || r.q.namespace == "..") && verb != "create" && verb != "update":
-		key := "/" + strings.TrimPrefix(r.q.kind.UpstreamPrefix(), sqlstore.Root) + r.q.namespace
+		key := "/" + strings.TrimPrefix(r.q.kind.UpstreamPrefix(), object.Root) + r.q.namespace
 		if item {
 			key += "/" + r.q.name
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Controllers apply the same configuration over and over, and nearly always it changes
@@ -86,7 +87,7 @@ func (p *patching) admitUnchanged(ctx context.Context, current *sqlstore.Entry) 
 		return true, nil
 	}
 	value, err := q.encode(q.ctx, a.object)
-	return err == nil && bytes.Equal(value, sqlstore.Unsplice(current)), err
+	return err == nil && bytes.Equal(value, object.Unsplice(current)), err
 }
 
 // unchangedAttributes decodes the object when a plugin asks for it. Most plugins do not.

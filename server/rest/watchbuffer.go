@@ -71,7 +71,7 @@ const frameSize = 32
 // lendBuffer wants to know.
 func eventsSize(events []*sqlstore.Event) (size int) {
 	for _, e := range events {
-		if size += frameSize + len(e.Entry.JSON); size > smallChunk {
+		if size += frameSize + len(e.Entry.Value); size > smallChunk {
 			break
 		}
 	}
@@ -81,7 +81,7 @@ func eventsSize(events []*sqlstore.Event) (size int) {
 // entriesSize does for entries what eventsSize does for events.
 func entriesSize(entries []*sqlstore.Entry) (size int) {
 	for _, e := range entries {
-		if size += frameSize + len(e.JSON); size > smallChunk {
+		if size += frameSize + len(e.Value); size > smallChunk {
 			break
 		}
 	}

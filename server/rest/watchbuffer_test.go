@@ -47,8 +47,8 @@ func TestEventBuffer(t *testing.T) {
 			}
 			total := 0
 			for _, e := range c.events {
-				buffer.b = append(buffer.b, e.Entry.JSON...)
-				total += len(e.Entry.JSON)
+				buffer.b = append(buffer.b, e.Entry.Value...)
+				total += len(e.Entry.Value)
 				if err := buffer.writeFull(out); err != nil {
 					t.Fatal(err)
 				}

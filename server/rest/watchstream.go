@@ -13,6 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // sink is where a watch writes to: an HTTP response or a WebSocket.
@@ -169,7 +170,7 @@ type leftKey struct{}
 // at the revision of the change.
 func left(e *sqlstore.Event) *sqlstore.Entry {
 	return e.Entry.Memo(leftKey{}, func() any {
-		before := e.Prev.AtRevision(e.Entry.Revision)
+		before := object.AtRevision(e.Prev, e.Entry.Revision)
 		if response.WasConverted(e.Prev) {
 			response.MarkConverted(before)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // What verbs share to write objects.
@@ -43,15 +44,15 @@ func (a *API) commit(ctx context.Context, c sqlstore.Change, dry bool) (*sqlstor
 		return nil, &sqlstore.ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
 	}
 	if revision == 0 {
-		return &sqlstore.Entry{Key: c.Key, JSON: c.Value}, nil
+		return &sqlstore.Entry{Key: c.Key, Value: c.Value}, nil
 	}
-	return sqlstore.NewEntry(&sqlstore.Row{Key: c.Key, Revision: revision, Value: c.Value}), nil
+	return &sqlstore.Entry{Key: c.Key, Revision: revision, Value: object.Splice(c.Value, revision)}, nil
 }
 
 // overwrite commits the new value of an object. A value that is the same as the present one
 // is confirmed only.
 func (a *API) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
-	if unchanged := sqlstore.Splice(value, current.Revision); bytes.Equal(unchanged, current.JSON) {
+	if unchanged := object.Splice(value, current.Revision); bytes.Equal(unchanged, current.Value) {
 		return a.confirm(ctx, current, dry)
 	}
 	return a.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
@@ -149,5 +150,5 @@ func beingDeleted(e *sqlstore.Entry) bool {
 	var m struct {
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	}
-	return json.Unmarshal(response.MetadataJSON(e.JSON), &m) == nil && m.DeletionTimestamp != nil
+	return json.Unmarshal(response.MetadataJSON(e.Value), &m) == nil && m.DeletionTimestamp != nil
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // copier is the runtime.Codec by which upstream's registries copy the object that a dry run
@@ -23,7 +23,7 @@ func (c copier) Encode(obj runtime.Object, w io.Writer) error {
 		return err
 	}
 	if version, err := (storage.APIObjectVersioner{}).ObjectResourceVersion(obj); err == nil && version != 0 {
-		value = sqlstore.Splice(value, int64(version))
+		value = object.Splice(value, int64(version))
 	}
 	_, err = w.Write(value)
 	return err

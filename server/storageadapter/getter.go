@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Getter gives upstream's registries their storage. It implements
@@ -48,7 +49,7 @@ func (g *Getter) GetRESTOptions(resource schema.GroupResource, _ runtime.Object)
 			GroupResource: resource,
 			Config:        storagebackend.Config{Codec: copier{o}},
 		},
-		ResourcePrefix:          strings.TrimSuffix(sqlstore.Prefix(resource.Group, resource.Resource), "/"),
+		ResourcePrefix:          strings.TrimSuffix(object.Prefix(resource.Group, resource.Resource), "/"),
 		EnableGarbageCollection: true,
 		Decorator: func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
 			func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {

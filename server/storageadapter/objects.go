@@ -101,7 +101,7 @@ func itemsOf(list runtime.Object) (reflect.Value, error) {
 }
 
 func (o *objects) appendSelected(items reflect.Value, e *sqlstore.Entry, selected storage.SelectionPredicate) error {
-	obj, err := o.kind().Codec.Load(e.JSON)
+	obj, err := o.kind().Codec.Load(e.Value)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (o *objects) read(key string, e *sqlstore.Entry, ignoreNotFound bool) (runt
 	case e != nil && e.Unreadable() != nil:
 		return nil, storage.NewInternalError(e.Unreadable())
 	case e != nil:
-		return o.kind().Codec.Load(e.JSON)
+		return o.kind().Codec.Load(e.Value)
 	case ignoreNotFound:
 		return o.kind().Codec.New(), nil
 	}
@@ -133,7 +133,7 @@ func (o *objects) give(out runtime.Object, e *sqlstore.Entry) error {
 	if out == nil {
 		return nil
 	}
-	obj, err := o.kind().Codec.Load(e.JSON)
+	obj, err := o.kind().Codec.Load(e.Value)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Create stores a new object.
@@ -67,7 +68,7 @@ func (o *objects) replace(ctx context.Context, key string, current *sqlstore.Ent
 	if current == nil {
 		return o.store.Commit(ctx, sqlstore.Change{Key: key, Value: value})
 	}
-	if bytes.Equal(sqlstore.Splice(value, current.Revision), current.JSON) {
+	if bytes.Equal(object.Splice(value, current.Revision), current.Value) {
 		return o.store.Refresh(ctx, current)
 	}
 	return o.store.Commit(ctx, sqlstore.Change{Key: key, Expect: current.Revision, Value: value})
@@ -87,7 +88,7 @@ func (o *objects) Delete(ctx context.Context, key string, out runtime.Object, pr
 		if err := validate(ctx, obj); err != nil {
 			return refusal{err}
 		}
-		e, err := o.store.Commit(ctx, sqlstore.Tombstone(current))
+		e, err := o.store.Commit(ctx, object.Tombstone(current))
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 	"sigs.k8s.io/json"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // getter reads the objects that a token depends on from the store's memory. It is called
@@ -42,9 +42,9 @@ func (g getter) GetNode(name string) (*corev1.Node, error) {
 
 func (g getter) read(resource, name string, into any) error {
 	g.gate.look = g.gate.sync // a newer object of this name may be in the database
-	e := g.gate.store.Get(sqlstore.Prefix("", resource) + name)
+	e := g.gate.store.Get(object.Prefix("", resource) + name)
 	if e == nil {
 		return apierrors.NewNotFound(corev1.Resource(resource), name)
 	}
-	return json.UnmarshalCaseSensitivePreserveInts(e.JSON, into)
+	return json.UnmarshalCaseSensitivePreserveInts(e.Value, into)
 }

@@ -15,11 +15,12 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // publishedKeys is the resource of the log that has the public keys of all servers.
 // No request reaches it.
-var publishedKeys = sqlstore.Prefix(sqlstore.InternalGroup, "serviceaccountkeys")
+var publishedKeys = object.Prefix(object.InternalGroup, "serviceaccountkeys")
 
 const (
 	// maxPublished bounds the number of keys: each server that starts with a new data directory
@@ -136,7 +137,7 @@ func eachPublished(store *sqlstore.Store, f func(*sqlstore.Entry)) {
 }
 
 func parsePublished(e *sqlstore.Entry) (p published, err error) {
-	err = json.Unmarshal(e.JSON, &p)
+	err = json.Unmarshal(e.Value, &p)
 	return p, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Memory is the DSN of a database that no other store shares.
@@ -22,7 +23,7 @@ func Open(t testing.TB, dsn string, o sqlstore.Options) *sqlstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, o)
+	store, err := object.Open(t.Context(), log, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/plinth-io/plinth/server/lister"
-	"github.com/plinth-io/plinth/sqlstore"
+	storeobject "github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // NewMutating returns the plugin that asks MutatingAdmissionPolicies. It changes objects as
@@ -23,8 +23,8 @@ import (
 // https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
 func NewMutating(o Options) apiadmission.MutationInterface {
 	s := source[*mutating.Policy, *mutating.PolicyBinding]{
-		policyPrefix:  sqlstore.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicies"),
-		bindingPrefix: sqlstore.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicybindings"),
+		policyPrefix:  storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicies"),
+		bindingPrefix: storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicybindings"),
 	}
 	s.policies = func() []*mutating.Policy { return lister.All[mutating.Policy](o.Store, s.policyPrefix) }
 	s.bindings = func() []*mutating.PolicyBinding { return lister.All[mutating.PolicyBinding](o.Store, s.bindingPrefix) }

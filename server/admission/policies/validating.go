@@ -19,15 +19,15 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/server/lister"
-	"github.com/plinth-io/plinth/sqlstore"
+	storeobject "github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // NewValidating returns the plugin that asks ValidatingAdmissionPolicies. It decides as
 // upstream's ValidatingAdmissionPolicy does.
 func NewValidating(o Options) apiadmission.ValidationInterface {
 	s := source[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding]{
-		policyPrefix:  sqlstore.Prefix(v1.GroupName, "validatingadmissionpolicies"),
-		bindingPrefix: sqlstore.Prefix(v1.GroupName, "validatingadmissionpolicybindings"),
+		policyPrefix:  storeobject.Prefix(v1.GroupName, "validatingadmissionpolicies"),
+		bindingPrefix: storeobject.Prefix(v1.GroupName, "validatingadmissionpolicybindings"),
 	}
 	s.policies = func() []*v1.ValidatingAdmissionPolicy {
 		return lister.All[v1.ValidatingAdmissionPolicy](o.Store, s.policyPrefix)

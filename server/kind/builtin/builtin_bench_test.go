@@ -8,6 +8,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // BenchmarkKinds measures what the Kinds cost at a start: bare, and with upstream's stores.
@@ -16,7 +17,7 @@ func BenchmarkKinds(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := sqlstore.Open(b.Context(), log, sqlstore.Options{})
+	store, err := object.Open(b.Context(), log, sqlstore.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (n namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*c
 		return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
 	}
 	ns := &corev1.Namespace{}
-	if err := json.Unmarshal(e.JSON, ns); err != nil {
+	if err := json.Unmarshal(e.Value, ns); err != nil {
 		return nil, fmt.Errorf("decode namespace %s: %w", name, err)
 	}
 	return ns, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // resolve finds the resource of a policy's paramKind among the served resources.
@@ -46,12 +47,12 @@ func (p mutatingPolicies) GetMutatingAdmissionPolicy(_ context.Context, name str
 func readPolicy(store *sqlstore.Store, resource, name string, policy runtime.Object) error {
 	var e *sqlstore.Entry
 	if store != nil {
-		e = store.Get(sqlstore.Prefix(admissionregistration.GroupName, resource) + name)
+		e = store.Get(object.Prefix(admissionregistration.GroupName, resource) + name)
 	}
 	if e == nil {
 		return apierrors.NewNotFound(admissionregistration.Resource(resource), name)
 	}
-	if err := runtime.DecodeInto(legacyscheme.Codecs.UniversalDecoder(), e.JSON, policy); err != nil {
+	if err := runtime.DecodeInto(legacyscheme.Codecs.UniversalDecoder(), e.Value, policy); err != nil {
 		return fmt.Errorf("decode policy %s: %w", name, err)
 	}
 	return nil

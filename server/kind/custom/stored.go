@@ -6,10 +6,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // DefinitionPrefix begins the keys of all CustomResourceDefinitions.
-var DefinitionPrefix = sqlstore.Prefix(apiextensionsv1.GroupName, "customresourcedefinitions")
+var DefinitionPrefix = object.Prefix(apiextensionsv1.GroupName, "customresourcedefinitions")
 
 // DefinitionName returns the name of the definition that an entry holds: PLURAL.GROUP.
 func DefinitionName(e *sqlstore.Entry) string { return strings.TrimPrefix(e.Key, DefinitionPrefix) }
@@ -21,7 +22,7 @@ type decodedKey struct{}
 // shared: nobody may change it.
 func DefinitionOf(e *sqlstore.Entry) (*Definition, error) {
 	v := e.Memo(decodedKey{}, func() any {
-		def, err := Decode(e.JSON)
+		def, err := Decode(e.Value)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // newConversion returns the conversion of a version whose definition names a webhook.
@@ -109,7 +109,7 @@ func encodeWhole(u *unstructured.Unstructured) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s: %w", u.GetKind(), err)
 	}
 	if revision, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64); err == nil {
-		value = sqlstore.Splice(value, revision)
+		value = object.Splice(value, revision)
 	}
 	return value, nil
 }

@@ -12,11 +12,11 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/plinth-io/plinth/server/lister"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // cidrPrefix begins the keys of ServiceCIDRs in the log.
-var cidrPrefix = sqlstore.Prefix(networkingv1.GroupName, "servicecidrs")
+var cidrPrefix = object.Prefix(networkingv1.GroupName, "servicecidrs")
 
 // addresses allocates from all ServiceCIDRs of one family, as upstream's MetaAllocator does. The
 // choice within a range is upstream's: requested addresses are likelier to be in the lower

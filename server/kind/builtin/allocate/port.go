@@ -14,10 +14,11 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // portPrefix begins the keys of node ports in the log.
-var portPrefix = sqlstore.Prefix(sqlstore.InternalGroup, "nodeports")
+var portPrefix = object.Prefix(object.InternalGroup, "nodeports")
 
 // Ports are the node ports in a store.
 type Ports struct {
@@ -89,7 +90,7 @@ func (p *Ports) Release(ctx context.Context, number int, owner networkingv1.Pare
 		if row, err := readPort(e); err != nil || row.Spec.ParentRef != owner {
 			return err
 		}
-		_, err := p.store.Commit(ctx, sqlstore.Tombstone(e))
+		_, err := p.store.Commit(ctx, object.Tombstone(e))
 		return err
 	})
 	if err != nil {
@@ -130,6 +131,6 @@ func (p *Ports) Free(ctx context.Context, t Taken) error {
 }
 
 func readPort(e *sqlstore.Entry) (row port, err error) {
-	err = json.Unmarshal(e.JSON, &row)
+	err = json.Unmarshal(e.Value, &row)
 	return row, err
 }

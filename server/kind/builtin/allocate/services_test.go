@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 func openServices(t testing.TB) (*sqlstore.Store, *kind.Kind) {
@@ -23,7 +24,7 @@ func openServices(t testing.TB) (*sqlstore.Store, *kind.Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(context.Background(), log, sqlstore.Options{})
+	store, err := object.Open(context.Background(), log, sqlstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
-package sqlstore_test
+package object_test
 
 import (
 	"testing"
 
-	. "github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/object"
 )
 
 func TestKeys(t *testing.T) {

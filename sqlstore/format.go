@@ -1,0 +1,39 @@
+package sqlstore
+
+import "strings"
+
+// Format says what keys and values mean to a Store. Its methods are quick and have no state.
+// What a Store serves is one layer above: package object has the Format of Kubernetes objects.
+type Format interface {
+	// Range returns the range that all keys are in.
+	Range() (from, to string)
+	// ResourceOf returns the resource of key: a prefix of it that some keys have in common.
+	// State, snapshots, window and wake-ups are kept for each resource apart.
+	ResourceOf(key string) string
+	// CheckKey returns an error that wraps ErrKey for a key that is not to be written.
+	CheckKey(key string) error
+	// Show returns a stored value as readers see it, and Hide the value of what they see.
+	Show(value []byte, revision int64) []byte
+	Hide(shown []byte, revision int64) []byte
+	// Plain tells a value from what a Transformer has made of one. Neither is empty.
+	Plain(stored []byte) bool
+	// Frees says whether c is a step towards freeing space, so that it is taken when there
+	// is hardly any.
+	Frees(c *Change) bool
+}
+
+// Raw is the Format of any bytes: one resource, whose name is empty.
+type Raw struct{}
+
+var _ Format = Raw{}
+
+func (Raw) Range() (from, to string)          { return "", End }
+func (Raw) ResourceOf(string) string          { return "" }
+func (Raw) CheckKey(string) error             { return nil }
+func (Raw) Show(value []byte, _ int64) []byte { return value }
+func (Raw) Hide(value []byte, _ int64) []byte { return value }
+func (Raw) Plain([]byte) bool                 { return true }
+func (Raw) Frees(c *Change) bool              { return c.Delete }
+
+// End comes after every key: the end of a range that has none.
+var End = strings.Repeat("\xff", MaxKeyBytes+1)
