@@ -68,7 +68,7 @@ func (a *Appended) Judge(batch []Change, rows []Row) []Row {
 			r.CreateRevision = next
 		}
 		r.Revision, r.Found, r.FoundDeleted = next, 0, false
-		rows = append(rows, Row{next, c.Key, r.CreateRevision, c.Delete, a.At, c.StoredValue()})
+		rows = append(rows, Row{Revision: next, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, At: a.At, Value: c.StoredValue()})
 	}
 	return rows
 }

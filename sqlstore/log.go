@@ -5,11 +5,15 @@ import "context"
 // Row is one row of the log.
 type Row struct {
 	Revision       int64  // id
-	Key            string // /registry/<group>/<resource>/[<namespace>/]<name>
+	Key            string // as Format has it; of an object /registry/<group>/<resource>/[<namespace>/]<name>
 	CreateRevision int64  // revision of the row that created this incarnation of the key
 	Deleted        bool   // a tombstone; Value is the last state
 	At             int64  // commit time, Unix milliseconds, never less than an older row's
-	Value          []byte // the object as JSON, without resourceVersion
+	Value          []byte // as Format has it; of an object JSON without resourceVersion
+
+	// Of raw keys only; 0 for objects.
+	Version int64 // puts since the key was created, the first is 1
+	Lease   int64 // 0: none
 }
 
 // Head is the end of the log at one moment.
@@ -30,6 +34,8 @@ type Step struct {
 // use except Append, which has one caller at a time. Errors that mean the database is
 // away, read-only or full wrap ErrUnavailable; no error text contains a password.
 type Log interface {
+	RawLog
+
 	// Append writes a batch in one transaction (an empty one takes the lock and writes
 	// nothing, which tells whether the database takes writes): it takes the write lock, reads head
 	// and floor, checks each change's expectation against the newest row of its key, draws

@@ -47,9 +47,8 @@ func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter
 	}
 }
 
-// after returns the lowest key behind key. Control characters do not occur in keys
-// (see checkChange), and NUL is not text for every database.
-func after(key string) string { return key + "\x01" }
+// after returns the lowest key behind key.
+func after(key string) string { return key + "\x00" }
 
 func sizeOf(rows []Row) (bytes int) {
 	for i := range rows {
