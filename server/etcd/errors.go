@@ -1,0 +1,42 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// told returns the error that a client gets. Errors of rpctypes and statuses stay as they are.
+func told(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	switch {
+	case errors.Is(err, sqlstore.ErrCompacted):
+		return rpctypes.ErrGRPCCompacted
+	case errors.Is(err, sqlstore.ErrFuture):
+		return rpctypes.ErrGRPCFutureRev
+	case errors.Is(err, sqlstore.ErrTooLarge), errors.Is(err, sqlstore.ErrKey):
+		return rpctypes.ErrGRPCRequestTooLarge
+	case errors.Is(err, sqlstore.ErrFull):
+		return rpctypes.ErrGRPCNoSpace
+	case errors.Is(err, sqlstore.ErrClosed):
+		return rpctypes.ErrGRPCStopped
+	case errors.Is(err, context.Canceled):
+		return status.FromContextError(context.Canceled).Err()
+	case errors.Is(err, sqlstore.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+		// A client does not repeat a write after this answer, as its outcome is not known.
+		return rpctypes.ErrGRPCTimeout
+	case errors.Is(err, sqlstore.ErrUnavailable):
+		return status.Error(codes.Unavailable, "etcdserver: "+err.Error())
+	}
+	return status.Error(codes.Unknown, err.Error())
+}

@@ -1,0 +1,83 @@
+package etcd
+
+import (
+	"log/slog"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Version is the release of etcd whose answers a Server gives.
+const Version = "3.6.16"
+
+// Options of a Server. Zero values are replaced by the defaults given, those of etcd.
+type Options struct {
+	Name       string   // of this member; "default"
+	ClientURLs []string // on which clients reach this member, as MemberList tells them
+
+	MaxTxnOps         int   // operations of one transaction; 128
+	MaxRequestBytes   int   // of one request; 1.5 MiB
+	QuotaBackendBytes int64 // of the database, above which only deletes are taken; 2 GiB, negative: none
+
+	// WatchProgressInterval etc. are added by whoever needs them.
+
+	Log *slog.Logger // nil: nothing
+}
+
+// Server answers etcd's requests from a Store. Its methods are safe for concurrent use.
+type Server struct {
+	store *sqlstore.Store
+	log   sqlstore.Log // the Store's, for its marks
+	o     Options
+
+	clusterID, memberID uint64
+}
+
+// New returns a Server on store, which is open on log.
+func New(store *sqlstore.Store, log sqlstore.Log, o Options) *Server {
+	s := &Server{store: store, log: log, o: o.withDefaults()}
+	return s
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "default"
+	}
+	if o.MaxTxnOps <= 0 {
+		o.MaxTxnOps = 128
+	}
+	if o.MaxRequestBytes <= 0 {
+		o.MaxRequestBytes = 1.5 * 1024 * 1024
+	}
+	if o.QuotaBackendBytes == 0 {
+		o.QuotaBackendBytes = 2 << 30
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Register adds the services to g.
+func (s *Server) Register(g *grpc.Server) {
+	// pb.RegisterKVServer(g, s.kv) and so on, one line for each service.
+}
+
+// firstRevision is that of an empty key space.
+const firstRevision = 1
+
+// revision returns the newest revision that reads see.
+func (s *Server) revision() int64 {
+	revision, _ := sqlstore.Split(s.store.Revision())
+	return max(revision, firstRevision)
+}
+
+// header returns the header of an answer at revision.
+func (s *Server) header(revision int64) *pb.ResponseHeader {
+	return &pb.ResponseHeader{ClusterId: s.clusterID, MemberId: s.memberID, Revision: revision, RaftTerm: raftTerm}
+}
+
+// raftTerm is told by every answer. There is no raft.
+const raftTerm = 1
