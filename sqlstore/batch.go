@@ -1,5 +1,7 @@
 package sqlstore
 
+import "slices"
+
 // batch is what one transaction appends. It belongs to the committer until it is sent
 // to the tail.
 type batch struct {
@@ -8,6 +10,24 @@ type batch struct {
 	keys     map[string]struct{}
 	bytes    int
 	appended Appended
+
+	// Of transactions, which have no changes before they have run.
+	results []result // of waiters
+	updates []update // that they have made
+	found   []Row    // what other processes had written after known
+	known   int64
+}
+
+type result struct {
+	Outcome
+	err error
+}
+
+func (p *pending) bytes() int {
+	if p.transaction != nil {
+		return p.transaction.Bytes
+	}
+	return len(p.change.Value)
 }
 
 // take moves what fits from the queue to b. A second change of a key waits for the
@@ -30,11 +50,17 @@ func (c *committer) take(b *batch) {
 }
 
 func (b *batch) hasRoom(c *committer, p *pending) bool {
-	n := len(b.changes)
-	return n == 0 || n < c.maxCount && b.bytes+len(p.change.Value) <= c.maxBytes
+	n := len(b.waiters)
+	return n == 0 || n < c.maxCount && b.bytes+p.bytes() <= c.maxBytes
 }
 
 func (b *batch) add(p *pending) bool {
+	if p.transaction != nil {
+		b.waiters = append(b.waiters, p)
+		b.bytes += p.bytes()
+		p.taken = true
+		return true
+	}
 	if _, ok := b.keys[p.change.Key]; ok {
 		return false
 	}
@@ -50,7 +76,8 @@ func (b *batch) reset() {
 	clear(b.changes)
 	clear(b.waiters)
 	clear(b.keys)
-	*b = batch{changes: b.changes[:0], waiters: b.waiters[:0], keys: b.keys}
+	clear(b.results)
+	*b = batch{changes: b.changes[:0], waiters: b.waiters[:0], keys: b.keys, results: b.results[:0]}
 }
 
 func (b *batch) fail(err error) {
@@ -70,4 +97,13 @@ func (s *Store) entry(b *batch, i int) *Entry {
 		Value:          s.o.Format.Show(c.Value, r.Revision),
 		form:           c.form,
 	}
+}
+
+// leases returns the ids of all leases that the transactions name.
+func (b *batch) leases() (ids []int64) {
+	for _, p := range b.waiters {
+		ids = append(ids, p.transaction.Leases...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

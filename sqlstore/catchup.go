@@ -16,29 +16,45 @@ func (s *Store) catchUp(target int64) error {
 		if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", applied, err)
 		}
-		if !complete(rows, applied, target, limit) {
+		full := len(rows) == limit
+		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
+			s.tail.page.grow() // a revision is larger than the page
+			continue
+		}
+		if !s.complete(rows, applied, target, full) {
 			if reloaded, err := s.reloadIfSwept(applied); reloaded || err != nil {
 				return err
 			}
 		}
 		s.applyRows(rows)
 		s.tail.page.read(len(rows), sizeOf(rows))
-		if len(rows) < limit {
+		if !full {
 			s.state.advance(target)
 			return nil
 		}
 	}
 }
 
+// wholeRows returns how many rows of a page can be applied: not a part of a revision, which
+// becomes visible at once.
+func (s *Store) wholeRows(rows []Row, full bool) int {
+	if !full {
+		return len(rows)
+	}
+	return s.whole(len(rows), func(i int) int64 { return rows[i].Revision })
+}
+
 // complete says that no revision is missing between applied and the last row of a
 // page, nor up to target if it is the last page.
-func complete(rows []Row, applied, target int64, limit int) bool {
-	n := len(rows)
-	last := applied + int64(n)
-	if n < limit && last < target {
-		return false
+func (s *Store) complete(rows []Row, applied, target int64, full bool) bool {
+	last := applied
+	for i := range rows {
+		if !s.follows(last, rows[i].Revision) {
+			return false
+		}
+		last = rows[i].Revision
 	}
-	return n == 0 || rows[n-1].Revision == last
+	return full || s.end(last) >= target
 }
 
 // reloadIfSwept reads the state anew if rows after applied may have been compacted
@@ -50,7 +66,7 @@ func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if head.Floor <= applied {
+	if head.Floor <= s.end(applied) {
 		s.raiseFloor(head.Floor)
 		return false, nil
 	}
@@ -77,7 +93,7 @@ func (s *Store) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		loaded, err := s.readState(ctx, head.Revision)
+		loaded, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
 		if errors.Is(err, ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
@@ -93,12 +109,26 @@ func (s *Store) load(ctx context.Context) error {
 // that hangs in between must not keep a start waiting for ever.
 const pageTimeout = 2 * time.Minute
 
-func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entryMap, error) {
+// readPage is Log.State, or Log.Keys.
+type readPage func(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
+
+// pageReader chooses what of the rows is read: without the values of raw keys, if these are more
+// than may stay in memory.
+func (s *Store) pageReader(ctx context.Context) readPage {
+	if s.raw {
+		if size, err := s.log.Size(ctx); err != nil || size.Bytes > int64(s.o.CacheBytes) {
+			return s.log.Keys
+		}
+	}
+	return s.log.State
+}
+
+func (s *Store) readState(ctx context.Context, revision int64, page readPage) (map[string]*entryMap, error) {
 	from, to := s.o.Format.Range()
 	next := func(from string, limit int) ([]Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 		defer cancel()
-		return s.log.State(ctx, from, to, revision, limit)
+		return page(ctx, from, to, revision, limit)
 	}
 	loaded := make(map[string]*entryMap)
 	var bad UnreadableError
@@ -114,10 +144,19 @@ func (s *Store) readState(ctx context.Context, revision int64) (map[string]*entr
 			if loaded[name] == nil {
 				loaded[name] = new(entryMap)
 			}
-			e := s.entryOf(keys, &rows[i])
+			e := s.loadedEntry(keys, &rows[i])
 			loaded[name].Set(e.Key, e)
 			bad.note(e)
 		}
 	}
 	return loaded, nil
+}
+
+// loadedEntry is entryOf for a row of a full read, which may have come without its value: NULL
+// is not a value, and a row that has none has no bytes.
+func (s *Store) loadedEntry(ctx context.Context, row *Row) *Entry {
+	if !s.raw {
+		return s.entryOf(ctx, row)
+	}
+	return rawEntry(row, row.Value)
 }

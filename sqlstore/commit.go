@@ -34,21 +34,30 @@ func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 	}
 }
 
-// abandon gives up waiting for p.
+// abandon gives up waiting for p, unless it was answered meanwhile.
 func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	key := p.change.Key
+	if err := s.abandoned(ctx, p); err != nil {
+		return nil, fmt.Errorf("commit %s: %w", key, err)
+	}
+	return p.result()
+}
+
+// abandoned returns the error of a caller that gives up waiting for p, nil if p was answered
+// meanwhile.
+func (s *Store) abandoned(ctx context.Context, p *pending) error {
 	if s.commits.withdraw(p) {
 		err := ctx.Err()
 		if s.Healthy() != nil {
 			err = deadlineError(ctx, ErrUnavailable)
 		}
-		return nil, fmt.Errorf("commit %s: nothing was written: %w", key, err)
+		return fmt.Errorf("nothing was written: %w", err)
 	}
 	select {
 	case <-p.done:
-		return p.result()
+		return nil
 	default:
-		return nil, fmt.Errorf("commit %s: %w: %w", key, ErrUnknown, ctx.Err())
+		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 	}
 }
 
@@ -63,13 +72,18 @@ func (s *Store) End(ctx context.Context, e *Entry) error {
 	return err
 }
 
-// pending is one change whose caller waits.
+// pending is one change, or one transaction on raw keys, whose caller waits.
 type pending struct {
 	change Change
-	taken  bool          // guarded by committer.mu
-	done   chan struct{} // has a token when entry and err are set
-	entry  *Entry
-	err    error
+
+	transaction *Transaction
+	pinned      map[int64][]byte // values that it needs
+	outcome     Outcome
+
+	taken bool          // guarded by committer.mu
+	done  chan struct{} // has a token when entry and err are set
+	entry *Entry
+	err   error
 }
 
 var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struct{}, 1)} }}
@@ -84,7 +98,7 @@ func newPending(c Change) *pending {
 // pending that is abandoned is not given back, since it will still be answered.
 func (p *pending) result() (*Entry, error) {
 	entry, err := p.entry, p.err
-	p.change, p.taken, p.entry, p.err = Change{}, false, nil, nil
+	*p = pending{done: p.done}
 	pendings.Put(p)
 	return entry, err
 }

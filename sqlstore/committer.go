@@ -20,6 +20,8 @@ type committer struct {
 	mu     sync.Mutex
 	queue  []*pending
 	closed bool
+
+	written int64 // newest id of transactions; owned by the committer's goroutine
 }
 
 func (c *committer) init(o Options) {
@@ -81,10 +83,14 @@ func (s *Store) runCommitter() {
 	defer close(s.tail.commits)
 	for s.commits.await(s.health.probeIn(), s.probe) {
 		b := <-s.commits.done
-		if s.commits.take(b); len(b.changes) > 0 {
-			s.append(b)
-		} else {
+		s.commits.take(b)
+		switch {
+		case len(b.waiters) == 0:
 			s.commits.done <- b
+		case s.raw:
+			s.transact(b)
+		default:
+			s.append(b)
 		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 // Log.Compact in this process.
 type compactor struct {
 	requests chan compactRequest
+	wake     chan struct{} // has a token when rows below the floor are to be deleted
 
 	// owned by the compactor's goroutine
 	target int64     // newest revision known to be older than the history
@@ -34,6 +35,15 @@ type compactRequest struct {
 
 func (c *compactor) init() {
 	c.requests = make(chan compactRequest)
+	c.wake = make(chan struct{}, 1)
+}
+
+// sweep makes the compactor delete what is below the floor.
+func (c *compactor) sweep() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // CompactTo moves the floor up to revision now, whatever the history is, and returns
@@ -61,6 +71,9 @@ func (s *Store) runCompactor() {
 	defer ticker.Stop()
 	hurry := time.NewTicker(fullEvery)
 	defer hurry.Stop()
+	if s.raw && s.Floor() > 0 {
+		s.compact.sweep() // what the process before left
+	}
 	for {
 		select {
 		case <-ticker.C:
@@ -69,6 +82,8 @@ func (s *Store) runCompactor() {
 			if errors.Is(s.log.Condition(), ErrFull) {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
 			}
+		case <-s.compact.wake:
+			s.logCompaction(s.compactTo(min(s.end(s.Floor()), s.Revision())))
 		case r := <-s.compact.requests:
 			r.done <- s.compactTo(min(r.revision, s.Revision()))
 		case <-s.stop:

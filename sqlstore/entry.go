@@ -9,14 +9,17 @@ type Entry struct {
 	Revision       int64
 	CreateRevision int64
 	At             int64  // commit time, Unix milliseconds
-	Value          []byte // as Format.Show has made it
+	Value          []byte // as Format.Show has made it; nil for a raw key, see Store.Values
 
-	form *form // nil: the log holds the value as it is
+	form *form // nil: an object that the log holds as it is
 	memo atomic.Pointer[memo]
 }
 
 // newEntry makes the entry that readers of row see.
 func (s *Store) newEntry(row *Row) *Entry {
+	if s.raw {
+		return rawEntry(row, given(row))
+	}
 	return &Entry{
 		Key:            row.Key,
 		Revision:       row.Revision,

@@ -18,9 +18,9 @@ type Event struct {
 }
 
 func (ev *Event) size() int {
-	n := eventOverhead + len(ev.Entry.Value) + len(ev.Entry.Key)
+	n := eventOverhead + ev.Entry.size() + len(ev.Entry.Key)
 	if ev.Prev != nil {
-		n += len(ev.Prev.Value)
+		n += ev.Prev.size()
 	}
 	return n
 }

@@ -26,6 +26,9 @@ func (p *pager) read(rows, bytes int) {
 	}
 }
 
+// grow makes the next page larger, whatever it weighs.
+func (p *pager) grow() { p.n = 4 * p.limit() }
+
 // pagesOf cuts [from, to) into pages by key: next returns the rows of a page and the
 // iteration goes on behind its last key until a page is not full.
 func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter.Seq2[[]Row, error] {

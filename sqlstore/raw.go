@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"sort"
 )
 
 // A log of raw keys (KindEtcd) differs from that of objects in what its rows are called. Its
@@ -17,6 +18,34 @@ func Split(id int64) (revision, sub int64) { return id >> SubBits, id & (1<<SubB
 // FirstID and LastID return the least and the greatest id that a row of revision can have.
 func FirstID(revision int64) int64 { return revision << SubBits }
 func LastID(revision int64) int64  { return (revision+1)<<SubBits - 1 }
+
+// end returns the last id of the revision that id belongs to. A revision of an object has but one.
+func (s *Store) end(id int64) int64 {
+	if !s.raw {
+		return id
+	}
+	revision, _ := Split(id)
+	return LastID(revision)
+}
+
+// whole returns how many of the n rows of a full page are of revisions that are surely complete:
+// all but those of the last one. id returns the i-th row's.
+func (s *Store) whole(n int, id func(i int) int64) int {
+	if !s.raw || n == 0 {
+		return n
+	}
+	first := FirstID(id(n-1) >> SubBits)
+	return sort.Search(n, func(i int) bool { return id(i) >= first })
+}
+
+// follows says that no row is missing between two that are read one after the other.
+func (s *Store) follows(id, next int64) bool {
+	if !s.raw {
+		return next == id+1
+	}
+	revision, _ := Split(id)
+	return next == id+1 || next == FirstID(revision+1)
+}
 
 // Kind says what a log is used for. The first Open decides, and a later one with another kind
 // is refused.
@@ -53,7 +82,7 @@ type Found struct {
 	Leases []Lease // those of the leases asked for that exist
 }
 
-// Decision is what Log.Transact is to write.
+// Decision is what Log.Transact is to write. Leases are deleted before others are granted.
 type Decision struct {
 	Rows   []Row   // with ids that grow, above the head; At is Found.At
 	Grant  []Lease // new ones

@@ -25,6 +25,8 @@ type state struct {
 	resources map[string]*resource
 	base      int64 // revision of the last full load; older events are only in the log
 	window    window
+	cache     *cache    // of raw keys' values, else nil
+	leases    leaseKeys // of raw keys, else nil
 	waiters   []*waiter
 	closed    bool
 }
@@ -48,11 +50,14 @@ type update struct {
 	deleted bool
 }
 
-func (st *state) init(o Options) {
+func (st *state) init(o Options, c *cache) {
 	st.resources = make(map[string]*resource)
 	st.window.limit = o.WindowBytes
 	st.keep = o.Snapshots
 	st.format = o.Format
+	if _, raw := o.Format.(Raw); raw {
+		st.cache, st.leases = c, leaseKeys{}
+	}
 }
 
 // resource returns the resource of that name, made if it is new. mu is held.
@@ -136,6 +141,9 @@ func (st *state) applyRow(e *Entry, deleted bool) {
 	} else {
 		ev.Prev, _ = r.entries.Set(e.Key, e)
 	}
+	if st.cache != nil {
+		st.applyRaw(ev, deleted)
+	}
 	r.copied = nil
 	r.last = e.Revision
 	r.topics.mark(e.Key, e.Revision, &st.window)
@@ -173,6 +181,9 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 		st.resource(name)
 	}
 	st.window.clear()
+	if st.cache != nil {
+		st.replaceRaw(loaded)
+	}
 	for name, r := range st.resources {
 		r.entries, r.copied = entryMap{}, nil
 		if m := loaded[name]; m != nil {

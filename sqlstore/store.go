@@ -22,6 +22,8 @@ type Options struct {
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
 	WindowBytes int
+	// CacheBytes bounds the values of raw keys in memory; 256 MiB. Their keys are all there.
+	CacheBytes int
 	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
 	MaxBatch      int
 	MaxBatchBytes int
@@ -46,6 +48,7 @@ type Options struct {
 type Store struct {
 	log   Log
 	o     Options
+	raw   bool // Options.Format is Raw
 	stats counters
 
 	state   state
@@ -54,6 +57,7 @@ type Store struct {
 	heads   headReader
 	compact compactor
 	health  health
+	cache   cache
 
 	hadUnreadable atomic.Bool
 
@@ -80,7 +84,9 @@ func Open(ctx context.Context, log Log, o Options) (*Store, error) {
 func newStore(log Log, o Options) *Store {
 	s := &Store{log: log, o: o, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.state.init(o)
+	_, s.raw = o.Format.(Raw)
+	s.cache.limit = o.CacheBytes
+	s.state.init(o, &s.cache)
 	s.commits.init(o)
 	s.tail.init()
 	s.heads.init()
@@ -125,6 +131,9 @@ func (o Options) withDefaults() Options {
 	if o.Format == nil {
 		o.Format = Raw{}
 	}
+	if _, raw := o.Format.(Raw); raw {
+		o.History = -1 // Store.CutTo says what is compacted
+	}
 	if o.History == 0 {
 		o.History = 5 * time.Minute
 	}
@@ -132,6 +141,7 @@ func (o Options) withDefaults() Options {
 		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
 	}
 	orInt(&o.WindowBytes, 32<<20)
+	orInt(&o.CacheBytes, 256<<20)
 	orInt(&o.MaxBatch, 512)
 	orInt(&o.MaxBatchBytes, 4<<20)
 	orInt(&o.MaxValueBytes, 3<<20)

@@ -116,7 +116,9 @@ func (t *tail) backOff() time.Duration {
 
 // applyBatch brings the state to b's head, then applies b and answers its callers.
 func (s *Store) applyBatch(b *batch) {
-	if s.reach(b.appended.Head) {
+	if s.raw {
+		s.applyTransactions(b)
+	} else if s.reach(b.appended.Head) {
 		s.raiseFloor(b.appended.Floor)
 		s.applyOwn(b)
 	} else {

@@ -3,12 +3,16 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
 // Transaction is one transaction on raw keys.
 type Transaction struct {
 	// Leases that Run may ask about, put keys with, or revoke.
 	Leases []int64
+	// Bytes is about how much Run writes at most.
+	Bytes int
 	// Run decides what is written. It sees the newest state, under the write lock of the log,
 	// and what it has written itself. It may be called more than once, with different states,
 	// and only the last call counts. If it returns an error, nothing is written and the error is
@@ -23,93 +27,294 @@ type Outcome struct {
 	Wrote    bool // rows, not only leases
 }
 
+// transactRows is how many rows of other processes a transaction reads under the write lock. If
+// there are more, the tail reads them first.
+const transactRows = 1000
+
+// firstRevision is that of the empty state, as in etcd.
+const firstRevision = 1
+
+// errBehind says that other processes wrote more than transactRows.
+var errBehind = errors.New("the state is behind the log")
+
 // Do commits t. Everything that it writes has one revision, one above that of the transaction
 // before, and is seen at once. Do returns when it is durable and visible to readers of this
 // Store. Errors are those of Commit, and of t.Run.
 func (s *Store) Do(ctx context.Context, t Transaction) (Outcome, error) {
-	return Outcome{}, errors.ErrUnsupported
+	var pinned map[int64][]byte
+	for {
+		p := newPending(Change{})
+		p.transaction, p.pinned = &t, pinned
+		if err := s.commits.submit(p); err != nil {
+			return Outcome{}, err
+		}
+		outcome, err := s.awaitOutcome(ctx, p)
+		var missing *missingError
+		if !errors.As(err, &missing) {
+			return outcome, err
+		}
+		if pinned, err = s.pin(ctx, missing.entries, pinned); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+func (s *Store) awaitOutcome(ctx context.Context, p *pending) (Outcome, error) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if err := s.abandoned(ctx, p); err != nil {
+			return Outcome{}, fmt.Errorf("commit: %w", err)
+		}
+	}
+	outcome := p.outcome
+	_, err := p.result()
+	return outcome, err
+}
+
+// pin reads values that a transaction needs, and adds them to those that it got before.
+func (s *Store) pin(ctx context.Context, entries []*Entry, pinned map[int64][]byte) (map[int64][]byte, error) {
+	values, err := s.Values(ctx, entries)
+	if errors.Is(err, ErrCompacted) {
+		return pinned, nil // the entries are not the newest any more: the next run finds out
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pinned == nil {
+		pinned = make(map[int64][]byte, len(entries))
+	}
+	for i, e := range entries {
+		pinned[e.Revision] = values[i]
+	}
+	return pinned, nil
 }
 
 // Read runs f on the current state, as a transaction that writes nothing. The caller calls
-// Sync before, if it must be the most recent. f may not write; it is called again when values that it
-// asked for had to be read from the log.
+// Sync before, if it must be the most recent. f may not write; it is called again when values
+// that it asked for had to be read from the log.
 func (s *Store) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error) {
-	return Outcome{}, errors.ErrUnsupported
+	var pinned map[int64][]byte
+	for {
+		snap := s.state.current("")
+		revision, _ := Split(snap.through)
+		revision = max(revision, firstRevision)
+		tx := &Tx{entries: snap.entries, revision: revision, pinned: pinned}
+		err := f(tx)
+		if tx.missing == nil {
+			return Outcome{Revision: revision}, err
+		}
+		if pinned, err = s.pin(ctx, tx.missing, pinned); err != nil {
+			return Outcome{}, err
+		}
+	}
 }
 
-// Tx is the state that a Transaction sees.
-type Tx struct{}
-
-// Revision returns the revision of the state, without what this transaction writes.
-func (tx *Tx) Revision() int64 { return 0 }
-
-// Get returns the entry of key, nil if there is none.
-func (tx *Tx) Get(key string) *Entry { return nil }
-
-// Ascend calls f for the entries with from <= key < to in order of keys until f returns false.
-func (tx *Tx) Ascend(from, to string, f func(*Entry) bool) {}
-
-// Count returns the number of entries with from <= key < to.
-func (tx *Tx) Count(from, to string) int64 { return 0 }
-
-// Value returns the value of an entry. ok is false if it is not in memory: then Run goes on as
-// it can and its result does not count: it is run again when the value has been read.
-func (tx *Tx) Value(e *Entry) (value []byte, ok bool) { return nil, false }
-
-// Put writes a key and returns its new entry.
-func (tx *Tx) Put(key string, value []byte, lease int64) *Entry { return nil }
-
-// Delete deletes a key that exists.
-func (tx *Tx) Delete(key string) {}
-
-// Lease returns a lease that is named in Transaction.Leases or was granted by tx.
-func (tx *Tx) Lease(id int64) (Lease, bool) { return Lease{}, false }
-
-// Now returns the time of the leases' clock, Unix milliseconds.
-func (tx *Tx) Now() int64 { return 0 }
-
-// Grant makes a lease that expires ttl seconds from now.
-func (tx *Tx) Grant(id, ttl int64) {}
-
-// Revoke deletes a lease and the keys that are attached to it, which it returns the number of.
-func (tx *Tx) Revoke(id int64) (keys int) { return 0 }
-
-// Version and Lease of an entry of a raw key.
-func (e *Entry) Version() int64 { return 0 }
-func (e *Entry) Lease() int64   { return 0 }
-
-// Values returns the values of entries, in their order: from memory, or from the log those
-// that are not in memory. ErrCompacted if one is in neither.
-func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) {
-	return nil, errors.ErrUnsupported
+// transact runs b's transactions in one of the log and hands b to the tail, or answers its
+// callers if there is nothing for the tail to apply.
+func (s *Store) transact(b *batch) {
+	err := s.transactLog(b)
+	switch {
+	case err == nil:
+		s.tail.commits <- b
+		return
+	case errors.Is(err, ErrUnknown):
+		s.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
+		s.tail.lookFor(0)
+		b.fail(err)
+	case errors.Is(err, ErrUnavailable) || len(b.waiters) == 1:
+		b.fail(err)
+	default:
+		s.transactEach(b)
+	}
+	b.reset()
+	s.commits.done <- b
 }
 
-// Attached returns the keys that are attached to a lease now, in order.
-func (s *Store) Attached(lease int64) []string { return nil }
+// transactEach tries every transaction alone after a batch has failed because of its content and
+// nothing was written.
+func (s *Store) transactEach(b *batch) {
+	for _, p := range b.waiters {
+		one := &batch{waiters: []*pending{p}}
+		if err := s.transactLog(one); err != nil {
+			if errors.Is(err, ErrUnknown) {
+				s.heads.addUnknown()
+				s.tail.lookFor(0)
+			}
+			one.fail(err)
+			continue
+		}
+		s.tail.commits <- one
+	}
+}
+
+func (s *Store) transactLog(b *batch) error {
+	if s.Healthy() != nil {
+		if err := s.probe(); errors.Is(err, ErrUnavailable) {
+			return err
+		}
+	}
+	begin := time.Now()
+	err := s.tryTransact(b)
+	s.stats.appended(len(b.waiters), time.Since(begin))
+	s.health.wrote(err)
+	return err
+}
+
+// tryTransact waits until the state has what this process wrote before, so that other processes'
+// rows alone are read under the lock.
+func (s *Store) tryTransact(b *batch) error {
+	leases := b.leases()
+	for {
+		if err := s.Wait(s.ctx, s.commits.written); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		ask := Ask{After: s.Revision(), Limit: transactRows, Leases: leases}
+		head := int64(0)
+		err := s.within(s.o.AppendTimeout, func(ctx context.Context) error {
+			return s.log.Transact(ctx, ask, func(found *Found) (Decision, error) {
+				head = found.Head.Revision
+				return s.decide(b, ask, found)
+			})
+		})
+		if !errors.Is(err, errBehind) {
+			if err == nil && len(b.updates) > 0 {
+				s.commits.written = b.updates[len(b.updates)-1].entry.Revision
+			}
+			return err
+		}
+		s.tail.lookFor(head)
+		if !s.waitForTail(head) {
+			return fmt.Errorf("read what other servers wrote: %w", ErrUnavailable)
+		}
+	}
+}
+
+// decide runs the transactions of b, one after the other, on what was found under the write lock.
+func (s *Store) decide(b *batch, ask Ask, found *Found) (Decision, error) {
+	if len(found.Rows) >= ask.Limit {
+		return Decision{}, errBehind
+	}
+	tx := s.newTx(found)
+	full := errors.Is(s.log.Condition(), ErrFull)
+	b.results = b.results[:0]
+	for _, p := range b.waiters {
+		tx.begin(p.pinned)
+		err := p.transaction.Run(tx)
+		if err == nil && full && tx.puts() {
+			err = fmt.Errorf("nothing was written: %w", s.log.Condition())
+		}
+		outcome, err := tx.finish(err)
+		b.results = append(b.results, result{outcome, err})
+	}
+	b.appended = Appended{Head: found.Head.Revision, Floor: found.Floor, At: found.At}
+	b.updates = tx.updates
+	b.found, b.known = found.Rows, ask.After
+	return Decision{Rows: rowsOf(tx.updates), Grant: tx.granted, Revoke: tx.revoked}, nil
+}
+
+// newTx returns the state as it is under the write lock: what this process knows, and the rows that
+// were found.
+func (s *Store) newTx(found *Found) *Tx {
+	snap := s.state.current("")
+	revision, _ := Split(found.Head.Revision)
+	tx := &Tx{
+		entries:  snap.entries.Copy(),
+		revision: max(revision, firstRevision),
+		at:       found.At,
+		now:      found.Now,
+		leases:   make(map[int64]Lease, len(found.Leases)),
+	}
+	var foreign []string
+	for i := range found.Rows {
+		row := &found.Rows[i]
+		if row.Revision <= snap.through {
+			continue
+		}
+		if row.Deleted {
+			tx.entries.Delete(row.Key)
+		} else {
+			tx.entries.Set(row.Key, rawEntry(row, given(row)))
+		}
+		foreign = append(foreign, row.Key)
+	}
+	tx.attached = func(lease int64) []string { return append(s.Attached(lease), foreign...) }
+	for _, lease := range found.Leases {
+		tx.leases[lease.ID] = lease
+	}
+	return tx
+}
+
+func rowsOf(updates []update) []Row {
+	rows := make([]Row, len(updates))
+	for i, u := range updates {
+		e := u.entry
+		value, _ := e.value()
+		rows[i] = Row{
+			Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, Deleted: u.deleted,
+			At: e.At, Value: value, Version: e.Version(), Lease: e.Lease(),
+		}
+	}
+	return rows
+}
+
+// applyTransactions applies what other processes wrote before b, as far as that was found, and
+// then b, and answers its callers.
+func (s *Store) applyTransactions(b *batch) {
+	if len(b.found) > 0 && s.Revision() == b.known {
+		s.applyRows(b.found)
+	}
+	if s.reach(b.appended.Head) {
+		s.raiseFloor(b.appended.Floor)
+		applied := s.Revision()
+		rest := b.updates
+		for len(rest) > 0 && rest[0].entry.Revision <= applied {
+			rest = rest[1:] // read from the log, when a hint was faster
+		}
+		s.state.apply(rest)
+	}
+	for i, p := range b.waiters {
+		p.outcome = b.results[i].Outcome
+		p.answer(nil, b.results[i].err)
+	}
+}
 
 // Leases, Renew, Expired and Beat are those of the log.
 func (s *Store) Leases(ctx context.Context, ids []int64) (leases []Lease, now int64, err error) {
 	return s.log.Leases(ctx, ids)
 }
+
+// Renew makes leases expire later: see RawLog.
 func (s *Store) Renew(ctx context.Context, ids []int64) ([]Lease, error) {
 	return s.log.Renew(ctx, ids)
 }
+
+// Expired returns leases that have expired: see RawLog.
 func (s *Store) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
 	return s.log.Expired(ctx, limit)
 }
+
+// Beat notes that somebody watches over the leases: see RawLog.
 func (s *Store) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	return s.log.Beat(ctx, most)
 }
 
-// CutTo makes revision's last id the floor at once: Log.Cut. It returns the floor's revision that
-// it found. Rows below are deleted in the background, or before CutTo returns if swept is asked
-// for.
+// CutTo makes the last id of revision the floor at once, and returns the compacted revision that
+// it found, which may have been the same or higher already. Rows below are deleted in the
+// background, or, if swept is asked for, before CutTo returns.
 func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
-	return 0, errors.ErrUnsupported
-}
-
-// WatchRange returns a Watcher of all changes after id of raw keys with from <= key < to; see
-// Watch. Its Poll never divides a revision.
-func (s *Store) WatchRange(from, to string, after int64) (*Watcher, error) {
-	return nil, errors.ErrUnsupported
+	through := LastID(revision)
+	floor, err := s.log.Cut(ctx, through)
+	if err != nil {
+		return 0, fmt.Errorf("compact to revision %d: %w", revision, err)
+	}
+	s.raiseFloor(through)
+	if found, _ = Split(floor); floor >= through {
+		return found, nil
+	}
+	if swept {
+		return found, s.CompactTo(ctx, through)
+	}
+	s.compact.sweep()
+	return found, nil
 }

@@ -66,11 +66,14 @@ func (s *Store) tellUnreadable(e *UnreadableError) {
 	}
 }
 
-// form is how the log holds an entry's value, if not as it is.
+// form is how the log holds an entry's value, if not as it is, and what a raw key's entry has
+// beside that.
 type form struct {
 	stored []byte // of an unreadable entry, else nil
 	err    error  // why it is unreadable
 	tried  atomic.Int64
+
+	tenure // of a raw key
 }
 
 // transformed is the form of all entries that can be read.

@@ -11,13 +11,12 @@ const (
 	pollLooks  = 4096 // most events that one Poll looks at under the lock
 )
 
-// Watcher delivers the changes of the keys with one prefix, in revision order, each
+// Watcher delivers the changes of the keys of one range, in revision order, each
 // once. It costs no goroutine and no buffer: it is a position in the shared window, or
 // in the log when it has fallen out of the window. Only one goroutine may use it, but
 // for Close.
 type Watcher struct {
 	s        *Store
-	prefix   string
 	from, to string
 	resource *resource
 	topic    *topic
@@ -43,11 +42,39 @@ func (s *Store) Watch(resource, prefix string, after int64) (*Watcher, error) {
 	if !strings.HasPrefix(prefix, resource) {
 		return nil, fmt.Errorf("watch %s: prefix %s is not of this resource", resource, prefix)
 	}
+	from, to := RangeOf(prefix)
+	return s.watch(resource, prefix, from, to, after)
+}
+
+// WatchRange is Watch for the raw keys with from <= key < to. after is an id. Its Poll never
+// divides a revision.
+func (s *Store) WatchRange(from, to string, after int64) (*Watcher, error) {
+	return s.watch("", common(from, to), from, to, after)
+}
+
+// common returns the longest prefix that all keys in [from, to) have.
+func common(from, to string) string {
+	if to == from+"\x00" {
+		return from
+	}
+	n := 0
+	for n < min(len(from), len(to)) && from[n] == to[n] {
+		n++
+	}
+	if from != "" && to != "" {
+		if start, end := RangeOf(from); start == from && end == to {
+			return from
+		}
+	}
+	return from[:n]
+}
+
+// watch watches a range of resource, all keys of which begin with prefix.
+func (s *Store) watch(resource, prefix, from, to string, after int64) (*Watcher, error) {
 	if after < s.Floor() {
 		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, ErrCompacted)
 	}
-	w := &Watcher{s: s, prefix: prefix, pos: after, wait: alwaysReady}
-	w.from, w.to = RangeOf(prefix)
+	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	if s.state.closed {
@@ -103,23 +130,23 @@ func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
 		w.pos = max(w.pos, st.applied.Load())
 	case w.pos < w.resource.start:
 		w.wait = alwaysReady
-		return nil, w.resource.start, nil
+		return nil, w.s.end(w.resource.start), nil
 	default:
 		events = w.filter(w.resource.since(w.pos), st.applied.Load())
 	}
 	return events, 0, nil
 }
 
-// filter collects the events of the watched prefix from recent, up to the bounds of
+// filter collects the events of the watched range from recent, up to the bounds of
 // one Poll, and moves the position.
 func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 	for i, ev := range recent {
-		if i == pollLooks || len(events) == pollEvents {
+		if (i >= pollLooks || len(events) >= pollEvents) && ev.Entry.Revision > w.s.end(w.pos) {
 			w.wait = alwaysReady
 			return events
 		}
 		w.pos = ev.Entry.Revision
-		if strings.HasPrefix(ev.Entry.Key, w.prefix) {
+		if key := ev.Entry.Key; w.from <= key && key < w.to {
 			events = append(events, ev)
 		}
 	}
@@ -131,9 +158,9 @@ func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	w.s.stats.watchReads.Add(1)
 	limit := w.page.limit()
-	steps, err := w.s.log.Steps(ctx, w.from, w.to, w.pos, until, limit)
+	steps, err := w.readSteps(ctx, until, &limit)
 	if err != nil {
-		return nil, fmt.Errorf("read changes of %s after %d: %w", w.prefix, w.pos, err)
+		return nil, fmt.Errorf("read changes of %s after %d: %w", w.topic.prefix, w.pos, err)
 	}
 	bytes := 0
 	events := make([]*Event, len(steps))
@@ -151,10 +178,30 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	return events, nil
 }
 
+// readSteps reads whole revisions: what may be a part of one at the end of a page is left for the
+// next, and a page that has no more than a part of one is read anew with a higher limit.
+func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]Step, error) {
+	for {
+		steps, err := w.s.log.Steps(ctx, w.from, w.to, w.pos, until, *limit)
+		if err != nil || !w.s.raw || len(steps) < *limit {
+			return steps, err
+		}
+		whole := w.s.whole(len(steps), func(i int) int64 { return steps[i].Revision })
+		if whole > 0 {
+			*limit = whole
+			return steps[:whole], nil
+		}
+		*limit *= 4
+	}
+}
+
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
 func (s *Store) entryOf(ctx context.Context, row *Row) *Entry {
 	if e := s.Get(row.Key); e != nil && e.Revision == row.Revision {
+		if s.raw {
+			s.cache.fill(e, given(row))
+		}
 		return e
 	}
 	return s.open(ctx, row)

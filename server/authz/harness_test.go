@@ -26,13 +26,13 @@ func openStore(t testing.TB) *sqlstore.Store {
 }
 
 // put stores an object over the one that is there.
-func put(t testing.TB, store *sqlstore.Store, prefix string, object metav1.Object) {
+func put(t testing.TB, store *sqlstore.Store, prefix string, o metav1.Object) {
 	t.Helper()
-	value, err := json.Marshal(object)
+	value, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storetest.Put(t.Context(), store, object.Key(prefix, object.GetNamespace(), object.GetName()), string(value)); err != nil {
+	if _, err := storetest.Put(t.Context(), store, object.Key(prefix, o.GetNamespace(), o.GetName()), string(value)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -25,7 +25,7 @@ func (w *written) Flush() {}
 // to a bound.
 func TestEventBuffer(t *testing.T) {
 	event := func(size int) *sqlstore.Event {
-		return &sqlstore.Event{Entry: &sqlstore.Entry{JSON: bytes.Repeat([]byte("x"), size)}}
+		return &sqlstore.Event{Entry: &sqlstore.Entry{Value: bytes.Repeat([]byte("x"), size)}}
 	}
 	many := make([]*sqlstore.Event, 256)
 	for i := range many {
