@@ -320,7 +320,7 @@ func (h *hook) called() []int {
 	return calls
 }
 
-type object = map[string]any
+type document = map[string]any
 
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mode := path.Base(r.URL.Path)
@@ -331,7 +331,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Request    struct {
 			UID               string   `json:"uid"`
 			DesiredAPIVersion string   `json:"desiredAPIVersion"`
-			Objects           []object `json:"objects"`
+			Objects           []document `json:"objects"`
 		} `json:"request"`
 	}
 	if err != nil || json.Unmarshal(body, &review) != nil {
@@ -341,7 +341,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	h.calls = append(h.calls, len(review.Request.Objects))
 	h.mu.Unlock()
-	converted := []object{}
+	converted := []document{}
 	for _, o := range review.Request.Objects {
 		convertHook(o, review.Request.DesiredAPIVersion)
 		if spoil := spoilObject[mode]; spoil != nil {
@@ -349,8 +349,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		converted = append(converted, o)
 	}
-	response := object{"uid": review.Request.UID, "convertedObjects": converted, "result": object{"status": "Success"}}
-	answer := object{"kind": review.Kind, "apiVersion": review.APIVersion, "response": response}
+	response := document{"uid": review.Request.UID, "convertedObjects": converted, "result": document{"status": "Success"}}
+	answer := document{"kind": review.Kind, "apiVersion": review.APIVersion, "response": response}
 	if spoil := spoilAnswer[mode]; spoil != nil {
 		spoil(answer, response)
 	}
@@ -376,16 +376,16 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // convertHook converts between v1, which has host and port, and the other versions, which have both
 // in one field.
-func convertHook(o object, to string) {
+func convertHook(o document, to string) {
 	o["apiVersion"] = to
-	spec, _ := o["spec"].(object)
+	spec, _ := o["spec"].(document)
 	if spec == nil {
 		return
 	}
 	if both, ok := spec["hostPort"].(string); ok && strings.HasSuffix(to, "/v1") {
 		host, port, _ := strings.Cut(both, ":")
 		delete(spec, "hostPort")
-		maps.Copy(spec, object{"host": host, "port": port})
+		maps.Copy(spec, document{"host": host, "port": port})
 	} else if host, ok := spec["host"].(string); ok && !strings.HasSuffix(to, "/v1") {
 		port, _ := spec["port"].(string)
 		delete(spec, "host")
@@ -394,39 +394,39 @@ func convertHook(o object, to string) {
 	}
 }
 
-func metadataOfHook(o object) object { return o["metadata"].(object) }
+func metadataOfHook(o document) document { return o["metadata"].(document) }
 
-// spoilObject has changes of an object that webhooks must not make.
-var spoilObject = map[string]func(o object){
-	"uid":       func(o object) { metadataOfHook(o)["uid"] = "other" },
-	"name":      func(o object) { metadataOfHook(o)["name"] = "other" },
-	"namespace": func(o object) { metadataOfHook(o)["namespace"] = "other" },
-	"kind":      func(o object) { o["kind"] = "Other" },
-	"version":   func(o object) { o["apiVersion"] = "hooks.example.com/v9" },
-	"metadata":  func(o object) { delete(o, "metadata") },
-	"text":      func(o object) { o["metadata"] = "text" },
-	"badlabels": func(o object) { metadataOfHook(o)["labels"] = object{"a b": "c"} },
-	"number":    func(o object) { metadataOfHook(o)["labels"] = object{"a": 1} },
-	"labels": func(o object) {
+// spoilObject has changes of an document that webhooks must not make.
+var spoilObject = map[string]func(o document){
+	"uid":       func(o document) { metadataOfHook(o)["uid"] = "other" },
+	"name":      func(o document) { metadataOfHook(o)["name"] = "other" },
+	"namespace": func(o document) { metadataOfHook(o)["namespace"] = "other" },
+	"kind":      func(o document) { o["kind"] = "Other" },
+	"version":   func(o document) { o["apiVersion"] = "hooks.example.com/v9" },
+	"metadata":  func(o document) { delete(o, "metadata") },
+	"text":      func(o document) { o["metadata"] = "text" },
+	"badlabels": func(o document) { metadataOfHook(o)["labels"] = document{"a b": "c"} },
+	"number":    func(o document) { metadataOfHook(o)["labels"] = document{"a": 1} },
+	"labels": func(o document) {
 		m := metadataOfHook(o)
-		m["labels"] = object{"to": path.Base(o["apiVersion"].(string))}
-		m["annotations"] = object{"note": "changed"}
+		m["labels"] = document{"to": path.Base(o["apiVersion"].(string))}
+		m["annotations"] = document{"note": "changed"}
 	},
-	"rest": func(o object) {
-		maps.Copy(metadataOfHook(o), object{"generation": 77, "resourceVersion": "1", "finalizers": []string{"a.b/c"}, "managedFields": []any{}})
+	"rest": func(o document) {
+		maps.Copy(metadataOfHook(o), document{"generation": 77, "resourceVersion": "1", "finalizers": []string{"a.b/c"}, "managedFields": []any{}})
 		o["bogus"] = 1
 	},
 }
 
 // spoilAnswer has mistakes in the answers of webhooks.
-var spoilAnswer = map[string]func(answer, response object){
-	"count":      func(_, r object) { r["convertedObjects"] = append(r["convertedObjects"].([]object), object{}) },
-	"none":       func(_, r object) { r["convertedObjects"] = []object{} },
-	"fail":       func(_, r object) { r["result"] = object{"status": "Failed", "message": "no can do"} },
-	"mute":       func(_, r object) { r["result"] = object{"status": "Failure"} },
-	"otheruid":   func(_, r object) { r["uid"] = "x" },
-	"review":     func(a, _ object) { a["apiVersion"] = "apiextensions.k8s.io/v1beta1" },
-	"noresponse": func(a, _ object) { delete(a, "response") },
-	"null":       func(_, r object) { r["convertedObjects"] = []any{nil} },
-	"list":       func(_, r object) { r["convertedObjects"] = []any{[]any{}} },
+var spoilAnswer = map[string]func(answer, response document){
+	"count":      func(_, r document) { r["convertedObjects"] = append(r["convertedObjects"].([]document), document{}) },
+	"none":       func(_, r document) { r["convertedObjects"] = []document{} },
+	"fail":       func(_, r document) { r["result"] = document{"status": "Failed", "message": "no can do"} },
+	"mute":       func(_, r document) { r["result"] = document{"status": "Failure"} },
+	"otheruid":   func(_, r document) { r["uid"] = "x" },
+	"review":     func(a, _ document) { a["apiVersion"] = "apiextensions.k8s.io/v1beta1" },
+	"noresponse": func(a, _ document) { delete(a, "response") },
+	"null":       func(_, r document) { r["convertedObjects"] = []any{nil} },
+	"list":       func(_, r document) { r["convertedObjects"] = []any{[]any{}} },
 }
