@@ -1,12 +1,13 @@
-// Package sqlstore keeps Kubernetes objects in one append-only SQL table, the log,
-// and serves every read from memory.
+// Package sqlstore keeps keys and values in one append-only SQL table, the log,
+// and serves reads from memory. It does so for Kubernetes objects (package object), and for the
+// raw keys of an etcd endpoint (package server/etcd).
 //
 // # The log
 //
 // A row is one change of one key. Its id is the revision: the resourceVersion that
-// clients see, one sequence for all resources. A row is never updated. The object that
+// clients see, one sequence for all resources. A row is never updated. What
 // a key holds is its newest row; a row with deleted set is a tombstone, which carries
-// the last state of the object that is gone. The interface Log is what a SQL dialect
+// the last state of an object that is gone. The interface Log is what a SQL dialect
 // implements; all SQL is there.
 //
 // # What holds
@@ -32,23 +33,23 @@
 //
 // # Keys and values
 //
-// A key is /registry/<group>/<resource>/<namespace>/<name>, without the namespace for
-// cluster-scoped resources; the core group is written "core". Order is byte order.
-// The first three segments with their trailing slash are the key's resource; state,
-// snapshots, window and wake-ups are kept for each resource apart.
+// Both are bytes; Format says what they mean. Order is byte order. The state, snapshots, window
+// and wake-ups are kept apart for each resource, which is what Format calls a prefix that keys
+// have in common.
 //
-// A value is a JSON object that begins with kind, apiVersion and metadata in this order,
+// # Raw keys
 //
-//	{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a",…},…}
-//
-// and has no resourceVersion. The revision is spliced in as the first field of metadata
-// (see Splice), so that a read serves stored bytes without parsing them.
+// A log is either of objects or of raw keys (Kind). Objects are written one by one, by
+// Commit. Raw keys are written by Do, in transactions that read and write any number of them
+// under the write lock; all rows of one have one revision (SubBits), become visible at once and
+// come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
+// as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo.
 //
 // # Encryption at rest
 //
-// A Transformer (transform.go) changes values before their commit joins a batch, and the values
-// of rows that come from the log, so that the state holds plain JSON. What it cannot read becomes
-// an unreadable Entry: it has a revision and no JSON, is left out of scans, can be deleted, and
+// A Transformer (transform.go) changes objects before their commit joins a batch, and the values
+// of rows that come from the log, so that the state holds them plain. What it cannot read becomes
+// an unreadable Entry: it has a revision and no Value, is left out of scans, can be deleted, and
 // is tried again when it is read. The stored form of an entry that changes nothing is renewed by
 // Refresh.
 //
@@ -64,5 +65,5 @@
 // Get, Current, Keep, Revision, Floor, Healthy and Stats neither wait nor run SQL; only Get of an
 // unreadable entry may wait for a key. Wait
 // and a Watcher in the window run none. At and its View run SQL when they read the past,
-// Sync when the database is shared, Poll when the Watcher is behind the window.
+// Values when one is not in memory, Sync when the database is shared, Poll when the Watcher is behind the window.
 package sqlstore

@@ -21,3 +21,17 @@ func (s *Store) Probe() error {
 	_, err := s.log.Append(s.ctx, nil)
 	return err
 }
+
+// Cached is what the values of raw keys in memory take.
+func (s *Store) Cached() int {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return s.cache.bytes
+}
+
+// CacheRing is the number of entries that the cache holds on to.
+func (s *Store) CacheRing() int {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return s.cache.ring.len()
+}

@@ -396,7 +396,7 @@ func convertHook(o document, to string) {
 
 func metadataOfHook(o document) document { return o["metadata"].(document) }
 
-// spoilObject has changes of an document that webhooks must not make.
+// spoilObject has changes of a document that webhooks must not make.
 var spoilObject = map[string]func(o document){
 	"uid":       func(o document) { metadataOfHook(o)["uid"] = "other" },
 	"name":      func(o document) { metadataOfHook(o)["name"] = "other" },

@@ -1,0 +1,113 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestWatchRange wants each revision of raw keys whole in one Poll, from the window and from the
+// log, whatever the sizes of pages are.
+func TestWatchRange(t *testing.T) {
+	for _, window := range []int{1, 50_000, 32 << 20} {
+		t.Run(fmt.Sprint(window), func(t *testing.T) {
+			s := openRaw(t, fileDSN(t), Options{WindowBytes: window})
+			sizes := []int{1, 3, 70, 1, 400, 2, 5000, 1, 1, 300, 300}
+			for r, n := range sizes {
+				do(t, s, func(tx *Tx) error {
+					for i := range n {
+						tx.Put(fmt.Sprintf("k%05d", i), fmt.Append(nil, r), 0)
+					}
+					tx.Put("other", nil, 0)
+					return nil
+				})
+			}
+			for start := range sizes {
+				w, err := s.WatchRange("k", "l", LastID(int64(start+1)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkWhole(t, w, sizes[start:], int64(start+2))
+				w.Close()
+			}
+		})
+	}
+}
+
+// checkWhole wants sizes[i] events of revision first+i, and Polls that end with a revision.
+func checkWhole(t *testing.T, w *Watcher, sizes []int, first int64) {
+	t.Helper()
+	last := first + int64(len(sizes)) - 1
+	got := map[int64]int{}
+	complete := int64(0)
+	for done := first - 1; done < last; {
+		events, through, err := w.Poll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			revision, _ := Split(ev.Entry.Revision)
+			if revision <= complete {
+				t.Fatalf("an event of revision %d after a Poll that ended with %d", revision, complete)
+			}
+			got[revision]++
+		}
+		done, _ = Split(through)
+		complete = done
+	}
+	for i, n := range sizes {
+		if got[first+int64(i)] != n {
+			t.Errorf("%d events of revision %d, want %d", got[first+int64(i)], first+int64(i), n)
+		}
+	}
+}
+
+// TestWatchRangeTopics wants a watch to be woken by its own keys only, where ranges allow.
+func TestWatchRangeTopics(t *testing.T) {
+	s := openRaw(t, "sqlite://:memory:", Options{})
+	watch := func(from, to string) *Watcher {
+		w, err := s.WatchRange(from, to, s.Revision())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Close)
+		if _, _, err := w.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	woken := func(w *Watcher) bool {
+		select {
+		case <-w.Wait():
+			return true
+		default:
+			return false
+		}
+	}
+	for _, c := range []struct {
+		from, to  string
+		own, none string
+	}{
+		{"/a/", "/a0", "/a/x", "/ab"},
+		{"key", "key\x00", "key", "kex"},
+		{"\xff\x00", End, "\xff\xff", ""},
+		{"", End, "x", ""},
+		{"b1", "b3", "b2", "a"},
+	} {
+		w := watch(c.from, c.to)
+		if c.none != "" {
+			putRaw(t, s, c.none, "")
+			if woken(w) {
+				t.Errorf("a watch of [%q, %q) is woken by %q", c.from, c.to, c.none)
+			}
+		}
+		putRaw(t, s, c.own, "")
+		if !woken(w) {
+			t.Errorf("a watch of [%q, %q) is not woken by %q", c.from, c.to, c.own)
+		}
+		if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 || events[0].Entry.Key != c.own {
+			t.Errorf("a watch of [%q, %q): %v, %v", c.from, c.to, events, err)
+		}
+	}
+}
