@@ -98,7 +98,7 @@ func (s *Store) checkChange(c *Change) error {
 // checkRoom refuses changes that take space when there is hardly any.
 func (s *Store) checkRoom(ctx context.Context, c *Change) error {
 	err := s.log.Condition()
-	if !errors.Is(err, ErrFull) || s.o.Format.Frees(c) || isUrgent(ctx) {
+	if !errors.Is(err, ErrFull) || s.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
 		return nil
 	}
 	return fmt.Errorf("commit %s: nothing was written: %w", c.Key, err)

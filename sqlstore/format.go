@@ -17,9 +17,9 @@ type Format interface {
 	Hide(shown []byte, revision int64) []byte
 	// Plain tells a value from what a Transformer has made of one. Neither is empty.
 	Plain(stored []byte) bool
-	// Frees says whether c is a step towards freeing space, so that it is taken when there
+	// Frees says whether a change with that value is a step towards freeing space, so that it is taken when there
 	// is hardly any.
-	Frees(c *Change) bool
+	Frees(deletes bool, value []byte) bool
 }
 
 // Raw is the Format of any bytes: one resource, whose name is empty.
@@ -33,7 +33,7 @@ func (Raw) CheckKey(string) error             { return nil }
 func (Raw) Show(value []byte, _ int64) []byte { return value }
 func (Raw) Hide(value []byte, _ int64) []byte { return value }
 func (Raw) Plain([]byte) bool                 { return true }
-func (Raw) Frees(c *Change) bool              { return c.Delete }
+func (Raw) Frees(deletes bool, _ []byte) bool { return deletes }
 
 // End comes after every key: the end of a range that has none.
 var End = strings.Repeat("\xff", MaxKeyBytes+1)

@@ -43,6 +43,6 @@ func (format) Plain(stored []byte) bool                  { return stored[0] == '
 // Frees: a delete, or a change to an object that is being deleted, which takes its finalizers
 // away. Values have no spaces between tokens, and in a string of theirs the quotes would be
 // escaped.
-func (format) Frees(c *sqlstore.Change) bool {
-	return c.Delete || bytes.Contains(c.Value, []byte(`"deletionTimestamp":"`))
+func (format) Frees(deletes bool, value []byte) bool {
+	return deletes || bytes.Contains(value, []byte(`"deletionTimestamp":"`))
 }
