@@ -29,6 +29,9 @@ type Options struct {
 	// opened, and how long another session may hold a lock that a migration needs; 15
 	// seconds. A migration itself takes as long as it takes.
 	Wait time.Duration
+	// Kind is what the log is opened for; sqlstore.KindAPI. The first Open of a log decides;
+	// later ones with another kind fail with an error that wraps sqlstore.ErrKind and ErrDSN.
+	Kind sqlstore.Kind
 }
 
 // ErrDSN is wrapped by errors of Open after which waiting does not help, because the server
@@ -108,7 +111,7 @@ func parse(dsn string, o Options) (target, error) {
 	case "sqlite":
 		so, err := parseSQLite(rest)
 		so.Log = o.Log
-		so.MustExist = o.MustExist
+		so.MustExist, so.Kind = o.MustExist, o.Kind
 		return target{
 			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) },
 			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return sqlite.Inspect(ctx, so) },

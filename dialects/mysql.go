@@ -43,7 +43,7 @@ func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
 	if err := mysqlTLS(config, s); err != nil {
 		return mysql.Options{}, nil, err
 	}
-	return mysql.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait}, []string{s.password}, nil
+	return mysql.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait, Kind: o.Kind}, []string{s.password}, nil
 }
 
 // hostPort returns u's address, with host and port where it has none.

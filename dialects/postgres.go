@@ -34,7 +34,7 @@ func parsePostgres(rest string, o Options) (postgres.Options, []string, error) {
 	if s.password != "" {
 		config.Password = s.password
 	}
-	return postgres.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait}, []string{s.password, config.Password}, nil
+	return postgres.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait, Kind: o.Kind}, []string{s.password, config.Password}, nil
 }
 
 // reason returns the last part of pgx's message, which repeats the whole DSN first.

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/migrations"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // database is a migrated database, opened without plinth.
@@ -72,12 +74,28 @@ func (d database) exec(t *testing.T, query string) {
 	}
 }
 
-// TestInterruptedMigration leaves the database as a crash in the middle of the first
-// migration does: marked dirty, with a part of it done.
+// down runs a migration down, statement by statement.
+func (d database) down(t *testing.T, file string) {
+	t.Helper()
+	down, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range strings.Split(strings.TrimSpace(string(down)), ";\n") {
+		d.exec(t, statement)
+	}
+}
+
+// TestInterruptedMigration leaves the database as a crash in the middle of the newest
+// migration does: marked dirty, with a part of it done. SQLite does all of it or nothing.
 func TestInterruptedMigration(t *testing.T) {
 	forEach(t, func(t *testing.T, d database) {
-		d.exec(t, `DROP VIEW objects`)
-		d.exec(t, `DELETE FROM meta WHERE name = 'floor'`)
+		if d.dialect == migrations.SQLite {
+			d.down(t, "sqlite/0003_raw.down.sql")
+		} else {
+			d.exec(t, `DROP VIEW kv`)
+			d.exec(t, `DELETE FROM meta WHERE name IN ('kind', 'lease_beat')`)
+		}
 		d.exec(t, `UPDATE schema_migrations SET dirty = true`)
 		if err := d.open(); err != nil {
 			t.Fatal(err)
@@ -89,6 +107,51 @@ func TestInterruptedMigration(t *testing.T) {
 		if diff := cmp.Diff(want, dump(t, d)); diff != "" {
 			t.Errorf("schema after the second run (-want +got):\n%s", diff)
 		}
+		if n := column(t, d, `SELECT name FROM meta WHERE name IN ('kind', 'lease_beat')`); len(n) != 2 {
+			t.Errorf("meta after the second run has %v", n)
+		}
+	})
+}
+
+// TestNotedTwice is for a crash of SQLite between the newest migration and the library's own note
+// of it: the migration has noted itself.
+func TestNotedTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plinth.db")
+	db, err := sql.Open("sqlite3", path)
+	run(t, database{migrations.SQLite, "sqlite://" + path, db}, err, func(t *testing.T, d database) {
+		d.down(t, "sqlite/0003_raw.down.sql")
+		d.exec(t, `UPDATE schema_migrations SET dirty = true`)
+		up, err := os.ReadFile("sqlite/0003_raw.up.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.exec(t, string(up))
+		if err := d.open(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOldLogIsAnAPI: a log that has rows from before there were kinds holds objects.
+func TestOldLogIsAnAPI(t *testing.T) {
+	forEach(t, func(t *testing.T, d database) {
+
+		d.down(t, string(d.dialect)+"/0003_raw.down.sql")
+		d.exec(t, `UPDATE schema_migrations SET version = 2`)
+		key := map[bool]string{true: "`key`", false: "key"}[d.dialect == migrations.MySQL]
+		at := map[bool]string{true: "`at`", false: "at"}[d.dialect == migrations.MySQL]
+		deleted := map[bool]string{true: "false", false: "0"}[d.dialect == migrations.Postgres]
+		d.exec(t, `INSERT INTO log (id, `+key+`, create_id, deleted, `+at+`, value) VALUES (1, '/registry/a', 1, `+deleted+`, 1, '{}')`)
+		l, err := dialects.Open(context.Background(), d.dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		if err == nil {
+			l.Close()
+		}
+		if !errors.Is(err, sqlstore.ErrKind) {
+			t.Errorf("opened for raw keys: %v", err)
+		}
+		if err := d.open(); err != nil {
+			t.Errorf("opened for objects: %v", err)
+		}
 	})
 }
 
@@ -98,6 +161,8 @@ func TestManyOpenAtOnce(t *testing.T) {
 			return // one process, one Log
 		}
 		d.exec(t, `DROP VIEW objects`)
+		d.exec(t, `DROP VIEW kv`)
+		d.exec(t, `DROP TABLE lease`)
 		d.exec(t, `DROP TABLE meta`)
 		d.exec(t, `DROP TABLE log`)
 		d.exec(t, `DROP TABLE schema_migrations`)
@@ -120,13 +185,7 @@ func TestDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range slices.Backward(downs) {
-			down, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, statement := range strings.Split(strings.TrimSpace(string(down)), ";\n") {
-				d.exec(t, statement)
-			}
+			d.down(t, file)
 		}
 		if got := dump(t, d); strings.Contains(got, "log") {
 			t.Errorf("the last migration down leaves\n%s", got)

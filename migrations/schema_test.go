@@ -71,7 +71,7 @@ func dump(t *testing.T, d database) string {
 
 func dumpPostgres(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
-	for _, table := range []string{"log", "meta"} {
+	for _, table := range []string{"log", "meta", "lease"} {
 		columns := column(t, d, `
 			SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
 			       || CASE WHEN a.attcollation <> 0 THEN ' COLLATE "' || (SELECT collname FROM pg_collation c WHERE c.oid = a.attcollation) || '"' ELSE '' END
@@ -85,15 +85,17 @@ func dumpPostgres(t *testing.T, d database, out *strings.Builder) {
 		columns = append(columns, column(t, d, `
 			SELECT 'CONSTRAINT ' || conname || ' ' || pg_get_constraintdef(oid)
 			FROM pg_constraint WHERE conrelid = to_regclass('`+table+`') AND contype <> 'n' ORDER BY conname`)...)
-		options := column(t, d, `SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE oid = to_regclass('`+table+`')`)
-		fmt.Fprintf(out, "\nCREATE TABLE %s (\n    %s\n) WITH (%s);\n", table, strings.Join(columns, ",\n    "), options[0])
+		options := column(t, d, `SELECT coalesce(' WITH (' || array_to_string(reloptions, ', ') || ')', '') FROM pg_class WHERE oid = to_regclass('`+table+`')`)
+		fmt.Fprintf(out, "\nCREATE TABLE %s (\n    %s\n)%s;\n", table, strings.Join(columns, ",\n    "), options[0])
 	}
-	for _, s := range column(t, d, `SELECT indexdef FROM pg_indexes WHERE tablename = 'log' AND schemaname = current_schema() AND indexname <> 'log_pkey'`) {
+	for _, s := range column(t, d, `SELECT indexdef FROM pg_indexes WHERE tablename IN ('log', 'lease') AND schemaname = current_schema() AND indexname NOT LIKE '%_pkey' ORDER BY indexname DESC`) {
 		fmt.Fprintf(out, "\n%s;\n", s)
 	}
-	dumpView(t, d, out, `
-		SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
-		FROM pg_attribute a WHERE a.attrelid = to_regclass('objects') ORDER BY a.attnum`)
+	for _, view := range views {
+		dumpView(out, view, column(t, d, `
+			SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+			FROM pg_attribute a WHERE a.attrelid = to_regclass('`+view+`') ORDER BY a.attnum`))
+	}
 }
 
 // mysqlNoise is a counter, and what one server writes and another does not.
@@ -103,24 +105,27 @@ func dumpMySQL(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
 	for _, table := range column(t, d, `
 		SELECT table_name FROM information_schema.tables
-		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta') ORDER BY table_name`) {
+		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta', 'lease') ORDER BY table_name`) {
 		var name, create string
 		if err := d.db.QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &create); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(out, "\n%s;\n", mysqlNoise.ReplaceAllString(create, "$1"))
 	}
-	dumpView(t, d, out, `
-		SELECT CONCAT(column_name, ' ', data_type) FROM information_schema.columns
-		WHERE table_schema = DATABASE() AND table_name = 'objects' ORDER BY ordinal_position`)
+	for _, view := range views {
+		dumpView(out, view, column(t, d, `
+			SELECT CONCAT(column_name, ' ', data_type) FROM information_schema.columns
+			WHERE table_schema = DATABASE() AND table_name = '`+view+`' ORDER BY ordinal_position`))
+	}
 }
 
-// dumpView lists the columns of the view. Each version of a server formats its definition
+var views = []string{"objects", "kv"}
+
+// dumpView lists the columns of a view. Each version of a server formats its definition
 // differently; the migration has it as it was written.
-func dumpView(t *testing.T, d database, out *strings.Builder, columns string) {
-	t.Helper()
-	if names := column(t, d, columns); len(names) > 0 {
-		fmt.Fprintf(out, "\n-- VIEW objects:\n--     %s\n", strings.Join(names, "\n--     "))
+func dumpView(out *strings.Builder, view string, columns []string) {
+	if len(columns) > 0 {
+		fmt.Fprintf(out, "\n-- VIEW %s:\n--     %s\n", view, strings.Join(columns, "\n--     "))
 	}
 }
 

@@ -50,6 +50,9 @@ const copyPage = 256
 // see CopiedFrom. progress, which may be nil, gets the number of objects copied so far;
 // Copy returns their number. An error after the first was copied wraps ErrHalfCopied.
 func Copy(ctx context.Context, to, from Log, progress func(objects int64)) (int64, error) {
+	if from.Kind() != KindAPI || to.Kind() != KindAPI {
+		return 0, fmt.Errorf("copy: %w: only the objects of a Kubernetes API are copied", ErrKind)
+	}
 	if err := HalfCopied(ctx, from); err != nil {
 		return 0, fmt.Errorf("copy: the source: %v; copy from the database that has all", err)
 	}

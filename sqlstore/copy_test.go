@@ -46,6 +46,21 @@ func TestCopyBetweenDialects(t *testing.T) {
 	}
 }
 
+// Keys of an etcd endpoint have revisions and leases that a copy would lose.
+func TestCopyOfAnotherKind(t *testing.T) {
+	raw, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: sqlstore.KindEtcd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	objects := openDSN(t, "sqlite://:memory:")
+	for _, logs := range [][2]sqlstore.Log{{raw, objects}, {objects, raw}, {raw, raw}} {
+		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], nil); !errors.Is(err, sqlstore.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
+			t.Errorf("from %s to %s: copied %d, %v", logs[1].Kind(), logs[0].Kind(), n, err)
+		}
+	}
+}
+
 func openDSN(t *testing.T, dsn string) sqlstore.Log {
 	t.Helper()
 	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})

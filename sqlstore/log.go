@@ -107,6 +107,9 @@ type Log interface {
 	// people and for metrics.
 	Size(ctx context.Context) (Size, error)
 
+	// Kind is what the log is used for.
+	Kind() Kind
+
 	// ClusterID names this log for as long as it lives; made by the first migration.
 	ClusterID() string
 

@@ -20,14 +20,16 @@ func (s *Store) Size(ctx context.Context) (Size, error) { return s.log.Size(ctx)
 // Summary describes a log to a program that does not serve it.
 type Summary struct {
 	ClusterID string
+	Kind      Kind
 	Head
 	Size
-	Objects int64 // in force at Head.Revision
+	Objects int64 // or raw keys, in force at Head.Revision
 }
 
 // Reader is the part of a Log that Summarize asks.
 type Reader interface {
 	ClusterID() string
+	Kind() Kind
 	Head(ctx context.Context) (Head, error)
 	Count(ctx context.Context, from, to string, revision int64) (int64, error)
 	Size(ctx context.Context) (Size, error)
@@ -35,11 +37,11 @@ type Reader interface {
 
 // Summarize reads the summary of a log.
 func Summarize(ctx context.Context, log Reader) (s Summary, err error) {
-	s.ClusterID = log.ClusterID()
+	s.ClusterID, s.Kind = log.ClusterID(), log.Kind()
 	if s.Head, err = log.Head(ctx); err != nil {
 		return s, err
 	}
-	if s.Objects, err = log.Count(ctx, "/", "0", s.Revision); err != nil { // "0" comes after "/"
+	if s.Objects, err = log.Count(ctx, "", End, s.Revision); err != nil {
 		return s, err
 	}
 	s.Size, err = log.Size(ctx)

@@ -28,7 +28,7 @@ func TestInspect(t *testing.T) {
 		if err := l.Raise(t.Context(), 5); err != nil { // is below the head, so it does nothing
 			t.Fatal(err)
 		}
-		want := sqlstore.Summary{ClusterID: l.ClusterID(), Head: sqlstore.Head{Revision: 201}, Objects: 199}
+		want := sqlstore.Summary{ClusterID: l.ClusterID(), Kind: sqlstore.KindAPI, Head: sqlstore.Head{Revision: 201}, Objects: 199}
 		look := func(when string) {
 			t.Helper()
 			got, err := dialects.Inspect(t.Context(), dsn, dialects.Options{})

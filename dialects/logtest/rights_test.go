@@ -111,7 +111,7 @@ func TestPostgresRights(t *testing.T) {
 			worksAs(t, as)
 
 			// A migration that was cut off, by a role that has lost its right meanwhile.
-			execPostgres(t, as, `DROP VIEW objects; DROP TABLE meta; UPDATE schema_migrations SET version = 1, dirty = true`)
+			execPostgres(t, as, `DROP VIEW objects, kv; DROP TABLE meta; UPDATE schema_migrations SET version = 1, dirty = true`)
 			execPostgres(t, dsn, fmt.Sprintf(`REVOKE CREATE ON SCHEMA %s FROM %q`, name, role))
 			execPostgres(t, dsn, refusedFor(t, as, "may not create tables"))
 			worksAs(t, as)

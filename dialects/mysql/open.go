@@ -3,6 +3,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -28,12 +29,15 @@ type Options struct {
 	// Wait bounds how long the server may be silent while the log is opened, and how long
 	// another session may hold a lock that is needed for it; 15 seconds.
 	Wait time.Duration
+	// Kind is what the log is opened for; sqlstore.KindAPI.
+	Kind sqlstore.Kind
 }
 
 // Log is a sqlstore.Log.
 type Log struct {
 	db        *sql.DB
 	clusterID string
+	kind      sqlstore.Kind
 	made      bool
 	packet    int // bytes the server takes in one packet
 
@@ -49,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 8
 	}
-	l := &Log{closed: make(chan struct{})}
+	l := &Log{kind: cmp.Or(o.Kind, sqlstore.KindAPI), closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -95,6 +99,9 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	}
 	return refused.Answer(ctx, o.Wait, func(ctx context.Context) error {
 		if err := l.checkTables(ctx); err != nil {
+			return err
+		}
+		if err := l.claim(ctx); err != nil {
 			return err
 		}
 		return l.db.QueryRowContext(ctx, `
@@ -144,6 +151,9 @@ func (l *Log) Exclusive() bool { return false }
 
 // Condition is always good: only the server knows.
 func (l *Log) Condition() error { return nil }
+
+// Kind is what the log is used for.
+func (l *Log) Kind() sqlstore.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }

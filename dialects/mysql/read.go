@@ -55,21 +55,45 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 
 // Rows returns rows after a revision in revision order.
 func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := scan.Rows(l.db.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
-		FROM log
-		WHERE id > ?
-		ORDER BY id
-		LIMIT ?`, after, limit))
+	read := l.rows
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawRows
+	}
+	rows, err := read(ctx, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read rows: %w", l.classify(err))
 	}
 	return rows, nil
 }
 
-// State returns the rows in force at a revision. It walks the index (key, id) as far as
-// the limit asks, and fetches only rows that are the last of their key.
+func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	return scan.Rows(l.db.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
+		FROM log
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`, after, limit))
+}
+
+// State returns the rows in force at a revision.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := scan.Rows(l.db.QueryContext(ctx, `
+	read := l.state
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawState
+	}
+	rows, err := read(ctx, from, to, revision, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", l.classify(err))
+	}
+	return rows, nil
+}
+
+// state walks the index (key, id) as far as the limit asks, and fetches only rows that are the
+// last of their key.
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	return scan.Rows(l.db.QueryContext(ctx, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
@@ -80,13 +104,6 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 		  AND l.deleted = 0
 		ORDER BY k.`+"`key`"+`
 		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit))
-	if err == nil {
-		err = l.checkFloor(ctx, revision)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", l.classify(err))
-	}
-	return rows, nil
 }
 
 // Count returns how many rows State would return.
@@ -112,7 +129,22 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 
 // Steps returns changes with what they replaced.
 func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
-	steps, err := scan.Steps(l.db.QueryContext(ctx, `
+	read := l.steps
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawSteps
+	}
+	steps, err := read(ctx, from, to, after, through, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, after)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", l.classify(err))
+	}
+	return steps, nil
+}
+
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	return scan.Steps(l.db.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
 		FROM log AS l FORCE INDEX (PRIMARY)
 		LEFT JOIN log AS p
@@ -123,13 +155,6 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 		WHERE l.id > ? AND l.id <= ? AND l.`+"`key` >= ? AND l.`key`"+` < ?
 		ORDER BY l.id
 		LIMIT ?`, after, through, []byte(from), []byte(to), limit))
-	if err == nil {
-		err = l.checkFloor(ctx, after)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", l.classify(err))
-	}
-	return steps, nil
 }
 
 // Time returns the oldest row at or after a revision.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // granted is what plinth's user needs: the first four to serve, the rest for migrations,
@@ -19,13 +20,21 @@ const granted = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, CRE
 // checkTables refuses a user who lacks a right on the tables that plinth always needs. For
 // EXPLAIN the server checks the rights of a statement and does not run it.
 func (l *Log) checkTables(ctx context.Context) error {
-	for _, statement := range []string{
+	statements := []string{
 		"INSERT INTO log (id, `key`, create_id, deleted, `at`, value) VALUES (0, '', 0, 0, 0, '')",
 		`DELETE FROM log WHERE id = 0`,
 		`SELECT value FROM meta WHERE name = 'floor' FOR UPDATE`,
 		`UPDATE meta SET value = '0' WHERE name = 'floor'`,
 		`SELECT id FROM log WHERE id = 0`,
-	} {
+	}
+	if l.kind == sqlstore.KindEtcd {
+		statements = append(statements,
+			`INSERT INTO lease (id, ttl, expires) VALUES (0, 0, 0)`,
+			`DELETE FROM lease WHERE id = 0`,
+			`UPDATE lease SET expires = 0 WHERE id = 0`,
+			`SELECT id FROM lease WHERE id = 0`)
+	}
+	for _, statement := range statements {
 		rows, err := l.db.QueryContext(ctx, `EXPLAIN `+statement)
 		if err == nil {
 			err = errors.Join(rows.Close(), rows.Err())

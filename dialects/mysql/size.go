@@ -58,7 +58,9 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 }
 
 func (l *Log) summarize(ctx context.Context) (s sqlstore.Summary, err error) {
-	err = l.db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	err = l.db.QueryRowContext(ctx, `
+		SELECT value, COALESCE((SELECT value FROM meta WHERE name = 'kind'), 'api')
+		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
 	if err != nil {
 		return s, err
 	}

@@ -23,6 +23,9 @@ const commitTimeout = 30 * time.Second
 // Append writes a batch in two round trips: lock and look; insert, notify and commit. A
 // lone change whose expectation holds takes one.
 func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
+		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
+	}
 	for try := 1; ; try++ {
 		a, err := l.tryAppend(ctx, batch)
 		if err == nil {

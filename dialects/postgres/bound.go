@@ -4,7 +4,17 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
+
+// bound returns the bound of a range as the log's keys are stored.
+func (l *Log) bound(s string) string {
+	if l.kind == sqlstore.KindEtcd {
+		return encodeKey(s)
+	}
+	return bound(s)
+}
 
 // bound returns the least text that Postgres can hold which is not less than s. Keys are
 // such text, so it divides them as s does. The bounds of ranges are often no such text:

@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -26,6 +27,8 @@ type Options struct {
 	// Wait bounds how long the server may be silent while the log is opened, and how long
 	// another session may hold a lock that is needed for it; 15 seconds.
 	Wait time.Duration
+	// Kind is what the log is opened for; sqlstore.KindAPI.
+	Kind sqlstore.Kind
 }
 
 // Log is a sqlstore.Log.
@@ -34,6 +37,7 @@ type Log struct {
 	config    *pgx.ConnConfig // for the connection that listens
 	log       *slog.Logger
 	clusterID string
+	kind      sqlstore.Kind
 	made      bool
 
 	closeOnce sync.Once
@@ -57,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{config: o.Config, log: o.Log, closed: make(chan struct{})}
+	l := &Log{config: o.Config, log: o.Log, kind: cmp.Or(o.Kind, sqlstore.KindAPI), closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -118,6 +122,9 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		if err := l.checkTables(ctx); err != nil {
 			return err
 		}
+		if err := l.claim(ctx); err != nil {
+			return err
+		}
 		return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
 	})
 }
@@ -127,6 +134,9 @@ func (l *Log) Exclusive() bool { return false }
 
 // Condition is always good: only the server knows.
 func (l *Log) Condition() error { return nil }
+
+// Kind is what the log is used for.
+func (l *Log) Kind() sqlstore.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }

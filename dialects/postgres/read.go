@@ -31,6 +31,18 @@ func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
 
 // Rows returns rows after a revision in revision order.
 func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	read := l.rows
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawRows
+	}
+	out, err := read(ctx, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+	}
+	return out, nil
+}
+
+func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT id, key, create_id, deleted, at, value
 		FROM log
@@ -38,23 +50,31 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 		ORDER BY id
 		LIMIT $2`, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+		return nil, err
 	}
-	out, err := pgx.CollectRows(rows, scanRow)
+	return pgx.CollectRows(rows, scanRow)
+}
+
+// State returns the rows in force at a revision.
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	read := l.state
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawState
+	}
+	out, err := read(ctx, from, to, revision, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read rows: %w", l.classify(err))
+		return nil, fmt.Errorf("read state: %w", l.classify(err))
 	}
 	return out, nil
 }
 
-// State returns the rows in force at a revision. It steps from key to key in the index
+// state steps from key to key in the index
 // (key, id) and takes the end of each key's history, so neither the length of histories
 // nor the number of keys beyond the limit matters. The steps are made by recursion
 // because the planner, which overestimates how selective the simpler queries are, sorts
 // the whole range for those. Rows come in the order of the steps.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	var out []sqlstore.Row
-	err := l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
+	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
 	}, `
@@ -75,10 +95,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 			ORDER BY log.id DESC LIMIT 1) AS l
 		WHERE NOT l.deleted
 		LIMIT $4`, bound(from), bound(to), revision, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", l.classify(err))
-	}
-	return out, nil
+	return out, err
 }
 
 // Count returns how many rows State would return.
@@ -94,7 +111,7 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 		      WHERE key >= $1 AND key < $2 AND id <= $3
 		      GROUP BY key) AS newest
 		JOIN log AS l ON l.id = newest.id
-		WHERE NOT l.deleted`, bound(from), bound(to), revision)
+		WHERE NOT l.deleted`, l.bound(from), l.bound(to), revision)
 	if err != nil {
 		return 0, fmt.Errorf("count state: %w", l.classify(err))
 	}
@@ -103,8 +120,19 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 
 // Steps returns changes with what they replaced.
 func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
-	var out []sqlstore.Step
-	err := l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
+	read := l.steps
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawSteps
+	}
+	out, err := read(ctx, from, to, after, through, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", l.classify(err))
+	}
+	return out, nil
+}
+
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) (out []sqlstore.Step, err error) {
+	err = l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanStep)
 		return err
 	}, `
@@ -117,10 +145,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 		WHERE l.id > $1 AND l.id <= $2 AND l.key >= $3 AND l.key < $4
 		ORDER BY l.id
 		LIMIT $5`, after, through, bound(from), bound(to), limit)
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", l.classify(err))
-	}
-	return out, nil
+	return out, err
 }
 
 // Time returns the oldest row at or after a revision.

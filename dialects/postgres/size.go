@@ -63,7 +63,9 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 }
 
 func (l *Log) summarize(ctx context.Context) (s sqlstore.Summary, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	err = l.pool.QueryRow(ctx, `
+		SELECT value, coalesce((SELECT value FROM meta WHERE name = 'kind'), 'api')
+		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
 	if err != nil {
 		return s, err
 	}

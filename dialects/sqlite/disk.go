@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -62,17 +61,38 @@ func newDisk(path string, size int64) *disk {
 // mostPages is how many pages of 4 KiB a change writes at the most besides its value.
 const mostPages = 4
 
+// load is what a transaction is about to write.
+type load struct {
+	rows  int
+	bytes int64 // of values
+	puts  bool  // not only deletes
+}
+
+func loadOf(batch []sqlstore.Change) load {
+	l := load{rows: len(batch)}
+	for i := range batch {
+		l.bytes += int64(len(batch[i].Value))
+		l.puts = l.puts || !batch[i].Delete
+	}
+	return l
+}
+
+func loadOfRows(rows []sqlstore.Row) load {
+	l := load{rows: len(rows)}
+	for i := range rows {
+		l.bytes += int64(len(rows[i].Value))
+		l.puts = l.puts || !rows[i].Deleted
+	}
+	return l
+}
+
 // lookClosely looks before a batch when little may be left, and says whether the disk has
 // become full by it: a burst of writes must not use up what is left between two of the
 // regular looks, since the reserve would be spent on it. What may be left is what was there
 // at the last look less what batches have written since, in the write-ahead log and in the
 // file.
-func (d *disk) lookClosely(batch []sqlstore.Change) (full bool) {
-	var spent int64
-	for i := range batch {
-		spent += 2 * int64(len(batch[i].Value)+mostPages<<12)
-	}
-	if !d.spend(spent) {
+func (d *disk) lookClosely(l load) (full bool) {
+	if !d.spend(2 * (l.bytes + int64(l.rows)*mostPages<<12)) {
 		return false
 	}
 	d.look()
@@ -135,12 +155,23 @@ func (d *disk) ranOut() {
 	}
 }
 
+// checkRoomForRows is checkRoom for raw keys, of which a full disk takes only deletes.
+func (l *Log) checkRoomForRows(w *writer, rows []sqlstore.Row) error {
+	load := loadOfRows(rows)
+	if l.disk != nil && load.puts {
+		if err := l.disk.now(); err != nil {
+			return err
+		}
+	}
+	return l.checkRoom(w, load)
+}
+
 // checkRoom refuses a batch on a full disk that would not leave enough for compaction.
-func (l *Log) checkRoom(w *writer, batch []sqlstore.Change) error {
-	if l.disk == nil || len(batch) == 0 {
+func (l *Log) checkRoom(w *writer, batch load) error {
+	if l.disk == nil || batch.rows == 0 {
 		return nil
 	}
-	if l.disk.lookClosely(batch) && slices.ContainsFunc(batch, func(c sqlstore.Change) bool { return !c.Delete }) {
+	if l.disk.lookClosely(batch) && batch.puts {
 		return l.disk.now()
 	}
 	if l.disk.now() == nil {
@@ -152,10 +183,7 @@ func (l *Log) checkRoom(w *writer, batch []sqlstore.Change) error {
 	if err != nil {
 		return err
 	}
-	need := int64(0)
-	for i := range batch {
-		need += int64(len(batch[i].Value)) + 4*size
-	}
+	need := batch.bytes + int64(batch.rows)*mostPages*size
 	// What the next checkpoint takes, what goes into the log, and what the file grows by.
 	need += l.growth(pages*size) + max(0, need-unused*size)
 	if !l.disk.roomFor(need) {

@@ -35,6 +35,27 @@ func (w *writer) scan(query string, args []any, into ...*int64) error {
 	return nil
 }
 
+// each calls f with each row of query, whose columns are all integers. f must not keep the row.
+func (w *writer) each(query string, args []any, f func(row []int64)) error {
+	rows, err := w.conn.Query(query, values(args))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	row, numbers := make([]driver.Value, len(rows.Columns())), make([]int64, len(rows.Columns()))
+	for {
+		if err := rows.Next(row); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		for i := range row {
+			numbers[i] = row[i].(int64)
+		}
+		f(numbers)
+	}
+}
+
 // drain runs a pragma that works row by row to its end.
 func (w *writer) drain(query string) error {
 	rows, err := w.conn.Query(query, nil)

@@ -44,6 +44,9 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 		err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
 	}
 	if err == nil {
+		l.kind, err = kindOf(ctx, l.reads)
+	}
+	if err == nil {
 		s, err = sqlstore.Summarize(ctx, l)
 	}
 	if err != nil {

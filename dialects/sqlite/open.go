@@ -42,13 +42,15 @@ type Options struct {
 	Reserve int64
 	// Log gets what an operator should know; nil: nothing.
 	Log       *slog.Logger
-	MustExist bool // sqlstore.ErrNoLog if there is no log; nothing is made then
+	MustExist bool          // sqlstore.ErrNoLog if there is no log; nothing is made then
+	Kind      sqlstore.Kind // what the log is opened for; sqlstore.KindAPI
 }
 
 // Log is a sqlstore.Log.
 type Log struct {
 	path      string // empty in memory
 	clusterID string
+	kind      sqlstore.Kind
 	made      bool
 	reads     *sql.DB
 	writer    chan *writer // holds the writer while no caller writes
@@ -77,7 +79,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{writer: make(chan *writer, 1), closed: make(chan struct{})}
+	if o.Kind == "" {
+		o.Kind = sqlstore.KindAPI
+	}
+	l := &Log{kind: o.Kind, writer: make(chan *writer, 1), closed: make(chan struct{})}
 	var err error
 	if o.Path == "" {
 		err = l.openMemory(ctx, o)
@@ -102,6 +107,9 @@ func (l *Log) openMemory(ctx context.Context, o Options) error {
 	}
 	l.made = made
 	defer first.Close() // the database lives for as long as one connection is open
+	if err := claim(ctx, first, o.Kind); err != nil {
+		return err
+	}
 	return l.connect(ctx, name, o)
 }
 
@@ -120,7 +128,7 @@ func (l *Log) openFile(ctx context.Context, o Options) error {
 		return err
 	}
 	l.disk = newDisk(path, o.Reserve)
-	epoch, err := makeFile(ctx, path)
+	epoch, err := makeFile(ctx, path, o.Kind)
 	if err != nil {
 		return err
 	}
@@ -161,12 +169,12 @@ func (l *Log) takeOver(ctx context.Context, o Options) (p prepared, err error) {
 			return p, err
 		}
 	}
-	return prepare(ctx, l.path, l.guard.file)
+	return prepare(ctx, l.path, l.guard.file, o.Kind)
 }
 
 // connect opens the writer and the readers on a migrated database.
 func (l *Log) connect(ctx context.Context, name string, o Options) error {
-	w, err := openWriter(name, o.Durability)
+	w, err := openWriter(name, o.Durability, o.Kind)
 	if err != nil {
 		return err
 	}
@@ -179,6 +187,9 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 
 // Exclusive is true: the file is locked.
 func (l *Log) Exclusive() bool { return true }
+
+// Kind is what the log is used for.
+func (l *Log) Kind() sqlstore.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }

@@ -38,22 +38,46 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 
 // Rows returns rows after a revision in revision order.
 func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := scan.Rows(l.reads.QueryContext(ctx, `
-		SELECT id, key, create_id, deleted, at, value
-		FROM log
-		WHERE id > ?
-		ORDER BY id
-		LIMIT ?`, after, limit))
+	read := l.rows
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawRows
+	}
+	rows, err := read(ctx, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read rows: %w", classify(err))
 	}
 	return rows, nil
 }
 
-// State returns the rows in force at a revision. It walks the index (key, id) in order as
-// far as the limit asks, and fetches only rows that are the last of their key.
+func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+	return scan.Rows(l.reads.QueryContext(ctx, `
+		SELECT id, key, create_id, deleted, at, value
+		FROM log
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`, after, limit))
+}
+
+// State returns the rows in force at a revision.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := scan.Rows(l.reads.QueryContext(ctx, `
+	read := l.state
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawState
+	}
+	rows, err := read(ctx, from, to, revision, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, revision)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", classify(err))
+	}
+	return rows, nil
+}
+
+// state walks the index (key, id) in order as far as the limit asks, and fetches only rows
+// that are the last of their key.
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+	return scan.Rows(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
 		FROM log AS k INDEXED BY log_key_id
 		CROSS JOIN log AS l ON l.id = k.id
@@ -64,13 +88,6 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 		  AND l.deleted = 0
 		ORDER BY k.key
 		LIMIT ?4`, from, to, revision, limit))
-	if err == nil {
-		err = l.checkFloor(ctx, revision)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read state: %w", classify(err))
-	}
-	return rows, nil
 }
 
 // Count returns how many rows State would return.
@@ -93,10 +110,26 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 	return n, nil
 }
 
-// Steps returns changes with what they replaced. It walks the revisions, not the keys:
-// the history is short, and the answer is wanted in this order.
+// Steps returns changes with what they replaced.
 func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
-	steps, err := scan.Steps(l.reads.QueryContext(ctx, `
+	read := l.steps
+	if l.kind == sqlstore.KindEtcd {
+		read = l.rawSteps
+	}
+	steps, err := read(ctx, from, to, after, through, limit)
+	if err == nil {
+		err = l.checkFloor(ctx, after)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", classify(err))
+	}
+	return steps, nil
+}
+
+// steps walks the revisions, not the keys: the history is short, and the answer is wanted in
+// this order.
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+	return scan.Steps(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, p.id, p.create_id, p.at, p.value
 		FROM log AS l NOT INDEXED
 		LEFT JOIN log AS p
@@ -105,13 +138,6 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 		WHERE l.id > ? AND l.id <= ? AND l.key >= ? AND l.key < ?
 		ORDER BY l.id
 		LIMIT ?`, after, through, from, to, limit))
-	if err == nil {
-		err = l.checkFloor(ctx, after)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", classify(err))
-	}
-	return steps, nil
 }
 
 // Time returns the oldest row at or after a revision.

@@ -18,6 +18,10 @@ type writer struct {
 	conn                    *sqlite.SQLiteConn
 	begin, commit, rollback *stmt
 	head, newest, insert    *stmt
+	// Of a log of raw keys alone.
+	after, lease, grant, revoke *stmt
+
+	prepared []*stmt
 
 	rows  []sqlstore.Row // of the transaction; kept for the next one
 	drawn int64          // newest revision of the transaction
@@ -32,30 +36,49 @@ type stmt struct {
 	row  []driver.Value
 }
 
-func openWriter(name string, d Durability) (*writer, error) {
+func openWriter(name string, d Durability, kind sqlstore.Kind) (*writer, error) {
 	conn, err := connector(name + "&_journal_mode=WAL&_synchronous=" + string(d)).Connect(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{conn: conn.(*sqlite.SQLiteConn)}
-	if err := w.prepare(); err != nil {
+	if err := w.prepare(kind); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *writer) prepare() error {
+func (w *writer) prepare(kind sqlstore.Kind) error {
 	// 4 MiB of log are written back to the file at a time, and no more than 16 MiB stay
 	// on disk as the log's file after a burst.
 	if _, err := w.conn.Exec(`PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 16777216`, nil); err != nil {
 		return err
 	}
-	for _, s := range []struct {
-		stmt    **stmt
-		columns int
-		sql     string
-	}{
+	statements := w.statements()
+	if kind == sqlstore.KindEtcd {
+		statements = w.rawStatements()
+	}
+	for _, s := range statements {
+		prepared, err := w.conn.Prepare(s.sql)
+		if err != nil {
+			return err
+		}
+		*s.stmt = newStmt(prepared.(*sqlite.SQLiteStmt), s.columns)
+		w.prepared = append(w.prepared, *s.stmt)
+	}
+	return nil
+}
+
+// statement is what is to be prepared.
+type statement struct {
+	stmt    **stmt
+	columns int // of its result
+	sql     string
+}
+
+func (w *writer) statements() []statement {
+	return []statement{
 		{&w.begin, 0, `BEGIN IMMEDIATE`},
 		{&w.commit, 0, `COMMIT`},
 		{&w.rollback, 0, `ROLLBACK`},
@@ -65,21 +88,24 @@ func (w *writer) prepare() error {
 			       coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0)`},
 		{&w.newest, 3, `SELECT id, create_id, deleted FROM log WHERE key = ? ORDER BY id DESC LIMIT 1`},
 		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value) VALUES (?, ?, ?, ?, ?, ?)`},
-	} {
-		prepared, err := w.conn.Prepare(s.sql)
-		if err != nil {
-			return err
-		}
-		*s.stmt = newStmt(prepared.(*sqlite.SQLiteStmt), s.columns)
 	}
-	return nil
+}
+
+func (w *writer) rawStatements() []statement {
+	return append(w.statements()[:5], []statement{
+		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`},
+		{&w.after, 8, `SELECT id, key, create_id, deleted, at, value, version, lease FROM log WHERE id > ? ORDER BY id LIMIT ?`},
+		{&w.lease, 2, `SELECT ttl, expires FROM lease WHERE id = ?`},
+		{&w.grant, 0, `INSERT INTO lease (id, ttl, expires) VALUES (?, ?, ?)`},
+		{&w.revoke, 0, `DELETE FROM lease WHERE id = ?`},
+	}...)
 }
 
 // close ends the connection. Its statements go first: SQLite keeps a connection that still
 // has one open, with its files and its memory, and leaves the write-ahead log behind.
 func (w *writer) close() error {
 	var errs []error
-	for _, s := range []*stmt{w.begin, w.commit, w.rollback, w.head, w.newest, w.insert} {
+	for _, s := range w.prepared {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(append(errs, w.conn.Close())...)
@@ -114,6 +140,21 @@ func (s *stmt) one() (found bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// each calls f with every row, which f must not keep.
+func (s *stmt) each(f func(row []driver.Value)) error {
+	rows, err := s.QueryContext(context.Background(), s.args)
+	if err != nil {
+		return err
+	}
+	for err = rows.Next(s.row); err == nil; err = rows.Next(s.row) {
+		f(s.row)
+	}
+	if closeErr := rows.Close(); errors.Is(err, io.EOF) {
+		err = closeErr
+	}
+	return err
 }
 
 // use lends the writer to f.
@@ -188,33 +229,37 @@ func (w *writer) abandon() {
 // Append writes a batch. Once the write lock is held ctx is not looked at any more: all
 // that follows is local and short.
 func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
+		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
+	}
 	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
 	err := l.transact(ctx, func(w *writer) error {
-		if err := l.checkRoom(w, batch); err != nil {
+		if err := l.checkRoom(w, loadOf(batch)); err != nil {
 			return err
 		}
 		return w.appendBatch(batch, &a)
 	})
-	if errors.Is(err, errSetBack) && l.place != nil {
-		l.place.spoil(errSetBack)
-		err = l.place.look()
-	}
 	if err != nil {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", err)
+		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.notice(err))
 	}
 	return a, nil
 }
 
+// notice keeps an error of a writing transaction in mind if it lasts.
+func (l *Log) notice(err error) error {
+	if errors.Is(err, errSetBack) && l.place != nil {
+		l.place.spoil(errSetBack)
+		return l.place.look()
+	}
+	return err
+}
+
 func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) error {
-	if _, err := w.head.one(); err != nil {
+	var head sqlstore.Head
+	if err := w.findHead(&head, &a.At); err != nil {
 		return err
 	}
-	a.Floor = w.head.row[0].(int64)
-	a.Head = max(w.head.row[1].(int64), a.Floor)
-	if a.Head < w.last {
-		return errSetBack
-	}
-	a.At = max(time.Now().UnixMilli(), w.head.row[2].(int64))
+	a.Head, a.Floor = head.Revision, head.Floor
 	for i := range batch {
 		if err := w.findNewest(batch[i].Key, &a.Results[i]); err != nil {
 			return err
@@ -228,6 +273,20 @@ func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) erro
 		}
 	}
 	w.drawn = a.Head + int64(len(w.rows))
+	return nil
+}
+
+// findHead reads the end of the log, and the time for what comes after it.
+func (w *writer) findHead(h *sqlstore.Head, at *int64) error {
+	if _, err := w.head.one(); err != nil {
+		return err
+	}
+	h.Floor = w.head.row[0].(int64)
+	h.Revision = max(w.head.row[1].(int64), h.Floor)
+	if h.Revision < w.last {
+		return errSetBack
+	}
+	*at = max(time.Now().UnixMilli(), w.head.row[2].(int64))
 	return nil
 }
 

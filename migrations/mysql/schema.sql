@@ -1,6 +1,14 @@
 -- The schema after all migrations, as the database describes it. Not to be edited:
 -- go test ./migrations -run SchemaDump -update
 
+CREATE TABLE `lease` (
+  `id` bigint NOT NULL,
+  `ttl` bigint NOT NULL,
+  `expires` bigint NOT NULL,
+  PRIMARY KEY (`id`),
+  KEY `lease_expires` (`expires`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
 CREATE TABLE `log` (
   `id` bigint NOT NULL AUTO_INCREMENT,
   `key` varbinary(1024) NOT NULL,
@@ -8,6 +16,8 @@ CREATE TABLE `log` (
   `deleted` tinyint(1) NOT NULL,
   `at` bigint NOT NULL,
   `value` longblob NOT NULL,
+  `version` bigint DEFAULT NULL,
+  `lease` bigint DEFAULT NULL,
   PRIMARY KEY (`id`),
   UNIQUE KEY `log_key_id` (`key`,`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
@@ -28,3 +38,11 @@ CREATE TABLE `meta` (
 --     updated_at datetime
 --     object longtext
 --     key text
+
+-- VIEW kv:
+--     key varbinary
+--     value longblob
+--     create_revision bigint
+--     mod_revision bigint
+--     version bigint
+--     lease bigint

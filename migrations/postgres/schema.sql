@@ -8,6 +8,8 @@ CREATE TABLE log (
     deleted boolean NOT NULL,
     at bigint NOT NULL,
     value bytea NOT NULL,
+    version bigint,
+    lease bigint,
     CONSTRAINT log_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05);
 
@@ -17,7 +19,16 @@ CREATE TABLE meta (
     CONSTRAINT meta_pkey PRIMARY KEY (name)
 ) WITH (fillfactor=50);
 
+CREATE TABLE lease (
+    id bigint NOT NULL,
+    ttl bigint NOT NULL,
+    expires bigint NOT NULL,
+    CONSTRAINT lease_pkey PRIMARY KEY (id)
+);
+
 CREATE UNIQUE INDEX log_key_id ON public.log USING btree (key, id);
+
+CREATE INDEX lease_expires ON public.lease USING btree (expires);
 
 -- VIEW objects:
 --     api_version text
@@ -29,3 +40,11 @@ CREATE UNIQUE INDEX log_key_id ON public.log USING btree (key, id);
 --     updated_at timestamp with time zone
 --     object json
 --     key text
+
+-- VIEW kv:
+--     key text
+--     value bytea
+--     create_revision bigint
+--     mod_revision bigint
+--     version bigint
+--     lease bigint

@@ -8,7 +8,7 @@ CREATE TABLE log (
     deleted   INTEGER NOT NULL,
     at        INTEGER NOT NULL,
     value     BLOB    NOT NULL
-);
+, version INTEGER, lease INTEGER);
 
 CREATE UNIQUE INDEX log_key_id ON log (key, id);
 
@@ -34,3 +34,23 @@ FROM (SELECT r.*, substr(r.rest, instr(r.rest, '/') + 1) AS path
             FROM log l
             WHERE l.deleted = 0
               AND l.id = (SELECT max(n.id) FROM log n WHERE n.key = l.key)) r) o;
+
+CREATE TABLE lease (
+    id      INTEGER PRIMARY KEY NOT NULL,
+    ttl     INTEGER NOT NULL,
+    expires INTEGER NOT NULL
+);
+
+CREATE INDEX lease_expires ON lease (expires);
+
+CREATE VIEW kv AS
+SELECT l.key             AS key,
+       l.value           AS value,
+       l.create_id >> 22 AS create_revision,
+       l.id >> 22        AS mod_revision,
+       l.version         AS version,
+       l.lease           AS lease
+FROM log l
+WHERE l.deleted = 0
+  AND l.id = (SELECT max(n.id) FROM log n WHERE n.key = l.key)
+  AND (SELECT value FROM meta WHERE name = 'kind') = 'etcd';

@@ -87,3 +87,21 @@ func NeedsTLS(user, parameter string) error {
 func NeedsCertificate(user, parameters string) error {
 	return refusal(fmt.Sprintf("the database server takes user %q only with a client certificate of an authority that it trusts; name it with %s in the DSN", user, parameters))
 }
+
+type otherKind string
+
+func (o otherKind) Error() string        { return string(o) }
+func (o otherKind) Is(target error) bool { return target == Err || target == sqlstore.ErrKind }
+
+// Kind compares what a log is used for with what it is opened for.
+func Kind(found, wanted sqlstore.Kind) error {
+	switch {
+	case found == wanted:
+		return nil
+	case found == sqlstore.KindEtcd:
+		return otherKind("the database holds the keys of an etcd endpoint: serve it with plinth etcd, or name another database")
+	case found == sqlstore.KindAPI:
+		return otherKind("the database holds the objects of a Kubernetes API: serve it with plinth serve, or name another database")
+	}
+	return otherKind(fmt.Sprintf("the database is used for %q, which this plinth does not know: use a newer one, or name another database", string(found)))
+}

@@ -1,0 +1,57 @@
+// Package raw has what the dialects share about logs of raw keys.
+package raw
+
+import (
+	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Rejected is an error of Decide that is not the database's: a transaction ends with Err, without
+// a COMMIT.
+type Rejected struct{ Err error }
+
+func (r *Rejected) Error() string { return r.Err.Error() }
+
+// Decide calls decide and checks what it returns. wrote says that there is something to write.
+func Decide(found *sqlstore.Found, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (d sqlstore.Decision, wrote bool, err error) {
+	if d, err = decide(found); err != nil {
+		return d, false, &Rejected{err}
+	}
+	last := found.Revision
+	for i := range d.Rows {
+		switch r := &d.Rows[i]; {
+		case r.Revision <= last:
+			return d, false, &Rejected{fmt.Errorf("transact: row %d comes after %d", r.Revision, last)}
+		case len(r.Key) > sqlstore.MaxKeyBytes:
+			return d, false, &Rejected{fmt.Errorf("transact: %w: it has %d bytes, and at most %d are possible", sqlstore.ErrKey, len(r.Key), sqlstore.MaxKeyBytes)}
+		default:
+			last = r.Revision
+		}
+	}
+	return d, len(d.Rows)+len(d.Grant)+len(d.Revoke) > 0, nil
+}
+
+// Due splits leases in order of their expiry: the ids of those that have expired now, and the
+// milliseconds until the next one does, 0 if one has, -1 if there is no lease.
+func Due(leases []sqlstore.Lease, now int64) (ids []int64, next int64) {
+	if len(leases) == 0 {
+		return nil, -1
+	}
+	for _, l := range leases {
+		if l.Expires > now {
+			break
+		}
+		ids = append(ids, l.ID)
+	}
+	return ids, max(0, leases[0].Expires-now)
+}
+
+// Missed returns by how many milliseconds leases expire later when somebody watches over them
+// again. The last beat is 0 if nobody ever has.
+func Missed(last, now, most int64) int64 {
+	if last == 0 || now-last <= most {
+		return 0
+	}
+	return now - last
+}

@@ -1,0 +1,110 @@
+package scan
+
+import (
+	"database/sql"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// RawRows is Rows for a query that has version and lease as well.
+func RawRows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return NextRawRows(rows)
+}
+
+// NextRawRows reads the current result set of rows as RawRows does.
+func NextRawRows(rows *sql.Rows) (out []sqlstore.Row, err error) {
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.Version, &r.Lease); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// RawKeys is RawRows for a query without value.
+func RawKeys(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.Row
+	for rows.Next() {
+		var r sqlstore.Row
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Version, &r.Lease); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// RawSteps is Steps for a query that has version and lease of both rows as well, after the values.
+func RawSteps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var steps []sqlstore.Step
+	for rows.Next() {
+		var s sqlstore.Step
+		var id, created, at, version, lease sql.NullInt64
+		var value []byte
+		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &s.Version, &s.Lease,
+			&id, &created, &at, &value, &version, &lease)
+		if err != nil {
+			return nil, err
+		}
+		if id.Valid {
+			s.Prev = &sqlstore.Row{
+				Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value,
+				Version: version.Int64, Lease: lease.Int64,
+			}
+		}
+		steps = append(steps, s)
+	}
+	return steps, rows.Err()
+}
+
+// Values reads and closes the answer of a query for id and value into values.
+func Values(values map[int64][]byte, rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var value []byte
+		if err := rows.Scan(&id, &value); err != nil {
+			return err
+		}
+		values[id] = value
+	}
+	return rows.Err()
+}
+
+// Leases reads and closes the answer of a query for id, ttl and expires.
+func Leases(rows *sql.Rows, err error) ([]sqlstore.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return NextLeases(rows)
+}
+
+// NextLeases reads the current result set of rows as Leases does.
+func NextLeases(rows *sql.Rows) (leases []sqlstore.Lease, err error) {
+	for rows.Next() {
+		var l sqlstore.Lease
+		if err := rows.Scan(&l.ID, &l.TTL, &l.Expires); err != nil {
+			return nil, err
+		}
+		leases = append(leases, l)
+	}
+	return leases, rows.Err()
+}

@@ -1,0 +1,210 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/internal/raw"
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Transact runs decide in a transaction of two round trips: lock and look; write and commit.
+func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) error {
+	if l.kind != sqlstore.KindEtcd {
+		return fmt.Errorf("transact: %w", sqlstore.ErrKind)
+	}
+	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
+	var rejected *raw.Rejected
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &rejected):
+		return rejected.Err
+	}
+	return fmt.Errorf("transact: %w", l.classify(err))
+}
+
+// again runs f, and runs it anew after an error that another attempt may well not meet.
+func (l *Log) again(ctx context.Context, f func() error) error {
+	for try := 1; ; try++ {
+		err := f()
+		var rejected *raw.Rejected
+		if err == nil || try == attempts || errors.As(err, &rejected) || !retryable(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (err error) {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	var broken error
+	defer func() { release(conn, broken) }()
+	var found sqlstore.Found
+	if broken = lockAndFind(ctx, conn, ask, &found); broken != nil {
+		return broken
+	}
+	d, wrote, rejected := raw.Decide(&found, decide)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if !wrote {
+		if _, broken = conn.ExecContext(ctx, `ROLLBACK`); rejected != nil {
+			return rejected
+		}
+		return broken
+	}
+	broken = l.writeAndCommit(ctx, conn, d)
+	return broken
+}
+
+// lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
+// so that none is renewed before the transaction ends; the time is read before that, so that
+// one that was renewed while this waited for it has not expired.
+func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
+	leases, args := "", []any{ask.After, ask.Limit}
+	if len(ask.Leases) > 0 {
+		leases = `; SELECT id, ttl, expires FROM lease WHERE id IN ` + places(len(ask.Leases)) + ` ORDER BY id FOR UPDATE`
+		args = append(args, idArgs(ask.Leases)...)
+	}
+	rows, err := conn.QueryContext(ctx, `
+		START TRANSACTION READ WRITE;
+		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
+		SELECT id, `+"`at`"+` FROM log ORDER BY id DESC LIMIT 1;
+		`+readClock+`;
+		SELECT id, `+"`key`, create_id, deleted, `at`"+`, value, version, lease
+		FROM log
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`+leases, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := scanOne(rows, true, &f.Floor); err != nil {
+		return err
+	}
+	if err := scanOne(rows, rows.NextResultSet(), &f.Revision, &f.At); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	f.Revision = max(f.Revision, f.Floor)
+	f.At = max(time.Now().UnixMilli(), f.At)
+	if err := scanOne(rows, rows.NextResultSet(), &f.Now); err != nil {
+		return err
+	}
+	if !rows.NextResultSet() {
+		return missing(rows)
+	}
+	if f.Rows, err = scan.NextRawRows(rows); err != nil || leases == "" {
+		return err
+	}
+	if !rows.NextResultSet() {
+		return missing(rows)
+	}
+	f.Leases, err = scan.NextLeases(rows)
+	return err
+}
+
+// statements are what one packet has, without COMMIT.
+type statements struct {
+	sql  strings.Builder
+	args []any
+	size int // at most, when the arguments are in their places
+}
+
+func (s *statements) add(sql string, size int, args ...any) {
+	if s.sql.Len() > 0 {
+		s.sql.WriteString(`; `)
+	}
+	s.sql.WriteString(sql)
+	s.args = append(s.args, args...)
+	s.size += size + len(sql)
+}
+
+// writeAndCommit sends what was decided in as few packets as the server's limit allows, COMMIT
+// in the last one: leases that go first, so that an id can be granted anew.
+func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d sqlstore.Decision) error {
+	s := leaseStatements(d)
+	for rows := d.Rows; len(rows) > 0; {
+		n, size := fitting(rows, l.packet-1000-s.size)
+		s.add(rawInsertSQL(n), size, rawInsertArgs(rows[:n])...)
+		if rows = rows[n:]; len(rows) == 0 {
+			break
+		}
+		if _, err := conn.ExecContext(ctx, s.sql.String(), s.args...); err != nil {
+			return err
+		}
+		s = &statements{}
+	}
+	return commit(ctx, conn, s.sql.String(), s.args)
+}
+
+// fitting returns how many of rows go into a packet with so much room, and their size. Quoting
+// may double a value's size. A single row always goes.
+func fitting(rows []sqlstore.Row, room int) (n, size int) {
+	for i := range rows {
+		more := 2*(len(rows[i].Value)+len(rows[i].Key)) + 150
+		if size+more > room && i > 0 {
+			return i, size
+		}
+		size += more
+	}
+	return len(rows), size
+}
+
+func leaseStatements(d sqlstore.Decision) *statements {
+	s := &statements{}
+	if n := len(d.Revoke); n > 0 {
+		s.add(`DELETE FROM lease WHERE id IN `+places(n), 22*n, idArgs(d.Revoke)...)
+	}
+	if n := len(d.Grant); n > 0 {
+		args := make([]any, 0, 3*n)
+		for _, g := range d.Grant {
+			args = append(args, g.ID, g.TTL, g.Expires)
+		}
+		s.add(`INSERT INTO lease (id, ttl, expires) VALUES (?, ?, ?)`+strings.Repeat(`, (?, ?, ?)`, n-1), 70*n, args...)
+	}
+	return s
+}
+
+func rawInsertSQL(n int) string {
+	return "INSERT INTO log (id, `key`, create_id, deleted, `at`, value, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?, ?)" +
+		strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?, ?)`, n-1)
+}
+
+func rawInsertArgs(rows []sqlstore.Row) []any {
+	args := make([]any, 0, 8*len(rows))
+	for i := range rows {
+		r := &rows[i]
+		value := r.Value
+		if value == nil {
+			value = []byte{}
+		}
+		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value, r.Version, r.Lease)
+	}
+	return args
+}
+
+// Cut moves the floor at once.
+func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
+	err = l.again(ctx, func() error {
+		return l.transact(ctx, func(tx *sql.Tx) error {
+			err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&found)
+			if err != nil || through <= found {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, through)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cut: %w", l.classify(err))
+	}
+	return found, nil
+}

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/internal/raw"
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The clock of leases is this machine's, because no other process has the database.
+
+// Leases returns leases and the time.
+func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+	if ids == nil {
+		leases, err = scan.Leases(l.reads.QueryContext(ctx, `SELECT id, ttl, expires FROM lease ORDER BY id`))
+	} else {
+		leases, err = scan.Leases(l.reads.QueryContext(ctx, `
+			SELECT id, ttl, expires FROM lease WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id`, list(ids)))
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("read leases: %w", classify(err))
+	}
+	return leases, time.Now().UnixMilli(), nil
+}
+
+// Renew makes leases that have not expired expire their TTL from now.
+func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = l.transact(ctx, func(w *writer) error {
+		now := time.Now().UnixMilli()
+		err := w.each(`
+			UPDATE lease SET expires = ?1 + ttl * 1000
+			WHERE id IN (SELECT value FROM json_each(?2)) AND expires > ?1
+			RETURNING id, ttl, expires`, []any{now, list(ids)}, func(row []int64) {
+			renewed = append(renewed, sqlstore.Lease{ID: row[0], TTL: row[1], Expires: row[2]})
+		})
+		if err != nil {
+			return err
+		}
+		return w.turn()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	return renewed, nil
+}
+
+// Expired returns leases that have expired, and when the next one does.
+func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
+	leases, err := scan.Leases(l.reads.QueryContext(ctx, `
+		SELECT id, ttl, expires FROM lease ORDER BY expires, id LIMIT ?`, max(1, limit)))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read expired leases: %w", classify(err))
+	}
+	ids, next = raw.Due(leases, time.Now().UnixMilli())
+	return ids, next, nil
+}
+
+// Beat notes the time. If nobody has done so for a while, all leases expire later.
+func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
+	err = l.transact(ctx, func(w *writer) error {
+		now, last := time.Now().UnixMilli(), int64(0)
+		if err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'lease_beat'`, nil, &last); err != nil {
+			return err
+		}
+		if shifted = raw.Missed(last, now, most); shifted > 0 {
+			if _, err := w.exec(`UPDATE lease SET expires = expires + ?`, shifted); err != nil {
+				return err
+			}
+		}
+		if _, err := w.exec(`UPDATE meta SET value = CAST(? AS TEXT) WHERE name = 'lease_beat'`, now); err != nil {
+			return err
+		}
+		return w.turn()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("note that leases are watched over: %w", err)
+	}
+	return shifted, nil
+}

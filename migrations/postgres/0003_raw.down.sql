@@ -1,0 +1,4 @@
+DROP VIEW IF EXISTS kv;
+DROP TABLE IF EXISTS lease;
+DELETE FROM meta WHERE name IN ('kind', 'lease_beat');
+ALTER TABLE log DROP COLUMN IF EXISTS lease, DROP COLUMN IF EXISTS version;

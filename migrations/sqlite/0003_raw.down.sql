@@ -1,0 +1,5 @@
+DROP VIEW IF EXISTS kv;
+DROP TABLE IF EXISTS lease;
+DELETE FROM meta WHERE name IN ('kind', 'lease_beat');
+ALTER TABLE log DROP COLUMN lease;
+ALTER TABLE log DROP COLUMN version;
