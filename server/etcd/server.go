@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 
 // Register adds the services to g.
 func (s *Server) Register(g *grpc.Server) {
-	// pb.RegisterKVServer(g, s.kv) and so on, one line for each service.
+	pb.RegisterKVServer(g, kvService{s})
 }
 
 // firstRevision is that of an empty key space.

@@ -1,0 +1,142 @@
+package etcd
+
+import (
+	"context"
+	"math/bits"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// kvService is etcd's service of keys. The order of its checks is etcd's, so that a request with
+// several faults gets the same error from both:
+//
+//  1. the form of the request (kvcheck.go, kvoverlap.go);
+//  2. its size;
+//  3. the alarm that space has run out;
+//  4. what the state has to say: leases, missing keys, revisions.
+type kvService struct{ *Server }
+
+// Range implements pb.KVServer.
+func (s kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := checkRange(r); err != nil {
+		return nil, err
+	}
+	if !r.Serializable {
+		if _, err := s.store.Sync(ctx); err != nil {
+			return nil, told(err)
+		}
+	}
+	resp, err := s.readRange(ctx, r)
+	return resp, told(err)
+}
+
+// Put implements pb.KVServer.
+func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	if err := checkPut(r); err != nil {
+		return nil, err
+	}
+	if err := s.checkSize(r.Size()); err != nil {
+		return nil, err
+	}
+	if s.noSpace() {
+		return nil, rpctypes.ErrGRPCNoSpace
+	}
+	var resp *pb.PutResponse
+	t := sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
+		resp, err = s.put(tx, r)
+		return err
+	}}
+	if r.Lease != 0 {
+		t.Leases = []int64{r.Lease}
+	}
+	if _, err := s.store.Do(ctx, t); err != nil {
+		return nil, told(err)
+	}
+	return resp, nil
+}
+
+func (s kvService) put(tx *sqlstore.Tx, r *pb.PutRequest) (*pb.PutResponse, error) {
+	if r.Lease != 0 {
+		if _, ok := tx.Lease(r.Lease); !ok {
+			return nil, rpctypes.ErrGRPCLeaseNotFound
+		}
+	}
+	resp, err := putKey(tx, r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Header = s.header(tx.Revision() + 1)
+	return resp, nil
+}
+
+// DeleteRange implements pb.KVServer.
+func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	if err := checkDelete(r); err != nil {
+		return nil, err
+	}
+	if err := s.checkSize(r.Size()); err != nil {
+		return nil, err
+	}
+	var resp *pb.DeleteRangeResponse
+	_, err := s.store.Do(ctx, sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
+		x := txnRun{ctx: ctx, tx: tx, steps: maxTxnSteps}
+		if resp, err = x.deleteRange(r); err != nil {
+			return err
+		}
+		resp.Header = s.header(resp.Header.Revision)
+		return nil
+	}})
+	if err != nil {
+		return nil, told(err)
+	}
+	return resp, nil
+}
+
+// Compact implements pb.KVServer.
+func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+	if err := s.checkSize(r.Size()); err != nil {
+		return nil, err
+	}
+	if _, err := s.store.Sync(ctx); err != nil {
+		return nil, told(err)
+	}
+	switch {
+	case r.Revision <= s.compacted():
+		return nil, rpctypes.ErrGRPCCompacted
+	case r.Revision > s.revision():
+		return nil, rpctypes.ErrGRPCFutureRev
+	}
+	found, err := s.store.CutTo(ctx, r.Revision, r.Physical)
+	if err != nil {
+		return nil, told(err)
+	}
+	if found > 0 && found >= r.Revision { // another member was faster
+		return nil, rpctypes.ErrGRPCCompacted
+	}
+	return &pb.CompactionResponse{Header: s.header(s.revision())}, nil
+}
+
+// compacted returns the revision of the last compaction, -1 if there was none. The state at that
+// revision can be read.
+func (s *Server) compacted() int64 {
+	floor := s.store.Floor()
+	if floor == 0 {
+		return -1
+	}
+	revision, _ := sqlstore.Split(floor)
+	return revision
+}
+
+// checkSize bounds a request that etcd would send through raft, with what its envelope adds: a
+// header of 13 bytes, and the request's tag and length.
+func (s kvService) checkSize(size int) error {
+	const header, tag = 13, 1
+	length := (bits.Len(uint(size|1)) + 6) / 7
+	if header+tag+length+size > s.o.MaxRequestBytes {
+		return rpctypes.ErrGRPCRequestTooLarge
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package etcd
+
+import (
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The checks of this file look at the request alone.
+
+func checkRange(r *pb.RangeRequest) error {
+	if len(r.Key) == 0 {
+		return rpctypes.ErrGRPCEmptyKey
+	}
+	if r.SortOrder < pb.RangeRequest_NONE || r.SortOrder > pb.RangeRequest_DESCEND {
+		return rpctypes.ErrGRPCInvalidSortOption
+	}
+	if r.SortTarget < pb.RangeRequest_KEY || r.SortTarget > pb.RangeRequest_VALUE {
+		return rpctypes.ErrGRPCInvalidSortOption
+	}
+	return nil
+}
+
+func checkPut(r *pb.PutRequest) error {
+	switch {
+	case len(r.Key) == 0:
+		return rpctypes.ErrGRPCEmptyKey
+	case r.IgnoreValue && len(r.Value) != 0:
+		return rpctypes.ErrGRPCValueProvided
+	case r.IgnoreLease && r.Lease != 0:
+		return rpctypes.ErrGRPCLeaseProvided
+	case len(r.Key) > sqlstore.MaxKeyBytes: // etcd bounds only the whole request
+		return rpctypes.ErrGRPCRequestTooLarge
+	}
+	return nil
+}
+
+func checkDelete(r *pb.DeleteRangeRequest) error {
+	if len(r.Key) == 0 {
+		return rpctypes.ErrGRPCEmptyKey
+	}
+	return nil
+}
+
+// checkTxn checks all operations of a transaction, of which one level has at most most. Each
+// level takes its number of operations from what the levels below may have, so that there are
+// at most most levels.
+func checkTxn(r *pb.TxnRequest, most int) error {
+	n := max(len(r.Compare), len(r.Success), len(r.Failure))
+	if n > most {
+		return rpctypes.ErrGRPCTooManyOps
+	}
+	for _, c := range r.Compare {
+		if len(c.Key) == 0 {
+			return rpctypes.ErrGRPCEmptyKey
+		}
+	}
+	if err := checkOps(r.Success, most-n); err != nil {
+		return err
+	}
+	return checkOps(r.Failure, most-n)
+}
+
+func checkOps(ops []*pb.RequestOp, most int) error {
+	for _, op := range ops {
+		if err := checkOp(op, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkOp(op *pb.RequestOp, most int) error {
+	switch o := op.Request.(type) {
+	case *pb.RequestOp_RequestRange:
+		return checkRange(o.RequestRange)
+	case *pb.RequestOp_RequestPut:
+		return checkPut(o.RequestPut)
+	case *pb.RequestOp_RequestDeleteRange:
+		return checkDelete(o.RequestDeleteRange)
+	case *pb.RequestOp_RequestTxn:
+		return checkTxn(o.RequestTxn, most)
+	}
+	return rpctypes.ErrGRPCKeyNotFound // an operation that says nothing, or one of a newer client
+}
+
+// readOnly says whether a transaction goes the way of reads: one of ranges only. A nested
+// transaction goes the way of writes, whatever it does.
+func readOnly(r *pb.TxnRequest) bool {
+	return all(r, func(r *pb.RangeRequest) bool { return r != nil })
+}
+
+// serializable says whether a transaction may be answered from a state that is not the newest.
+func serializable(r *pb.TxnRequest) bool {
+	return all(r, func(r *pb.RangeRequest) bool { return r != nil && r.Serializable })
+}
+
+func all(r *pb.TxnRequest, good func(*pb.RangeRequest) bool) bool {
+	for _, ops := range [...][]*pb.RequestOp{r.Success, r.Failure} {
+		for _, op := range ops {
+			if !good(op.GetRequestRange()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// eachPut calls f for all puts of a transaction, of both branches, until f returns false.
+func eachPut(r *pb.TxnRequest, f func(*pb.PutRequest) bool) bool {
+	for _, ops := range [...][]*pb.RequestOp{r.Success, r.Failure} {
+		for _, op := range ops {
+			switch o := op.Request.(type) {
+			case *pb.RequestOp_RequestPut:
+				if !f(o.RequestPut) {
+					return false
+				}
+			case *pb.RequestOp_RequestTxn:
+				if !eachPut(o.RequestTxn, f) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,39 @@
+package etcd
+
+import "github.com/plinth-io/plinth/sqlstore"
+
+// span is the keys that a request names: one, or those with from <= key < to.
+type span struct {
+	from, to string
+	one      bool
+}
+
+// spanOf reads a key and a range_end: without an end it is one key, and "\x00" is the end of a
+// range that has none.
+func spanOf(key, end []byte) span {
+	if len(end) == 0 {
+		return span{from: bound(key), one: true}
+	}
+	if len(end) == 1 && end[0] == 0 {
+		return span{from: bound(key), to: sqlstore.End}
+	}
+	return span{from: bound(key), to: bound(end)}
+}
+
+// readSpanOf is spanOf for requests that do not write. An end that is there but empty is one
+// without an end; writes lose the difference on their way through etcd's raft.
+func readSpanOf(key, end []byte) span {
+	if end != nil && len(end) == 0 {
+		return span{from: bound(key), to: sqlstore.End}
+	}
+	return spanOf(key, end)
+}
+
+// bound returns a string that divides the keys there can be as b does, and is not much longer
+// than they are.
+func bound(b []byte) string {
+	if len(b) > sqlstore.MaxKeyBytes {
+		return string(b[:sqlstore.MaxKeyBytes]) + "\x00"
+	}
+	return string(b)
+}

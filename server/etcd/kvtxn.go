@@ -1,0 +1,402 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// What one transaction may take while it holds the write lock. etcd has no bounds here, so they
+// are far above what a client needs.
+const (
+	maxTxnSteps  = 1 << 26                 // keys looked at
+	maxTxnKeys   = 1 << 22                 // keys in its answer
+	maxTxnBytes  = math.MaxInt32           // of keys and values in its answer: what gRPC can send
+	maxTxnWrites = 1<<sqlstore.SubBits - 1 // rows that one revision can have
+)
+
+// errPast says that a transaction reads the past, which is to be read before it can run.
+var errPast = errors.New("the transaction reads the past")
+
+// Txn implements pb.KVServer.
+func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := checkTxn(r, s.o.MaxTxnOps); err != nil {
+		return nil, err
+	}
+	if err := checkOverlaps(r); err != nil {
+		return nil, err
+	}
+	if readOnly(r) {
+		resp, err := s.readTxn(ctx, r)
+		return resp, told(err)
+	}
+	if err := s.checkSize(r.Size()); err != nil {
+		return nil, err
+	}
+	leases, puts := putsOf(r)
+	if puts && s.noSpace() {
+		return nil, rpctypes.ErrGRPCNoSpace
+	}
+	resp, err := s.runTxn(ctx, r, false, func(run func(*sqlstore.Tx) error) error {
+		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Run: run})
+		return err
+	})
+	return resp, told(err)
+}
+
+func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if !serializable(r) {
+		if _, err := s.store.Sync(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.runTxn(ctx, r, true, func(run func(*sqlstore.Tx) error) error {
+		_, err := s.store.Read(ctx, run)
+		return err
+	})
+}
+
+// putsOf returns the leases that a transaction may put keys with, and whether it may put any.
+func putsOf(r *pb.TxnRequest) (leases []int64, puts bool) {
+	var seen map[int64]bool
+	eachPut(r, func(p *pb.PutRequest) bool {
+		puts = true
+		if p.Lease != 0 && !seen[p.Lease] {
+			if seen == nil {
+				seen = make(map[int64]bool)
+			}
+			seen[p.Lease] = true
+			leases = append(leases, p.Lease)
+		}
+		return true
+	})
+	return leases, puts
+}
+
+// runTxn runs r through do. Ranges of the past are read between two attempts, since a running
+// transaction must not wait; what they answer does not depend on the attempt.
+func (s kvService) runTxn(
+	ctx context.Context, r *pb.TxnRequest, reads bool, do func(func(*sqlstore.Tx) error) error,
+) (*pb.TxnResponse, error) {
+	var past map[*pb.RangeRequest]*pb.RangeResponse
+	for {
+		var x txnRun
+		var resp *pb.TxnResponse
+		err := do(func(tx *sqlstore.Tx) (err error) {
+			x = txnRun{ctx: ctx, tx: tx, reads: reads, past: past, compacted: s.compacted(), steps: maxTxnSteps}
+			resp, err = x.run(r)
+			return err
+		})
+		if err == nil {
+			s.fill(resp.Header)
+			return resp, nil
+		}
+		if !errors.Is(err, errPast) {
+			return nil, err
+		}
+		if past, err = s.readPast(ctx, past, x.missing); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s kvService) fill(h *pb.ResponseHeader) { *h = *s.header(h.Revision) }
+
+// readPast returns past with the answers to more requests.
+func (s kvService) readPast(
+	ctx context.Context, past map[*pb.RangeRequest]*pb.RangeResponse, missing []*pb.RangeRequest,
+) (map[*pb.RangeRequest]*pb.RangeResponse, error) {
+	if _, err := s.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	if past == nil {
+		past = make(map[*pb.RangeRequest]*pb.RangeResponse)
+	}
+	keys := 0
+	for _, p := range past {
+		keys += len(p.Kvs)
+	}
+	for _, r := range missing {
+		resp, err := s.readRange(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if keys += len(resp.Kvs); keys > maxTxnKeys {
+			return nil, errTooMuch
+		}
+		past[r] = resp
+	}
+	return past, nil
+}
+
+// txnRun is one attempt at a transaction. As in etcd it goes through the operations three times:
+// first all comparisons say which branches are taken, then these are checked, and only then is
+// anything written.
+type txnRun struct {
+	ctx       context.Context
+	tx        *sqlstore.Tx
+	reads     bool  // it is one of ranges only
+	compacted int64 // as Server.compacted
+
+	path []bool // which branch each transaction takes, an outer one before those nested in it
+	next int    // in path
+
+	past    map[*pb.RangeRequest]*pb.RangeResponse
+	missing []*pb.RangeRequest // what past lacks
+
+	writes, keys, bytes int // so far
+	steps               int // left
+}
+
+func (x *txnRun) run(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := x.decide(r); err != nil {
+		return nil, err
+	}
+	if err := x.check(r); err != nil {
+		return nil, err
+	}
+	if len(x.missing) > 0 {
+		return nil, errPast
+	}
+	x.next = 0
+	resp, err := x.execute(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Header.Revision = x.revision()
+	return resp, nil
+}
+
+// revision returns that of the state as the transaction sees it now.
+func (x *txnRun) revision() int64 {
+	if x.writes > 0 {
+		return x.tx.Revision() + 1
+	}
+	return x.tx.Revision()
+}
+
+// branch returns the operations that the next transaction in path executes.
+func (x *txnRun) branch(r *pb.TxnRequest) (ops []*pb.RequestOp, succeeded bool) {
+	succeeded = x.path[x.next]
+	x.next++
+	if succeeded {
+		return r.Success, true
+	}
+	return r.Failure, false
+}
+
+func (x *txnRun) decide(r *pb.TxnRequest) error {
+	succeeded, err := x.holds(r.Compare)
+	if err != nil {
+		return err
+	}
+	x.path = append(x.path, succeeded)
+	ops := r.Success
+	if !succeeded {
+		ops = r.Failure
+	}
+	for _, op := range ops {
+		if nested := op.GetRequestTxn(); nested != nil {
+			if err := x.decide(nested); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *txnRun) check(r *pb.TxnRequest) error {
+	ops, _ := x.branch(r)
+	for _, op := range ops {
+		var err error
+		switch o := op.Request.(type) {
+		case *pb.RequestOp_RequestRange:
+			err = x.checkRevision(o.RequestRange)
+		case *pb.RequestOp_RequestPut:
+			err = x.checkPut(o.RequestPut)
+		case *pb.RequestOp_RequestTxn:
+			err = x.check(o.RequestTxn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *txnRun) checkRevision(r *pb.RangeRequest) error {
+	switch {
+	case r.Revision == 0:
+	case r.Revision > x.tx.Revision():
+		return rpctypes.ErrGRPCFutureRev
+	case r.Revision < x.compacted:
+		return rpctypes.ErrGRPCCompacted
+	case r.Revision > 0 && x.past[r] == nil:
+		x.missing = append(x.missing, r)
+	}
+	return nil
+}
+
+func (x *txnRun) checkPut(r *pb.PutRequest) error {
+	if (r.IgnoreValue || r.IgnoreLease) && x.tx.Get(string(r.Key)) == nil {
+		return rpctypes.ErrGRPCKeyNotFound
+	}
+	if r.Lease != 0 {
+		if _, ok := x.tx.Lease(r.Lease); !ok {
+			return rpctypes.ErrGRPCLeaseNotFound
+		}
+	}
+	return nil
+}
+
+// execute does what the branches taken say. The header of an answer within the answer has a
+// revision only, and that of a nested transaction not even that.
+func (x *txnRun) execute(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	ops, succeeded := x.branch(r)
+	resp := &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: succeeded}
+	resp.Responses = make([]*pb.ResponseOp, len(ops))
+	for i, op := range ops {
+		var err error
+		if resp.Responses[i], err = x.executeOp(op); err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+func (x *txnRun) executeOp(op *pb.RequestOp) (*pb.ResponseOp, error) {
+	switch o := op.Request.(type) {
+	case *pb.RequestOp_RequestRange:
+		resp, err := x.readRange(o.RequestRange)
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: resp}}, err
+	case *pb.RequestOp_RequestPut:
+		resp, err := x.put(o.RequestPut)
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: resp}}, err
+	case *pb.RequestOp_RequestDeleteRange:
+		resp, err := x.deleteRange(o.RequestDeleteRange)
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: resp}}, err
+	case *pb.RequestOp_RequestTxn:
+		resp, err := x.execute(o.RequestTxn)
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: resp}}, err
+	}
+	return nil, rpctypes.ErrGRPCKeyNotFound
+}
+
+func (x *txnRun) put(r *pb.PutRequest) (*pb.PutResponse, error) {
+	resp, err := putKey(x.tx, r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.PrevKv != nil {
+		if err := x.answers(1, len(resp.PrevKv.Key)+len(resp.PrevKv.Value)); err != nil {
+			return nil, err
+		}
+	}
+	if err := x.wrote(1); err != nil {
+		return nil, err
+	}
+	resp.Header = &pb.ResponseHeader{Revision: x.revision()}
+	return resp, nil
+}
+
+func (x *txnRun) readRange(r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	header := &pb.ResponseHeader{Revision: x.revision()}
+	if r.Revision > 0 {
+		past := x.past[r]
+		return &pb.RangeResponse{Header: header, Kvs: past.Kvs, More: past.More, Count: past.Count}, nil
+	}
+	at := spanOf(r.Key, r.RangeEnd)
+	if x.reads {
+		at = readSpanOf(r.Key, r.RangeEnd)
+	}
+	entries, count, err := chosen(x, at, r)
+	if err != nil {
+		return nil, err
+	}
+	return answerRange(header, entries, count, x.values, r)
+}
+
+// txnRun is the state that its ranges are read from.
+var _ keys = (*txnRun)(nil)
+
+func (x *txnRun) get(key string) (*sqlstore.Entry, error) { return x.tx.Get(key), nil }
+
+func (x *txnRun) count(from, to string) (int64, error) { return x.tx.Count(from, to), nil }
+
+func (x *txnRun) scan(from, to string, f func(*sqlstore.Entry) bool) (err error) {
+	x.tx.Ascend(from, to, func(e *sqlstore.Entry) bool {
+		if err = x.step(); err != nil {
+			return false
+		}
+		return f(e)
+	})
+	return err
+}
+
+// step counts a key that was looked at.
+func (x *txnRun) step() error {
+	x.steps--
+	if x.steps < 0 {
+		return errTooMuch
+	}
+	if x.steps%4096 == 0 {
+		return x.ctx.Err()
+	}
+	return nil
+}
+
+// values returns values that go into the answer. Those that are not in memory are nil: then the
+// transaction is run again.
+func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
+	values := make([][]byte, len(entries))
+	size := 0
+	for i, e := range entries {
+		values[i], _ = x.tx.Value(e)
+		size += len(e.Key) + len(values[i])
+	}
+	return values, x.answers(len(entries), size)
+}
+
+// answers counts what goes into the answer.
+func (x *txnRun) answers(keys, size int) error {
+	x.keys += keys
+	x.bytes += size
+	if x.keys > maxTxnKeys || x.bytes > maxTxnBytes {
+		return errTooMuch
+	}
+	return nil
+}
+
+// wrote counts what the transaction writes.
+func (x *txnRun) wrote(n int) error {
+	x.writes += n
+	if x.writes > maxTxnWrites {
+		return errTooMuch
+	}
+	return nil
+}
+
+func (x *txnRun) entriesIn(at span) ([]*sqlstore.Entry, error) {
+	if at.one {
+		if e := x.tx.Get(at.from); e != nil {
+			return []*sqlstore.Entry{e}, nil
+		}
+		return nil, nil
+	}
+	var entries []*sqlstore.Entry
+	err := x.scan(at.from, at.to, func(e *sqlstore.Entry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	return entries, err
+}
+
+// errTooMuch is what gRPC says to an answer that is too large to be sent.
+var errTooMuch = status.Error(codes.ResourceExhausted, "etcdserver: the transaction takes or answers too much")
