@@ -1,0 +1,232 @@
+package etcd
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// The answers in testdata/kv.txt are those of etcd 3.6.16. With -etcd they are asked for anew.
+var askEtcd = flag.String("etcd", "", "write testdata/kv.txt from the answers of a new etcd at `HOST:PORT`")
+
+const golden = "testdata/kv.txt"
+
+func TestKVAnswersAsEtcd(t *testing.T) {
+	if *askEtcd != "" {
+		conn := dial(t, *askEtcd)
+		var all strings.Builder
+		for _, s := range kvScripts() {
+			fmt.Fprintf(&all, "# %s\n%s\n", s.name, play(t, conn, s, grantByService(conn)))
+		}
+		if err := os.WriteFile(golden, []byte(all.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want := readGolden(t)
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		m := startMember(t, d.Fresh(t), Options{})
+		for _, s := range kvScripts() {
+			t.Run(s.name, func(t *testing.T) {
+				got := play(t, m.conn, s, m.grantInStore)
+				if diff := cmp.Diff(strings.Split(want[s.name], "\n"), strings.Split(got, "\n")); diff != "" {
+					t.Errorf("answers differ from etcd's (-etcd +plinth):\n%s", diff)
+				}
+			})
+		}
+	})
+}
+
+func readGolden(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := make(map[string]string)
+	for _, part := range strings.Split(string(data), "# ")[1:] {
+		name, text, _ := strings.Cut(part, "\n")
+		parts[name] = strings.TrimSuffix(text, "\n")
+	}
+	return parts
+}
+
+// script is requests that are made one after another, beginning with no keys. Revisions in them
+// are relative: base is the newest before the first of them.
+type script struct {
+	name     string
+	requests []any
+}
+
+const base = 1_000_000
+
+// grant asks for a lease of 10 minutes.
+type grant int64
+
+type granter func(ctx context.Context, id int64) error
+
+func grantByService(conn *grpc.ClientConn) granter {
+	return func(ctx context.Context, id int64) error {
+		_, err := pb.NewLeaseClient(conn).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: 600})
+		return err
+	}
+}
+
+func (m *member) grantInStore(ctx context.Context, id int64) error {
+	_, err := m.store.Do(ctx, sqlstore.Transaction{
+		Leases: []int64{id},
+		Run: func(tx *sqlstore.Tx) error {
+			if _, ok := tx.Lease(id); !ok {
+				tx.Grant(id, 600)
+			}
+			return nil
+		},
+	})
+	return err
+}
+
+// play makes the requests of a script and returns them with the answers as text.
+func play(t *testing.T, conn *grpc.ClientConn, s script, grantLease granter) string {
+	t.Helper()
+	ctx := patiently(t)
+	kv := pb.NewKVClient(conn)
+	for range 3 { // so that there is a revision before base
+		if _, err := kv.Put(ctx, put("a", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cleared, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shift := cleared.Header.Revision - base
+	var text strings.Builder
+	for _, r := range s.requests {
+		if id, ok := r.(grant); ok {
+			if err := grantLease(ctx, int64(id)); err != nil {
+				t.Logf("grant %d: %v", id, err) // another script has
+			}
+			continue
+		}
+		fmt.Fprintf(&text, "> %.300s\n", fmt.Sprintf("%T %v", r, r))
+		moveRequest(r, shift)
+		text.WriteString(answerText(ctx, kv, r, shift))
+	}
+	return text.String()
+}
+
+func answerText(ctx context.Context, kv pb.KVClient, r any, shift int64) string {
+	var resp fmt.Stringer
+	var err error
+	switch r := r.(type) {
+	case *pb.RangeRequest:
+		resp, err = kv.Range(ctx, r)
+	case *pb.PutRequest:
+		resp, err = kv.Put(ctx, r)
+	case *pb.DeleteRangeRequest:
+		resp, err = kv.DeleteRange(ctx, r)
+	case *pb.TxnRequest:
+		resp, err = kv.Txn(ctx, r)
+	case *pb.CompactionRequest:
+		resp, err = kv.Compact(ctx, r)
+	}
+	if err != nil {
+		return fmt.Sprintf("! %v: %s\n", status.Code(err), status.Convert(err).Message())
+	}
+	moveAnswer(resp, -shift)
+	return fmt.Sprintf("< %v\n", resp)
+}
+
+// moveRequest adds shift to revisions that are relative to base.
+func moveRequest(r any, shift int64) {
+	move := func(revisions ...*int64) {
+		for _, p := range revisions {
+			if *p > base/2 && *p < 2*base {
+				*p += shift
+			}
+		}
+	}
+	switch r := r.(type) {
+	case *pb.RangeRequest:
+		move(&r.Revision, &r.MinModRevision, &r.MaxModRevision, &r.MinCreateRevision, &r.MaxCreateRevision)
+	case *pb.CompactionRequest:
+		move(&r.Revision)
+	case *pb.TxnRequest:
+		for _, c := range r.Compare {
+			switch u := c.TargetUnion.(type) {
+			case *pb.Compare_ModRevision:
+				move(&u.ModRevision)
+			case *pb.Compare_CreateRevision:
+				move(&u.CreateRevision)
+			}
+		}
+		for _, op := range append(r.Success[:len(r.Success):len(r.Success)], r.Failure...) {
+			if op.GetRequestRange() != nil {
+				moveRequest(op.GetRequestRange(), shift)
+			}
+			if op.GetRequestTxn() != nil {
+				moveRequest(op.GetRequestTxn(), shift)
+			}
+		}
+	}
+}
+
+// moveAnswer adds shift to all revisions that are set, and takes out what no two clusters share.
+func moveAnswer(resp any, shift int64) {
+	switch r := resp.(type) {
+	case *pb.RangeResponse:
+		moveHeader(r.Header, shift)
+		moveKeys(shift, r.Kvs...)
+	case *pb.PutResponse:
+		moveHeader(r.Header, shift)
+		moveKeys(shift, r.PrevKv)
+	case *pb.DeleteRangeResponse:
+		moveHeader(r.Header, shift)
+		moveKeys(shift, r.PrevKvs...)
+	case *pb.CompactionResponse:
+		moveHeader(r.Header, shift)
+	case *pb.TxnResponse:
+		moveHeader(r.Header, shift)
+		for _, op := range r.Responses {
+			switch o := op.Response.(type) {
+			case *pb.ResponseOp_ResponseRange:
+				moveAnswer(o.ResponseRange, shift)
+			case *pb.ResponseOp_ResponsePut:
+				moveAnswer(o.ResponsePut, shift)
+			case *pb.ResponseOp_ResponseDeleteRange:
+				moveAnswer(o.ResponseDeleteRange, shift)
+			case *pb.ResponseOp_ResponseTxn:
+				moveAnswer(o.ResponseTxn, shift)
+			}
+		}
+	}
+}
+
+func moveHeader(h *pb.ResponseHeader, shift int64) {
+	// What is left says whether a header is filled.
+	h.ClusterId, h.MemberId, h.RaftTerm = min(h.ClusterId, 1), min(h.MemberId, 1), min(h.RaftTerm, 1)
+	if h.Revision != 0 {
+		h.Revision += shift
+	}
+}
+
+func moveKeys(shift int64, kvs ...*mvccpb.KeyValue) {
+	for _, kv := range kvs {
+		if kv != nil {
+			kv.ModRevision += shift
+			kv.CreateRevision += shift
+		}
+	}
+}
