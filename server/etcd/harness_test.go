@@ -32,7 +32,7 @@ type member struct {
 // startMember opens the database at dsn and serves it until the test ends.
 func startMember(t testing.TB, dsn string, o Options) *member {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err != nil {
 		t.Fatalf("open the log: %v", err)
 	}
@@ -42,6 +42,9 @@ func startMember(t testing.TB, dsn string, o Options) *member {
 		t.Fatalf("open the store: %v", err)
 	}
 	m := &member{Server: New(store, log, o)}
+	if m.clusterID == 0 { // until somebody gives it one
+		m.clusterID, m.memberID = 1, 2
+	}
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Errorf("close the store: %v", err)

@@ -38,14 +38,15 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 	if err := checkPut(r); err != nil {
 		return nil, err
 	}
-	if err := s.checkSize(r.Size()); err != nil {
+	size := r.Size()
+	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
 	if s.noSpace() {
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
 	var resp *pb.PutResponse
-	t := sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
+	t := sqlstore.Transaction{Bytes: size, Run: func(tx *sqlstore.Tx) (err error) {
 		resp, err = s.put(tx, r)
 		return err
 	}}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
@@ -41,12 +40,29 @@ func TestKVAnswersAsEtcd(t *testing.T) {
 		for _, s := range kvScripts() {
 			t.Run(s.name, func(t *testing.T) {
 				got := play(t, m.conn, s, m.grantInStore)
-				if diff := cmp.Diff(strings.Split(want[s.name], "\n"), strings.Split(got, "\n")); diff != "" {
-					t.Errorf("answers differ from etcd's (-etcd +plinth):\n%s", diff)
-				}
+				compareLines(t, want[s.name], got)
 			})
 		}
 	})
+}
+
+// compareLines tells the first few lines that differ, with the requests before them.
+func compareLines(t *testing.T, want, got string) {
+	t.Helper()
+	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
+	if len(wants) != len(gots) {
+		t.Errorf("%d lines instead of %d: is testdata/kv.txt up to date?", len(gots), len(wants))
+	}
+	request, told := "", 0
+	for i := range min(len(wants), len(gots)) {
+		if strings.HasPrefix(gots[i], ">") {
+			request = gots[i]
+		}
+		if wants[i] != gots[i] && told < 10 {
+			t.Errorf("%s\n etcd  %s\n plinth%s", request, wants[i], gots[i])
+			told++
+		}
+	}
 }
 
 func readGolden(t *testing.T) map[string]string {

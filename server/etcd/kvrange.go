@@ -94,7 +94,7 @@ func (s *Server) viewAt(ctx context.Context, revision int64) (view sqlstore.View
 		}
 		now = id
 	}
-	view, err = s.store.At(ctx, "", sqlstore.LastID(revision))
+	view, err = s.store.AtRevision(ctx, revision)
 	return view, now, err
 }
 

@@ -16,10 +16,9 @@ import (
 // What one transaction may take while it holds the write lock. etcd has no bounds here, so they
 // are far above what a client needs.
 const (
-	maxTxnSteps  = 1 << 26                 // keys looked at
-	maxTxnKeys   = 1 << 22                 // keys in its answer
-	maxTxnBytes  = math.MaxInt32           // of keys and values in its answer: what gRPC can send
-	maxTxnWrites = 1<<sqlstore.SubBits - 1 // rows that one revision can have
+	maxTxnSteps = 1 << 26       // keys looked at
+	maxTxnKeys  = 1 << 22       // keys in its answer
+	maxTxnBytes = math.MaxInt32 // of keys and values in its answer: what gRPC can send
 )
 
 // errPast says that a transaction reads the past, which is to be read before it can run.
@@ -37,7 +36,8 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		resp, err := s.readTxn(ctx, r)
 		return resp, told(err)
 	}
-	if err := s.checkSize(r.Size()); err != nil {
+	size := r.Size()
+	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
 	leases, puts := putsOf(r)
@@ -45,7 +45,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
 	resp, err := s.runTxn(ctx, r, false, func(run func(*sqlstore.Tx) error) error {
-		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Run: run})
+		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
 		return err
 	})
 	return resp, told(err)
@@ -299,9 +299,7 @@ func (x *txnRun) put(r *pb.PutRequest) (*pb.PutResponse, error) {
 			return nil, err
 		}
 	}
-	if err := x.wrote(1); err != nil {
-		return nil, err
-	}
+	x.writes++
 	resp.Header = &pb.ResponseHeader{Revision: x.revision()}
 	return resp, nil
 }
@@ -369,15 +367,6 @@ func (x *txnRun) answers(keys, size int) error {
 	x.keys += keys
 	x.bytes += size
 	if x.keys > maxTxnKeys || x.bytes > maxTxnBytes {
-		return errTooMuch
-	}
-	return nil
-}
-
-// wrote counts what the transaction writes.
-func (x *txnRun) wrote(n int) error {
-	x.writes += n
-	if x.writes > maxTxnWrites {
 		return errTooMuch
 	}
 	return nil

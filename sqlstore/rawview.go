@@ -1,0 +1,29 @@
+package sqlstore
+
+import "context"
+
+// AtRevision is At for raw keys: the state after all of a revision's rows. Unlike an id, a revision
+// that has been kept is found by its number alone. It must be below the newest; of that one,
+// Current is the state.
+func (s *Store) AtRevision(ctx context.Context, revision int64) (View, error) {
+	through := LastID(revision)
+	if snap := s.state.keptWithin(FirstID(revision), through); snap != nil && through >= s.Floor() {
+		return &stateView{*snap, s, "", through}, nil
+	}
+	return s.At(ctx, "", through)
+}
+
+// keptWithin returns a kept snapshot of raw keys that covers one of the ids from first to last,
+// those of one revision. A snapshot never has a part of a revision only.
+func (st *state) keptWithin(first, last int64) *snapshot {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	if r := st.resources[""]; r != nil {
+		for _, k := range r.kept {
+			if k.from <= last && first <= k.through {
+				return k
+			}
+		}
+	}
+	return nil
+}
