@@ -1,0 +1,256 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"math"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// TransportOptions of a Transport. Zero values are replaced by the defaults given, those of etcd.
+type TransportOptions struct {
+	// TLS is what secure listeners have. The protocols in it are replaced.
+	TLS *tls.Config
+
+	MaxConcurrentStreams uint32        // requests and watches that one connection may have at once; no limit
+	KeepaliveMinTime     time.Duration // a client that pings more often is disconnected; 5 seconds
+	KeepaliveInterval    time.Duration // a connection that is silent for so long is pinged; 2 hours, negative: never
+	KeepaliveTimeout     time.Duration // and closed, if the ping is not answered for so long; 20 seconds
+}
+
+const (
+	requestOverhead = 512 << 10        // of a message above the bytes of its request, as etcd has it
+	firstBytes      = 30 * time.Second // for a client to say which protocol it speaks
+	streamWindow    = 1 << 20          // bytes that a client may send before they are read
+	writeBuffer     = 64 << 10
+)
+
+// Transport serves a Server: gRPC, and its pages by HTTP, on the same listeners. A connection that
+// speaks only HTTP/2 is gRPC's own transport, which is faster than net/http's.
+type Transport struct {
+	o        TransportOptions
+	grpc     *grpc.Server
+	http     *http.Server
+	streams  *handoff // connections for grpc
+	requests *handoff // and for http
+	tls      *tls.Config
+
+	running atomic.Int64 // requests that a stop waits for
+	serving sync.WaitGroup
+
+	mu        sync.Mutex // guards what follows
+	listeners []net.Listener
+	young     map[net.Conn]struct{} // whose protocol is not known yet
+	closed    bool
+}
+
+// NewTransport returns a Transport of s, with pages for HTTP. It does no I/O.
+func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
+	t := &Transport{o: o.withDefaults(), streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
+	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
+	s.Register(t.grpc)
+	t.http = &http.Server{
+		Handler:           t.either(pages),
+		ReadHeaderTimeout: firstBytes,
+		ErrorLog:          log.New(quiet{s.o}, "", 0),
+	}
+	if t.o.TLS != nil {
+		t.tls = t.o.TLS.Clone()
+		t.tls.NextProtos = []string{protocolHTTP2, protocolHTTP1}
+		t.tls.GetConfigForClient = noteProtocols
+	}
+	return t
+}
+
+func (o TransportOptions) withDefaults() TransportOptions {
+	orDuration := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if o.MaxConcurrentStreams == 0 {
+		o.MaxConcurrentStreams = math.MaxUint32
+	}
+	orDuration(&o.KeepaliveMinTime, 5*time.Second)
+	orDuration(&o.KeepaliveInterval, 2*time.Hour)
+	orDuration(&o.KeepaliveTimeout, 20*time.Second)
+	return o
+}
+
+// serverOptions are etcd's, and those that make small requests fast: windows of a fixed size need
+// no pings that measure the way, and few goroutines serve most requests.
+func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(maxRequest + requestOverhead),
+		grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.MaxConcurrentStreams(t.o.MaxConcurrentStreams),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: t.o.KeepaliveMinTime}),
+		grpc.InitialWindowSize(streamWindow),
+		grpc.InitialConnWindowSize(4 * streamWindow),
+		grpc.WriteBufferSize(writeBuffer),
+		grpc.SharedWriteBuffer(true),
+		grpc.NumStreamWorkers(uint32(2 * runtime.GOMAXPROCS(0))),
+		grpc.ChainUnaryInterceptor(t.countRequest),
+		grpc.ChainStreamInterceptor(t.countStream),
+	}
+	if t.o.KeepaliveInterval > 0 {
+		options = append(options, grpc.KeepaliveParams(keepalive.ServerParameters{Time: t.o.KeepaliveInterval, Timeout: t.o.KeepaliveTimeout}))
+	}
+	return options
+}
+
+func (t *Transport) countRequest(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	t.running.Add(1)
+	defer t.running.Add(-1)
+	return handler(ctx, req)
+}
+
+// countStream counts streams that end by themselves. Those from a client go on as long as the
+// client likes.
+func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if !info.IsClientStream {
+		t.running.Add(1)
+		defer t.running.Add(-1)
+	}
+	return handler(srv, stream)
+}
+
+// either serves gRPC to clients that would have spoken HTTP/1, too, and pages to all others.
+func (t *Transport) either(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			t.grpc.ServeHTTP(w, r)
+			return
+		}
+		t.running.Add(1)
+		defer t.running.Add(-1)
+		pages.ServeHTTP(w, r)
+	})
+}
+
+// Serve serves listeners until Shutdown, by TLS those that are secure. It returns at once.
+func (t *Transport) Serve(listeners ...Listener) {
+	t.serving.Go(func() { _ = t.grpc.Serve(t.streams) })
+	t.serving.Go(func() { _ = t.http.Serve(t.requests) })
+	for _, l := range listeners {
+		t.mu.Lock()
+		t.listeners = append(t.listeners, l.Listener)
+		t.mu.Unlock()
+		t.serving.Go(func() { t.accept(l) })
+	}
+}
+
+// accept gives each connection to its protocol's server.
+func (t *Transport) accept(l Listener) {
+	const longest = time.Second
+	pause := time.Millisecond
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files, say
+			time.Sleep(pause)
+			pause = min(2*pause, longest)
+			continue
+		}
+		pause = time.Millisecond
+		if t.begin(c) {
+			t.serving.Go(func() { t.route(c, l.Secure) })
+		}
+	}
+}
+
+// begin notes a connection until its protocol is known, so that a stop can end it.
+func (t *Transport) begin(c net.Conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		c.Close()
+		return false
+	}
+	t.young[c] = struct{}{}
+	return true
+}
+
+func (t *Transport) route(c net.Conn, secure bool) {
+	conn, isGRPC, err := t.recognize(c, secure)
+	t.mu.Lock()
+	delete(t.young, c)
+	t.mu.Unlock()
+	to := t.requests
+	if isGRPC {
+		to = t.streams
+	}
+	if err != nil || !to.give(conn) {
+		c.Close()
+	}
+}
+
+// Shutdown accepts no more connections and requests, waits until those that run have been answered,
+// and then ends all connections, with their watches. When ctx ends, requests are cut off.
+func (t *Transport) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	t.closed = true
+	for _, l := range t.listeners {
+		l.Close()
+	}
+	for c := range t.young {
+		c.Close()
+	}
+	t.mu.Unlock()
+	stopped := make(chan struct{})
+	go func() {
+		t.grpc.GracefulStop() // tells clients to send nothing more, and waits for streams, too
+		close(stopped)
+	}()
+	go func() { _ = t.http.Shutdown(ctx) }()
+	err := t.awaitQuiet(ctx, stopped)
+	t.grpc.Stop()
+	t.http.Close()
+	t.streams.Close()
+	t.requests.Close()
+	t.serving.Wait()
+	return err
+}
+
+// awaitQuiet waits until no request runs. It looks several times, because requests that clients have
+// sent before they heard of the stop are still taken.
+func (t *Transport) awaitQuiet(ctx context.Context, stopped <-chan struct{}) error {
+	const pause, looks = 10 * time.Millisecond, 5
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for quiet := 0; quiet < looks; {
+		select {
+		case <-stopped:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if quiet++; t.running.Load() > 0 {
+			quiet = 0
+		}
+	}
+	return nil
+}
+
+// quiet logs what net/http says of its clients for developers only.
+type quiet struct{ o Options }
+
+func (q quiet) Write(line []byte) (int, error) {
+	q.o.Log.Debug("http", "err", strings.TrimSpace(string(line)))
+	return len(line), nil
+}

@@ -1,0 +1,62 @@
+package etcd
+
+import (
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers what codec falls back to
+	"google.golang.org/grpc/mem"
+)
+
+// codec encodes the messages of etcd by their own methods. gRPC's codec does not know these, and
+// encodes such a message twice, the first time to learn its size.
+type codec struct {
+	other encoding.CodecV2 // for messages of other services
+}
+
+func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+
+// outgoing and incoming are what messages of etcd are.
+type outgoing interface {
+	Size() int
+	MarshalToSizedBuffer(into []byte) (int, error)
+}
+
+type incoming interface {
+	Reset()
+	Unmarshal(from []byte) error
+}
+
+// Name implements encoding.CodecV2.
+func (codec) Name() string { return "proto" }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	m, ok := v.(outgoing)
+	if !ok {
+		return c.other.Marshal(v)
+	}
+	size := m.Size()
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		into := make([]byte, size)
+		_, err := m.MarshalToSizedBuffer(into)
+		return mem.BufferSlice{mem.SliceBuffer(into)}, err
+	}
+	pool := mem.DefaultBufferPool()
+	into := pool.Get(size)
+	if _, err := m.MarshalToSizedBuffer((*into)[:size]); err != nil {
+		pool.Put(into)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(into, pool)}, nil
+}
+
+// Unmarshal implements encoding.CodecV2. Messages of etcd keep nothing of data.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(incoming)
+	if !ok {
+		return c.other.Unmarshal(data, v)
+	}
+	from := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer from.Free()
+	m.Reset()
+	return m.Unmarshal(from.ReadOnlyData())
+}
