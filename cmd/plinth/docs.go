@@ -47,7 +47,7 @@ func flagReference(root *cobra.Command) []byte {
 	b.WriteString(referenceHead)
 	for _, cmd := range withFlags(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", cmd.CommandPath(), cmd.Short)
-		if cmd.Name() != "serve" {
+		if groupsOf(cmd) == nil {
 			tabulate(&b, cmd.Flags())
 			continue
 		}
@@ -65,10 +65,10 @@ func withFlags(root *cobra.Command) (out []*cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch {
 		case !cmd.IsAvailableCommand() || cmd.Name() == "completion":
-		case cmd.HasSubCommands():
+		case cmd.HasSubCommands() && !cmd.Flags().HasAvailableFlags():
 			out = append(out, withFlags(cmd)...)
 		case cmd.Flags().HasAvailableFlags():
-			out = append(out, cmd)
+			out = append(append(out, cmd), withFlags(cmd)...)
 		}
 	}
 	return out

@@ -135,7 +135,7 @@ func TestDocumentFlags(t *testing.T) {
 	known := map[string]bool{"help": true, "version": true}
 	collect(newRoot(), known)
 	collect(newAPIServer(), known)
-	new(etcdDropIn).flags().VisitAll(func(f *flag.Flag) { known[f.Name] = true })
+	newEtcdDropInOptions().flags().VisitAll(func(f *flag.Flag) { known[f.Name] = true })
 	for _, doc := range documents(t) {
 		text := readDocument(t, doc)
 		check := func(where, command string) {

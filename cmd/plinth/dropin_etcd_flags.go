@@ -1,15 +1,13 @@
 package main
 
-// etcdIgnored are the flags of etcd 3.5 to 3.7 that have no effect on the drop-in. A question mark
+// etcdIgnored are the flags of etcd 3.5 to 3.7 that have no effect on plinth. A question mark
 // stands behind those that need no value.
 const etcdIgnored = `
-advertise-client-urls auth-token auth-token-ttl auto-compaction-mode auto-compaction-retention
-auto-tls? backend-batch-interval backend-batch-limit backend-bbolt-freelist-type bcrypt-cost
-bootstrap-defrag-threshold-megabytes cert-file cipher-suites client-cert-allowed-hostname
-client-cert-auth? client-cert-file client-crl-file client-key-file cluster-active-size?
-cluster-remove-delay? cluster-sync-interval? compact-hash-check-time compaction-batch-limit
-compaction-sleep-interval config? config-file corrupt-check-time cors discovery discovery-cacert
-discovery-cert discovery-dial-timeout discovery-endpoints discovery-fallback
+auth-token auth-token-ttl backend-batch-interval backend-batch-limit backend-bbolt-freelist-type
+bcrypt-cost bootstrap-defrag-threshold-megabytes client-cert-file client-key-file
+cluster-active-size? cluster-remove-delay? cluster-sync-interval? compact-hash-check-time
+compaction-batch-limit compaction-sleep-interval config? corrupt-check-time discovery
+discovery-cacert discovery-cert discovery-dial-timeout discovery-endpoints discovery-fallback
 discovery-insecure-skip-tls-verify? discovery-insecure-transport? discovery-keepalive-time
 discovery-keepalive-timeout discovery-key discovery-password discovery-proxy
 discovery-request-timeout discovery-srv discovery-srv-name discovery-token discovery-user
@@ -26,21 +24,16 @@ experimental-enable-lease-checkpoint? experimental-enable-lease-checkpoint-persi
 experimental-enable-v2v3 experimental-initial-corrupt-check? experimental-memory-mlock?
 experimental-peer-skip-client-san-verification? experimental-snapshot-catchup-entries
 experimental-stop-grpc-service-on-defrag? experimental-txn-mode-write-with-shared-buffer?
-experimental-warning-apply-duration experimental-warning-unary-request-duration
-experimental-watch-progress-notify-interval feature-gates force? force-new-cluster?
-grpc-keepalive-interval grpc-keepalive-min-time grpc-keepalive-timeout heartbeat-interval
-host-whitelist initial-advertise-peer-urls initial-cluster initial-cluster-state
-initial-cluster-token initial-election-tick-advance? key-file listen-client-http-urls
-listen-metrics-urls listen-peer-urls log-format log-level log-outputs log-rotation-config-json
-logger max-concurrent-streams max-learners max-request-bytes max-result-buffer?
-max-retry-attempts? max-snapshots max-txn-ops max-wals memory-mlock? metrics peer-auto-tls?
-peer-cert-allowed-cn peer-cert-allowed-hostname peer-cert-file peer-client-cert-auth?
-peer-client-cert-file peer-client-key-file peer-crl-file peer-election-timeout?
-peer-heartbeat-interval? peer-key-file peer-skip-client-san-verification? peer-trusted-ca-file
-pre-vote? proxy proxy-dial-timeout proxy-failure-wait proxy-read-timeout proxy-refresh-interval
-proxy-write-timeout quota-backend-bytes raft-read-timeout raft-write-timeout retry-interval?
-self-signed-cert-validity snapshot? snapshot-catchup-entries snapshot-count socket-reuse-address?
-socket-reuse-port? strict-reconfig-check? tls-max-version tls-min-version trusted-ca-file v?
-v2-deprecation vv? wal-dir warning-apply-duration warning-unary-request-duration
-watch-progress-notify-interval
+experimental-warning-apply-duration experimental-warning-unary-request-duration feature-gates force?
+force-new-cluster? heartbeat-interval initial-advertise-peer-urls initial-cluster
+initial-cluster-state initial-cluster-token initial-election-tick-advance? listen-peer-urls
+log-outputs log-rotation-config-json logger max-learners max-result-buffer? max-retry-attempts?
+max-snapshots max-wals memory-mlock? metrics peer-auto-tls? peer-cert-allowed-cn
+peer-cert-allowed-hostname peer-cert-file peer-client-cert-auth? peer-client-cert-file
+peer-client-key-file peer-crl-file peer-election-timeout? peer-heartbeat-interval? peer-key-file
+peer-skip-client-san-verification? peer-trusted-ca-file pre-vote? proxy proxy-dial-timeout
+proxy-failure-wait proxy-read-timeout proxy-refresh-interval proxy-write-timeout raft-read-timeout
+raft-write-timeout retry-interval? snapshot? snapshot-catchup-entries snapshot-count
+socket-reuse-address? socket-reuse-port? strict-reconfig-check? v2-deprecation vv? wal-dir
+warning-apply-duration warning-unary-request-duration
 `

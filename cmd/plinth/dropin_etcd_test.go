@@ -5,43 +5,51 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
 
 // TestEtcdDropInFlags has the argument lists that tests start etcd with.
 func TestEtcdDropInFlags(t *testing.T) {
+	type obeyed struct {
+		name, dataDir, listen, advertise string
+		unsafe, version                  bool
+	}
 	for name, tt := range map[string]struct {
 		args    []string
-		want    etcdDropIn
+		want    obeyed
 		ignored string
 	}{
-		"none": {nil, etcdDropIn{name: "default", clientURLs: "http://localhost:2379"}, ""},
+		"none": {nil, obeyed{name: "default", listen: "http://localhost:2379"}, ""},
 		"envtest": {
 			[]string{"--advertise-client-urls=http://127.0.0.1:1", "--data-dir=/d", "--listen-client-urls=http://127.0.0.1:1", "--listen-peer-urls=http://127.0.0.1:2", "--unsafe-no-fsync=true"},
-			etcdDropIn{name: "default", dataDir: "/d", clientURLs: "http://127.0.0.1:1", unsafe: true},
-			"--advertise-client-urls --listen-peer-urls",
+			obeyed{name: "default", dataDir: "/d", listen: "http://127.0.0.1:1", advertise: "http://127.0.0.1:1", unsafe: true},
+			"--listen-peer-urls",
 		},
 		"jenvtest": {
 			jenvtestEtcd("/d", "/w", "1", "2"),
-			etcdDropIn{name: "default", dataDir: "/d", clientURLs: "http://0.0.0.0:1"},
-			"--wal-dir --advertise-client-urls --initial-cluster --initial-advertise-peer-urls --listen-peer-urls",
+			obeyed{name: "default", dataDir: "/d", listen: "http://0.0.0.0:1", advertise: "http://0.0.0.0:1"},
+			"--wal-dir --initial-cluster --initial-advertise-peer-urls --listen-peer-urls",
 		},
 		"kwokctl": {
 			kwokctlEtcd("/d", "1", "2"),
-			etcdDropIn{name: "node0", dataDir: "/d", clientURLs: "http://0.0.0.0:1"},
-			"--auto-compaction-retention --quota-backend-bytes --initial-advertise-peer-urls --listen-peer-urls --advertise-client-urls --initial-cluster",
+			obeyed{name: "node0", dataDir: "/d", listen: "http://0.0.0.0:1", advertise: "http://0.0.0.0:1"},
+			"--initial-advertise-peer-urls --listen-peer-urls --initial-cluster",
 		},
-		"one dash, without values": {[]string{"-unsafe-no-fsync", "-pre-vote", "--auto-tls=false", "-version"}, etcdDropIn{name: "default", clientURLs: "http://localhost:2379", unsafe: true, version: true}, "--pre-vote --auto-tls"},
+		"one dash, without values": {
+			[]string{"-unsafe-no-fsync", "-pre-vote", "--enable-pprof=false", "-version", "--log-format=json"},
+			obeyed{name: "default", listen: "http://localhost:2379", unsafe: true, version: true},
+			"--pre-vote --enable-pprof --log-format",
+		},
 	} {
-		var o etcdDropIn
+		o := newEtcdDropInOptions()
 		err := o.flags().Parse(tt.args)
 		if ignored := strings.Join(o.ignored, " "); err != nil || ignored != tt.ignored {
 			t.Errorf("%s: %v, ignored %s; want %s", name, err, ignored, tt.ignored)
 		}
-		if o.ignored = nil; !slices.Equal([]any{o.name, o.dataDir, o.clientURLs, o.unsafe, o.version}, []any{tt.want.name, tt.want.dataDir, tt.want.clientURLs, tt.want.unsafe, tt.want.version}) {
-			t.Errorf("%s: %+v, want %+v", name, o, tt.want)
+		got := obeyed{o.server.Name, o.dataDir, strings.Join(o.listen, ","), strings.Join(o.advertise, ","), o.unsafe, o.version}
+		if got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
 }
@@ -56,9 +64,9 @@ func TestEtcdDropInBadFlags(t *testing.T) {
 		"member":               `unexpected "member"`,
 		"--data-dir=" + taken:  "it has the data of another etcd, which plinth cannot read",
 		"--data-dir=what?":     "write a path without a question mark",
-		"--data-dir=x --listen-client-urls=https://127.0.0.1:0": `--listen-client-urls "https://127.0.0.1:0": write http://HOST:PORT`,
+		"--data-dir=x --listen-client-urls=https://127.0.0.1:0": `--listen-client-urls https://127.0.0.1:0: TLS needs --cert-file and --key-file, or --auto-tls`,
 		"--data-dir=x --listen-client-urls=127.0.0.1:0":         `--listen-client-urls "127.0.0.1:0": write http://HOST:PORT`,
-		"--data-dir=x --listen-client-urls=unix://a":            `--listen-client-urls "unix://a": write http://HOST:PORT`,
+		"--data-dir=x --listen-client-urls=unix://":             `--listen-client-urls "unix://": write http://HOST:PORT`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			var stderr bytes.Buffer

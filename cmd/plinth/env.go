@@ -82,6 +82,7 @@ func variables(root *cobra.Command) []string {
 	names := slices.Clone(otherVariables)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, envName(f.Name)) })
+		names = append(names, variables(cmd)...)
 	}
 	return names
 }

@@ -13,12 +13,26 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// flagGroups is the order in which serve's help and docs/flags.md show its flags. A new flag
-// of serve needs a line here, where * stands for any text.
-var flagGroups = []struct {
+// flagGroup is a group of flags in a help text.
+type flagGroup struct {
 	name  string
 	flags []string
-}{
+}
+
+// groupsOf returns the groups of a command's flags, nil if it has none.
+func groupsOf(cmd *cobra.Command) []flagGroup {
+	switch cmd.CommandPath() {
+	case "plinth serve", "serve":
+		return flagGroups
+	case "plinth etcd", "etcd":
+		return etcdFlagGroups
+	}
+	return nil
+}
+
+// flagGroups is the order in which serve's help and docs/flags.md show its flags. A new flag
+// of serve needs a line here, where * stands for any text.
+var flagGroups = []flagGroup{
 	{"Database and files", []string{
 		"dsn",
 		"database-timeout",
@@ -104,7 +118,7 @@ var flagGroups = []struct {
 // sections returns the flags of cmd by group, and the names of the flags that have no group.
 func sections(cmd *cobra.Command) (groups cliflag.NamedFlagSets, ungrouped []string) {
 	grouped := map[string]bool{"help": true}
-	for _, group := range flagGroups {
+	for _, group := range groupsOf(cmd) {
 		set := groups.FlagSet(group.name)
 		set.SortFlags = false
 		for _, pattern := range group.flags {

@@ -75,7 +75,7 @@ func newRoot() *cobra.Command {
 		return cmd.Help()
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServe(), newKubeconfig(), newCerts(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newStatus(), newVersion(), newDocs())
+	root.AddCommand(newServe(), newEtcd(), newKubeconfig(), newCerts(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newStatus(), newVersion(), newDocs())
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	refineCompletion(root)

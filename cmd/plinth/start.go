@@ -15,8 +15,13 @@ const startGrace = 1500 * time.Millisecond
 // takes no context, such as a read of a file system that does not answer. The process then ends
 // in the middle of the start, which leaves nothing half-written.
 func open(ctx context.Context, s *server.Server) error {
+	return inTime(ctx, func() error { return s.Open(ctx) })
+}
+
+// inTime runs a start, which ends by itself soon after ctx does, if it can.
+func inTime(ctx context.Context, start func() error) error {
 	opened := make(chan error, 1)
-	go func() { opened <- s.Open(ctx) }()
+	go func() { opened <- start() }()
 	select {
 	case err := <-opened:
 		return err

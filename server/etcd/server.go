@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"log/slog"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -21,7 +22,9 @@ type Options struct {
 	MaxRequestBytes   int   // of one request; 1.5 MiB
 	QuotaBackendBytes int64 // of the database, above which only deletes are taken; 2 GiB, negative: none
 
-	// WatchProgressInterval etc. are added by whoever needs them.
+	// WatchProgressInterval is how often watches that ask for progress and have no events are
+	// told how far they are; 10 minutes, at least 100 ms. A stream adds up to a tenth of it.
+	WatchProgressInterval time.Duration
 
 	Log *slog.Logger // nil: nothing
 }
@@ -54,6 +57,10 @@ func (o Options) withDefaults() Options {
 	if o.QuotaBackendBytes == 0 {
 		o.QuotaBackendBytes = 2 << 30
 	}
+	if o.WatchProgressInterval <= 0 {
+		o.WatchProgressInterval = 10 * time.Minute
+	}
+	o.WatchProgressInterval = max(o.WatchProgressInterval, 100*time.Millisecond)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -117,10 +117,11 @@ func (t *Transport) countRequest(ctx context.Context, req any, _ *grpc.UnaryServ
 	return handler(ctx, req)
 }
 
-// countStream counts streams that end by themselves. Those from a client go on as long as the
-// client likes.
+// snapshotMethod is the one stream that ends by itself. Others go on as long as the client likes.
+const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
+
 func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if !info.IsClientStream {
+	if info.FullMethod == snapshotMethod {
 		t.running.Add(1)
 		defer t.running.Add(-1)
 	}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/plinth-io/plinth/server/etcd"
+	"github.com/plinth-io/plinth/server/logging"
+)
+
+const etcdHelp = `Serve etcd's API on a SQL database until SIGTERM or SIGINT, for kube-apiservers of any
+release, k3s, kubeadm, and all other clients of etcd.
+
+Flags have etcd's names where etcd has such a flag. Every flag can also be set by the environment
+variable in brackets. The flag wins. Flags of etcd that make no sense here, such as those about
+peers, are named in one warning and have no effect.
+
+The database (--dsn) is given as for "plinth serve", or as kine takes it. It has the keys of etcd's
+clients and nothing else: "plinth serve" needs another one. Any number of these servers may share
+a database in Postgres, MySQL or MariaDB; each is a member that answers for itself.`
+
+// etcdOptions are what the flags of etcd set.
+type etcdOptions struct {
+	dsn             string
+	databaseTimeout time.Duration
+	dataDir         string
+	cacheBytes      byteSize
+	unsafe          bool
+
+	listen, listenHTTP, listenMetrics, advertise []string
+	plaintext                                    bool
+	shutdownTimeout                              time.Duration
+
+	tls        etcdTLS
+	compaction etcdCompaction
+	server     etcd.Options
+	transport  etcd.TransportOptions
+
+	level   string
+	logging logging.Options
+	log     *slog.Logger
+	ignored []string // flags that were given and have no effect
+	refused []string // and those that must not be ignored
+
+	defaultName string // of the database in the data directory
+}
+
+func newEtcdOptions() *etcdOptions {
+	return &etcdOptions{
+		cacheBytes:  256 << 20,
+		logging:     logging.Options{Format: logging.Text},
+		defaultName: "etcd.db",
+	}
+}
+
+func newEtcd() *cobra.Command {
+	o := newEtcdOptions()
+	cmd := &cobra.Command{
+		Use:   "etcd",
+		Short: "Serve etcd's API on a SQL database",
+		Long:  etcdHelp,
+		Args:  noArgs,
+		Example: `  plinth etcd
+  plinth etcd --dsn postgres://plinth@db.example.com/etcd --listen-client-urls https://0.0.0.0:2379 --cert-file etcd.crt --key-file etcd.key --trusted-ca-file ca.crt --client-cert-auth
+  plinth etcd --dsn mysql://plinth@tcp(db.example.com:3306)/etcd --listen-client-urls unix:///run/plinth/etcd.sock`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			if err := o.begin(cmd); err != nil {
+				return nameFlags(cmd, err)
+			}
+			warnOfVariables(cmd.Root(), os.Environ(), o.log)
+			return nameFlags(cmd, o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(cmd, o.dsn, o.log) }))
+		},
+	}
+	o.addFlags(cmd.Flags())
+	documentEnv(cmd)
+	groupFlags(cmd)
+	completeEtcd(cmd)
+	cmd.AddCommand(newEtcdImport())
+	return cmd
+}
+
+// begin checks what can be known to be wrong without any I/O, and opens the log.
+func (o *etcdOptions) begin(cmd *cobra.Command) error {
+	if err := o.openLog(cmd); err != nil {
+		return err
+	}
+	if err := o.check(cmd.Flags()); err != nil {
+		return err
+	}
+	warnOfIgnored(o.log, o.ignored)
+	return nil
+}
+
+// openLog opens the log at the level that --log-level or --v ask for.
+func (o *etcdOptions) openLog(cmd *cobra.Command) error {
+	least := slog.LevelDebug
+	switch o.level {
+	case "debug":
+		o.logging.Verbosity = max(o.logging.Verbosity, 1)
+	case "info":
+	case "warn":
+		least = slog.LevelWarn
+	case "error":
+		least = slog.LevelError
+	case "dpanic", "panic", "fatal":
+		least = slog.LevelError + 1
+	default:
+		return usagef("--log-level: %q: write debug, info, warn or error", o.level)
+	}
+	o.logging.Dial = logging.NewDial(o.logging.Verbosity)
+	o.log = slog.New(atLeast{logging.New(cmd.ErrOrStderr(), o.logging).Handler(), least})
+	return nil
+}
+
+func completeEtcd(cmd *cobra.Command) {
+	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	complete(cmd, "listen-client-urls", "http://", "https://", "unix://", "unixs://")
+	complete(cmd, "auto-compaction-mode", "periodic", "revision")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, own := cmd.GetFlagCompletionFunc(f.Name); !own && f.Value.Type() != "string" && !f.Hidden {
+			complete(cmd, f.Name)
+		}
+	})
+	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
+		panic(err) // not a flag
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/kine"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// etcdDatabase is the database of an etcd's keys.
+type etcdDatabase struct {
+	dsn   string
+	log   sqlstore.Log
+	store *sqlstore.Store // owns log
+}
+
+// openDatabase opens the database, if it is one that plinth serves etcd's keys from, or a new one.
+func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err error) {
+	if d.dsn, err = o.findDSN(); err != nil {
+		return d, err
+	}
+	if err := refuseKine(ctx, d.dsn); err != nil {
+		return d, err
+	}
+	if d.log, err = o.connect(ctx, d.dsn); err != nil {
+		return d, fmt.Errorf("open database: %w", aboutKind(err))
+	}
+	if d.log.Made() {
+		o.log.Info("made a new database", "database", dialects.Describe(d.dsn))
+	}
+	if why := dialects.Insecure(d.dsn); why != "" {
+		o.log.Warn(why, "database", dialects.Describe(d.dsn))
+	}
+	err = sqlstore.HalfCopied(ctx, d.log)
+	if errors.Is(err, sqlstore.ErrHalfCopied) {
+		err = usagef("%s: %v; %s, then import again, or write another DSN", dialects.Describe(d.dsn), err, emptying(d.dsn))
+	}
+	if err == nil {
+		// Clients compact, not time.
+		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{History: -1, CacheBytes: int(o.cacheBytes), Log: o.log})
+	}
+	if err != nil {
+		return d, errors.Join(err, d.log.Close())
+	}
+	return d, nil
+}
+
+// aboutKind says what to write instead of a database that plinth serve has.
+func aboutKind(err error) error {
+	if errors.Is(err, sqlstore.ErrKind) {
+		return fmt.Errorf("%w; --dsn: write the DSN of another database", err)
+	}
+	return err
+}
+
+// findDSN returns the DSN, and makes the data directory if the database is there.
+func (o *etcdOptions) findDSN() (string, error) {
+	if o.dsn != "" {
+		return o.dsn, nil
+	}
+	dir, err := filepath.Abs(o.dataDir)
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(dir, "?") {
+		return "", usagef("--data-dir %s: write a path without a question mark", dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil {
+		return "", usagef("--data-dir %s: it has the data of another etcd, which plinth cannot read; write another directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("--data-dir: %w; make it a directory that user id %d may read and write, or write another one", err, os.Geteuid())
+	}
+	dsn := "sqlite://" + filepath.Join(dir, o.defaultName)
+	if o.unsafe {
+		dsn += "?durability=off"
+	}
+	return dsn, nil
+}
+
+// kinePatience bounds the look for a table of kine's.
+const kinePatience = 10 * time.Second
+
+// refuseKine keeps an empty key space from being served to those who have changed from kine to plinth and
+// expect their keys. A database that plinth has served before, or that is away, is not looked at.
+func refuseKine(ctx context.Context, dsn string) error {
+	if _, err := dialects.Inspect(ctx, dsn, dialects.Options{Wait: kinePatience}); !errors.Is(err, sqlstore.ErrNoLog) {
+		return nil
+	}
+	if there, err := kine.There(ctx, dsn, kinePatience); err != nil || !there {
+		return nil // opening the database says what is wrong with it
+	}
+	return usagef("%s has the keys of kine, which were not imported: run plinth etcd import --from-kine with this DSN, and another one as --dsn", dialects.Describe(dsn))
+}
+
+// openWait bounds one attempt to open a database that does not answer.
+const openWait = 15 * time.Second
+
+// connect opens the log. It waits for a database that cannot be reached yet.
+func (o *etcdOptions) connect(ctx context.Context, dsn string) (sqlstore.Log, error) {
+	end := time.Now().Add(o.databaseTimeout)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd}
+		if o.databaseTimeout > 0 {
+			d.Wait = max(time.Second, min(time.Until(end), openWait))
+		}
+		log, err := dialects.Open(ctx, dsn, d)
+		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil {
+			return log, err
+		}
+		if time.Now().Add(pause).After(end) {
+			if o.databaseTimeout > 0 {
+				err = fmt.Errorf("%w; gave up after %v, which --database-timeout sets", err, o.databaseTimeout)
+			}
+			return nil, err
+		}
+		o.log.Log(ctx, slog.LevelWarn, "the database cannot be used yet; it is tried again", "err", err, "until", end.Format(time.TimeOnly))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/kine"
+	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const etcdImportHelp = `Take the keys of kine, also that of k3s, into an empty database for plinth etcd.
+
+Keys, values and revisions stay as they are, so that clients go on as if nothing had happened: what
+kine has compacted is compacted, and watches resume. kine must not run meanwhile; its database is
+only read. For kine a lease is a time to live; here keys with the same one get one lease, which
+begins anew, as it does when kine is started.
+
+Both databases are given as for plinth etcd, or as kine takes them. They may be the same one of
+Postgres, MySQL or MariaDB, where plinth's tables stand beside kine's.`
+
+func newEtcdImport() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take the keys of kine into an empty database",
+		Long:  etcdImportHelp,
+		Args:  noArgs,
+		Example: `  plinth etcd import --from-kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite:///var/lib/plinth/etcd.db
+  plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" --dsn postgres://plinth@db.example.com/etcd`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			return nameFlags(cmd, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
+		},
+	}
+	cmd.Flags().StringVar(&from, "from-kine", "", "`database` of kine")
+	cmd.Flags().StringVar(&to, "dsn", "", "empty `database` to write to")
+	documentEnv(cmd)
+	complete(cmd, "from-kine", "sqlite://", "postgres://", "mysql://")
+	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	return cmd
+}
+
+func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout io.Writer) error {
+	if from == "" || to == "" {
+		return usagef("write both databases: --from-kine sqlite://state.db --dsn sqlite://etcd.db")
+	}
+	var err error
+	if from, err = kine.DSN(from); err != nil {
+		return usagef("--from-kine: %v", err)
+	}
+	if to, err = kine.DSN(to); err != nil {
+		return usagef("--dsn: %v", err)
+	}
+	if err := dialects.Check(from, dialects.Options{}); err != nil {
+		return usagef("--from-kine: %v", err)
+	}
+	if dialects.InMemory(to) {
+		return usagef("--dsn: a database in memory is gone at the end of the import; write sqlite://PATH or a server's DSN")
+	}
+	if dialects.Scheme(to) == "sqlite" && dialects.Describe(from) == dialects.Describe(to) {
+		return usagef("--dsn: it is kine's own file; write another one")
+	}
+	table, err := kine.Open(ctx, from)
+	if errors.Is(err, kine.ErrNoTable) {
+		return usagef("--from-kine: %v in %s; write the DSN of a database that kine has served", err, dialects.Describe(from))
+	}
+	if err != nil {
+		return fmt.Errorf("--from-kine: %s: %w", dialects.Describe(from), err)
+	}
+	defer table.Close()
+	target, err := openLog(ctx, "--dsn", to, dialects.Options{Kind: sqlstore.KindEtcd})
+	if err != nil {
+		return aboutKind(err)
+	}
+	defer target.Close()
+	i := &kineImport{table: table, living: map[string]kept{}, leases: map[int64]bool{}, log: log}
+	return i.run(ctx, target, to, stdout)
+}
+
+// kineImport turns the rows of kine into plinth's.
+type kineImport struct {
+	table  *kine.Table
+	extent kine.Extent
+	log    *slog.Logger
+
+	after  int64           // revision of the last row that was read
+	ended  bool            // there is no more
+	living map[string]kept // keys, up to that revision
+	leases map[int64]bool  // that rows have
+	told   time.Time       // when progress was logged
+}
+
+// kept is what a key's next row needs to know of it.
+type kept struct{ created, version int64 }
+
+func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdout io.Writer) (err error) {
+	if k.extent, err = k.table.Extent(ctx); err != nil {
+		return fmt.Errorf("--from-kine: %w", err)
+	}
+	im := sqlstore.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
+	rows, err := im.Run(ctx, to)
+	switch {
+	case errors.Is(err, sqlstore.ErrNotEmpty):
+		return fmt.Errorf("--dsn: %w; write the DSN of an empty database", err)
+	case errors.Is(err, sqlstore.ErrHalfCopied):
+		return fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(dsn))
+	case err != nil:
+		return err
+	}
+	fmt.Fprintf(stdout, "imported %d keys in %d rows; the revision is %d, compacted up to %d\n", len(k.living), rows, k.extent.Revision, k.extent.Compacted)
+	return nil
+}
+
+// tellEvery is how often progress is logged.
+const tellEvery = 5 * time.Second
+
+func (k *kineImport) tell(rows int64) {
+	if k.told.IsZero() {
+		k.told = time.Now()
+	}
+	if time.Since(k.told) >= tellEvery {
+		k.told = time.Now()
+		k.log.Info("importing", "rows", rows, "of", k.extent.Rows)
+	}
+}
+
+// importPage is how many rows are read and written at once.
+const importPage = 512
+
+// page returns the next rows in plinth's form.
+func (k *kineImport) page(ctx context.Context) ([]sqlstore.Row, error) {
+	for !k.ended {
+		found, next, err := k.table.Page(ctx, k.after, importPage)
+		if err != nil {
+			return nil, err
+		}
+		if k.after = next; next == 0 {
+			k.ended = true
+		}
+		var rows []sqlstore.Row
+		for _, r := range found {
+			if len(r.Key) > sqlstore.MaxKeyBytes {
+				return nil, fmt.Errorf("revision %d: its key has %d bytes, and plinth takes %d at most", r.Revision, len(r.Key), sqlstore.MaxKeyBytes)
+			}
+			if row, ok := k.convert(r); ok {
+				rows = append(rows, row)
+			}
+		}
+		if len(rows) > 0 {
+			return rows, nil
+		}
+	}
+	return nil, nil
+}
+
+// convert returns the row as plinth has it. It is false for a delete of a key that is not there.
+func (k *kineImport) convert(r kine.Row) (sqlstore.Row, bool) {
+	row := sqlstore.Row{Revision: sqlstore.FirstID(r.Revision), Key: r.Key, Deleted: r.Deleted, Value: r.Value, Lease: r.Lease}
+	if row.Value == nil {
+		row.Value = []byte{}
+	}
+	before, there := k.living[r.Key]
+	if r.Deleted {
+		delete(k.living, r.Key)
+		row.CreateRevision, row.Lease, row.Value = sqlstore.FirstID(before.created), 0, []byte{}
+		return row, there
+	}
+	now := kept{created: before.created, version: before.version + 1}
+	if r.Created || !there {
+		now = begun(r)
+	}
+	k.living[r.Key] = now
+	if r.Lease > 0 {
+		k.leases[r.Lease] = true
+	}
+	row.CreateRevision, row.Version = sqlstore.FirstID(now.created), now.version
+	return row, true
+}
+
+// begun is what is known of a key whose earlier rows are not there. kine does not count versions: 2
+// says that this is not the first.
+func begun(r kine.Row) kept {
+	if r.CreateRevision > 0 && r.CreateRevision < r.Revision {
+		return kept{r.CreateRevision, 2}
+	}
+	return kept{r.Revision, 1}
+}
+
+// granted returns the leases that rows have. For kine, id and time to live are the same number.
+func (k *kineImport) granted() (leases []sqlstore.Lease) {
+	for ttl := range k.leases {
+		leases = append(leases, sqlstore.Lease{ID: ttl, TTL: ttl})
+	}
+	slices.SortFunc(leases, func(a, b sqlstore.Lease) int { return int(a.ID - b.ID) })
+	return leases
+}

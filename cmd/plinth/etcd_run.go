@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/etcd"
+	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/server/memory"
+)
+
+// etcdRun is a running server of etcd's API.
+type etcdRun struct {
+	o         *etcdOptions
+	listeners []etcd.Listener
+	metrics   []etcd.Listener // for the pages of pagesOnly
+	database  etcdDatabase
+	server    *etcd.Server
+	transport *etcd.Transport
+	pagesOnly *http.Server
+
+	work sync.WaitGroup // in the background
+	end  context.CancelFunc
+}
+
+// run serves until ctx ends, then stops gracefully. more, which may be nil, adds pages. begun is
+// called when the server is ready: what it says must not hide why a start has failed.
+func (o *etcdOptions) run(ctx context.Context, stdout io.Writer, more func(*http.ServeMux), begun func()) error {
+	silence := logging.Libraries(o.log, o.logging.Verbosity)
+	limitMemory(o.log)
+	defer memory.Keep()()
+	start := time.Now()
+	r := &etcdRun{o: o}
+	err := inTime(ctx, func() error { return r.open(ctx, more) })
+	if err != nil && ctx.Err() != nil {
+		o.log.Info("stopped before plinth was ready", "err", oneLine(err))
+		return nil
+	}
+	if err != nil {
+		r.close()
+		return err
+	}
+	begun()
+	urls := r.urls()
+	o.log.Info("ready", "urls", strings.Join(urls, ","), "database", dialects.Describe(r.database.dsn), "new", r.database.log.Made(), "took", time.Since(start))
+	fmt.Fprintf(stdout, "%s   # serving etcd's API from %s\n", r.environment(), dialects.Describe(r.database.dsn))
+	notify(o.log, readyState(urls[0]))
+	<-ctx.Done()
+	o.log.Info("stopping", "reason", context.Cause(ctx))
+	notify(o.log, stoppingState)
+	silence()
+	return r.stop()
+}
+
+// open listens, opens the database and serves.
+func (r *etcdRun) open(ctx context.Context, more func(*http.ServeMux)) (err error) {
+	if r.listeners, err = listenAll(r.o.listen); err != nil {
+		return err
+	}
+	if r.metrics, err = listenAll(slices.Concat(r.o.listenHTTP, r.o.listenMetrics)); err != nil {
+		return err
+	}
+	if r.o.transport.TLS, err = r.o.tls.config(r.o.dataDir, r.hosts()); err != nil {
+		return err
+	}
+	if r.database, err = r.o.openDatabase(ctx); err != nil {
+		return err
+	}
+	r.o.server.Log, r.o.server.ClientURLs = r.o.log, r.advertised()
+	r.server = etcd.New(r.database.store, r.database.log, r.o.server)
+	pages := http.NewServeMux()
+	pages.Handle("/", r.server.Pages())
+	if more != nil {
+		more(pages)
+	}
+	r.transport = etcd.NewTransport(r.server, pages, r.o.transport)
+	r.begin()
+	return nil
+}
+
+// begin starts to serve, and the work in the background.
+func (r *etcdRun) begin() {
+	ctx, end := context.WithCancel(context.Background())
+	r.end = end
+	r.work.Go(func() { r.server.Run(ctx) })
+	r.work.Go(func() { r.o.tls.run(ctx, r.o.log) })
+	r.work.Go(func() { r.o.compaction.run(ctx, r.database.store, r.o.log) })
+	r.transport.Serve(r.listeners...)
+	r.pagesOnly = &http.Server{Handler: r.server.Pages(), ReadHeaderTimeout: time.Minute, TLSConfig: r.o.transport.TLS, ErrorLog: slog.NewLogLogger(r.o.log.Handler(), slog.LevelDebug)}
+	for _, l := range r.metrics {
+		r.work.Go(func() {
+			if l.Secure {
+				_ = r.pagesOnly.ServeTLS(l, "", "") // until it is closed
+				return
+			}
+			_ = r.pagesOnly.Serve(l)
+		})
+	}
+}
+
+func listenAll(urls []string) (all []etcd.Listener, err error) {
+	for _, text := range urls {
+		a, err := etcd.ParseAddress(strings.TrimSpace(text))
+		if err != nil {
+			return all, err // check has found it before
+		}
+		l, err := a.Listen()
+		if err != nil {
+			return all, fmt.Errorf("listen on %w", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// stop ends the requests, then the work in the background, then closes the database.
+func (r *etcdRun) stop() error {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), r.o.shutdownTimeout)
+	defer cancel()
+	err := r.transport.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("requests that were still running have been cut off: %w", err)
+	}
+	r.pagesOnly.Close()
+	r.end()
+	r.work.Wait()
+	err = errors.Join(err, r.database.store.Close())
+	if err != nil {
+		r.o.log.Warn("stopped", "took", time.Since(begun), "err", err)
+		return err
+	}
+	r.o.log.Info("stopped", "took", time.Since(begun))
+	return nil
+}
+
+// close undoes an open that has failed.
+func (r *etcdRun) close() {
+	for _, l := range append(r.listeners, r.metrics...) {
+		l.Close()
+	}
+	if r.database.store != nil {
+		r.database.store.Close()
+	}
+}
+
+// urls are those that clients on this machine use.
+func (r *etcdRun) urls() (urls []string) {
+	for _, l := range r.listeners {
+		urls = append(urls, l.URL)
+	}
+	return urls
+}
+
+// environment is what etcdctl needs to find the server, for a shell.
+func (r *etcdRun) environment() string {
+	text := "export ETCDCTL_ENDPOINTS=" + shellQuote(strings.Join(r.urls(), ","))
+	if r.o.tls.auto {
+		text += " ETCDCTL_CACERT=" + shellQuote(absolutePath(filepath.Join(r.o.tls.directory(r.o.dataDir), "ca.crt")))
+	}
+	return text
+}
+
+func absolutePath(path string) string {
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return path
+}
+
+// hosts are the names and addresses that clients may find the server by.
+func (r *etcdRun) hosts() (hosts []string) {
+	for _, text := range append(r.advertised(), r.urls()...) {
+		if u, err := url.Parse(text); err == nil && u.Hostname() != "" && !strings.HasPrefix(u.Scheme, "unix") {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts
+}
+
+// advertised are the URLs that the member tells clients: those of the flag, or those that it listens
+// on, with an address of this machine in place of all of them.
+func (r *etcdRun) advertised() (urls []string) {
+	if len(r.o.advertise) > 0 {
+		return r.o.advertise
+	}
+	for _, l := range r.listeners {
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+			scheme, _, _ := strings.Cut(l.URL, "://")
+			urls = append(urls, scheme+"://"+net.JoinHostPort(machineAddress(), fmt.Sprint(tcp.Port)))
+			continue
+		}
+		urls = append(urls, l.URL)
+	}
+	return urls
+}
+
+// machineAddress is an address of this machine that others may reach, or its own name for itself.
+func machineAddress() string {
+	addresses, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	return "localhost"
+}
