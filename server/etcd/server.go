@@ -70,6 +70,7 @@ func (o Options) withDefaults() Options {
 // Register adds the services to g.
 func (s *Server) Register(g *grpc.Server) {
 	pb.RegisterKVServer(g, kvService{s})
+	pb.RegisterWatchServer(g, &watchServer{s})
 }
 
 // firstRevision is that of an empty key space.

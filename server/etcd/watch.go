@@ -1,0 +1,181 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const (
+	// retryWatch is the pause before the database is asked again after it failed.
+	retryWatch = 500 * time.Millisecond
+	// endGrace bounds how long a stream that ends waits for a client that does not read. What
+	// still waits for the client then ends as soon as the call has returned.
+	endGrace = time.Second
+)
+
+// watchServer is the Watch service.
+type watchServer struct{ s *Server }
+
+// Watch serves one stream of watches until its client or the Server ends it.
+func (ws *watchServer) Watch(client pb.Watch_WatchServer) error {
+	leader := requiresLeader(client.Context())
+	if leader && ws.s.leaderless() {
+		return rpctypes.ErrGRPCNoLeader
+	}
+	st := newWatchStream(ws.s, client)
+	if leader {
+		st.start(st.minds)
+	}
+	st.start(st.runProgress)
+	go st.receive() // Recv may not return before this call does
+	<-st.ctx.Done()
+	st.end()
+	return st.reason()
+}
+
+// watchStream is the watches of one client's stream. A goroutine receives what the client asks
+// for, each watch has one that waits for events, and one tells progress. All of them send, one at a
+// time. None holds events while it waits for its turn, but for the one that catches up, so
+// that a client that does not read costs no memory: a watch is a position in the log.
+type watchStream struct {
+	s      *Server
+	client pb.Watch_WatchServer
+	ctx    context.Context // of all goroutines; its cause is why the stream ends
+	cancel context.CancelCauseFunc
+
+	life  sync.Mutex
+	ended bool // no goroutine is started any more
+	wg    sync.WaitGroup
+
+	// reading is held by the watch that catches up, from reading its events to sending them. It
+	// is locked before sending.
+	reading sync.Mutex
+
+	// sending guards what the client is sent, the rest of the fields, and the state of watches.
+	sending sync.Mutex
+	watches map[int64]*watch
+	nextID  int64 // least id that was not given to a watch that asked for none
+}
+
+func newWatchStream(s *Server, client pb.Watch_WatchServer) *watchStream {
+	st := &watchStream{s: s, client: client, watches: make(map[int64]*watch)}
+	st.ctx, st.cancel = context.WithCancelCause(client.Context())
+	return st
+}
+
+// start runs f in a goroutine of the stream, unless the stream has ended.
+func (st *watchStream) start(f func()) {
+	st.life.Lock()
+	defer st.life.Unlock()
+	if !st.ended {
+		st.wg.Go(f)
+	}
+}
+
+// end waits for the goroutines of the stream.
+func (st *watchStream) end() {
+	st.life.Lock()
+	st.ended = true
+	st.life.Unlock()
+	done := make(chan struct{})
+	go func() {
+		st.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(endGrace):
+	}
+}
+
+// reason returns what the client is told at the end.
+func (st *watchStream) reason() error {
+	err := context.Cause(st.ctx)
+	if errors.Is(err, context.Canceled) {
+		return rpctypes.ErrGRPCWatchCanceled
+	}
+	return err
+}
+
+// receive answers what the client asks for, one request after the other.
+func (st *watchStream) receive() {
+	for st.ctx.Err() == nil {
+		r, err := st.client.Recv()
+		if errors.Is(err, io.EOF) {
+			return // the client asks for nothing more, and reads on
+		}
+		if err != nil {
+			st.cancel(err)
+			return
+		}
+		st.handle(r)
+	}
+}
+
+func (st *watchStream) handle(r *pb.WatchRequest) {
+	switch r := r.RequestUnion.(type) {
+	case *pb.WatchRequest_CreateRequest:
+		if r.CreateRequest != nil {
+			st.create(r.CreateRequest)
+		}
+	case *pb.WatchRequest_CancelRequest:
+		if r.CancelRequest != nil {
+			st.cancelWatch(r.CancelRequest.WatchId)
+		}
+	case *pb.WatchRequest_ProgressRequest:
+		if r.ProgressRequest != nil {
+			st.progressAll()
+		}
+	}
+}
+
+// sync waits until this Server has everything that was written before the call. It is false if
+// the stream ends before.
+func (st *watchStream) sync() bool {
+	for {
+		_, err := st.s.store.Sync(st.ctx)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, sqlstore.ErrClosed):
+			st.cancel(told(err))
+		}
+		select {
+		case <-time.After(retryWatch):
+		case <-st.ctx.Done():
+			return false
+		}
+	}
+}
+
+// send sends a response. The caller holds sending.
+func (st *watchStream) send(r *pb.WatchResponse) {
+	if st.ctx.Err() != nil {
+		return
+	}
+	if err := st.client.Send(r); err != nil {
+		st.cancel(err)
+	}
+}
+
+// cancelWatch ends a watch. Nothing is answered if there is none with this id.
+func (st *watchStream) cancelWatch(id int64) {
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	w := st.watches[id]
+	if w == nil {
+		return
+	}
+	delete(st.watches, id)
+	w.gone = true
+	w.cancel()
+	st.send(&pb.WatchResponse{Header: st.s.header(st.s.revision()), WatchId: id, Canceled: true})
+}

@@ -1,0 +1,149 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// noWatch is the id in answers that are not about one watch.
+const noWatch = -1
+
+var (
+	errWatchRange = errors.New("mvcc: watcher range is empty")
+	errWatchID    = errors.New("mvcc: duplicate watch ID provided on the WatchStream")
+)
+
+// create answers a request for a watch, and starts it.
+func (st *watchStream) create(r *pb.WatchCreateRequest) {
+	if r.StartRevision < 0 {
+		st.refuse(rpctypes.ErrCompacted)
+		return
+	}
+	from, to, err := watchedRange(r.Key, r.RangeEnd)
+	if err != nil {
+		st.refuse(err)
+		return
+	}
+	if r.StartRevision == 0 && !st.sync() {
+		return
+	}
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	id, err := st.idFor(r.WatchId)
+	if err != nil {
+		st.sendRefusal(err)
+		return
+	}
+	st.open(newWatch(st, id, from, to, r))
+}
+
+// open registers w and tells the client before w sends anything. The caller holds sending.
+func (st *watchStream) open(w *watch) {
+	revision := st.s.revision()
+	if w.asked == 0 {
+		w.begin(revision+1, revision)
+	} else {
+		w.begin(w.asked, revision)
+	}
+	if st.ctx.Err() != nil {
+		return
+	}
+	st.watches[w.id] = w
+	st.send(&pb.WatchResponse{Header: st.s.header(revision), WatchId: w.id, Created: true})
+	st.start(w.run)
+}
+
+// idFor returns the id of a new watch whose client asks for one, or with 0 for any.
+func (st *watchStream) idFor(asked int64) (int64, error) {
+	if asked != 0 {
+		if st.watches[asked] != nil {
+			return 0, errWatchID
+		}
+		return asked, nil
+	}
+	for st.watches[st.nextID] != nil {
+		st.nextID++
+	}
+	st.nextID++
+	return st.nextID - 1, nil
+}
+
+func (st *watchStream) refuse(reason error) {
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	st.sendRefusal(reason)
+}
+
+// sendRefusal tells that a watch could not be created. The caller holds sending.
+func (st *watchStream) sendRefusal(reason error) {
+	st.send(&pb.WatchResponse{
+		Header:       st.s.header(st.s.revision()),
+		WatchId:      noWatch,
+		Created:      true,
+		Canceled:     true,
+		CancelReason: reason.Error(),
+	})
+}
+
+// watchedRange returns the keys from <= key < to that a request names. An empty key is the least
+// key, an empty end stands for the key alone, and a zero byte for all keys that follow.
+func watchedRange(key, end []byte) (from, to string, err error) {
+	if len(key) == 0 {
+		key = []byte{0}
+	}
+	from, to = string(key), string(end)
+	switch {
+	case to == "":
+		return from, from + "\x00", nil
+	case to == "\x00":
+		return from, sqlstore.End, nil
+	case from >= to:
+		return "", "", errWatchRange
+	}
+	return from, to, nil
+}
+
+// newWatch returns the watch that r asks for. It has no position yet: see begin.
+func newWatch(st *watchStream, id int64, from, to string, r *pb.WatchCreateRequest) *watch {
+	w := &watch{
+		st: st, id: id, from: from, to: to,
+		asked:    r.StartRevision,
+		prevKV:   r.PrevKv,
+		fragment: r.Fragment,
+		progress: r.ProgressNotify,
+		quiet:    true,
+	}
+	for _, f := range r.Filters {
+		w.noPut = w.noPut || f == pb.WatchCreateRequest_NOPUT
+		w.noDelete = w.noDelete || f == pb.WatchCreateRequest_NODELETE
+	}
+	w.ctx, w.cancel = context.WithCancel(st.ctx)
+	return w
+}
+
+// begin makes w start with the changes of revision start, when current is the newest revision.
+// A watch whose start is compacted finds that out when it reads.
+func (w *watch) begin(start, current int64) {
+	w.behind = start <= current
+	after := before(start)
+	floor, _ := sqlstore.Split(w.st.s.store.Floor())
+	if start == floor {
+		// The changes of the compacted revision that are still in force are delivered.
+		w.floor, after = floor, sqlstore.LastID(floor)
+	}
+	w.watcher, w.failed = w.st.s.store.WatchRange(w.from, w.to, after)
+}
+
+// before returns the greatest id that is below revision.
+func before(revision int64) int64 {
+	if revision > math.MaxInt64>>sqlstore.SubBits {
+		return math.MaxInt64 // comes never
+	}
+	return sqlstore.FirstID(revision) - 1
+}

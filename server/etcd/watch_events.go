@@ -1,0 +1,226 @@
+package etcd
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// wanted leaves out of events what the watch's filters do. It may change events.
+func (w *watch) wanted(events []*sqlstore.Event) []*sqlstore.Event {
+	if !w.noPut && !w.noDelete {
+		return events
+	}
+	return slices.DeleteFunc(events, func(ev *sqlstore.Event) bool {
+		if ev.Type == sqlstore.Delete {
+			return w.noDelete
+		}
+		return w.noPut
+	})
+}
+
+// eventsOf returns events as clients see them.
+func (w *watch) eventsOf(events []*sqlstore.Event) ([]*mvccpb.Event, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	entries := make([]*sqlstore.Entry, 0, 2*len(events))
+	for _, ev := range events {
+		if ev.Type == sqlstore.Put {
+			entries = append(entries, ev.Entry)
+		}
+	}
+	puts := len(entries)
+	if w.prevKV {
+		for _, ev := range events {
+			if ev.Prev != nil {
+				entries = append(entries, ev.Prev)
+			}
+		}
+	}
+	values, err := w.values(entries, puts)
+	if err != nil {
+		return nil, err
+	}
+	return w.withValues(events, values[:puts], values[puts:]), nil
+}
+
+// values returns the values of entries, of which the first must be had: a replaced value that is
+// compacted is nil.
+func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
+	store := w.st.s.store
+	values, err := store.Values(w.ctx, entries)
+	if must == len(entries) || !errors.Is(err, sqlstore.ErrCompacted) {
+		return values, err
+	}
+	if values, err = store.Values(w.ctx, entries[:must]); err != nil {
+		return nil, err
+	}
+	for _, e := range entries[must:] {
+		one, err := store.Values(w.ctx, []*sqlstore.Entry{e})
+		switch {
+		case errors.Is(err, sqlstore.ErrCompacted):
+			values = append(values, nil)
+		case err != nil:
+			return nil, err
+		default:
+			values = append(values, one[0])
+		}
+	}
+	return values, nil
+}
+
+// withValues puts events and values together: puts has one for each that is put, prevs one for each
+// replaced.
+func (w *watch) withValues(events []*sqlstore.Event, puts, prevs [][]byte) []*mvccpb.Event {
+	made := make([]*mvccpb.Event, len(events))
+	for i, ev := range events {
+		made[i] = &mvccpb.Event{}
+		if ev.Type == sqlstore.Delete {
+			revision, _ := sqlstore.Split(ev.Entry.Revision)
+			made[i].Type = mvccpb.DELETE
+			made[i].Kv = &mvccpb.KeyValue{Key: []byte(ev.Entry.Key), ModRevision: revision}
+		} else {
+			made[i].Kv, puts = watchedKV(ev.Entry, puts[0]), puts[1:]
+		}
+		if w.prevKV && ev.Prev != nil {
+			if prevs[0] != nil {
+				made[i].PrevKv = watchedKV(ev.Prev, prevs[0])
+			}
+			prevs = prevs[1:]
+		}
+	}
+	return made
+}
+
+// watchedKV returns an entry with its value.
+func watchedKV(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
+	created, _ := sqlstore.Split(e.CreateRevision)
+	modified, _ := sqlstore.Split(e.Revision)
+	return &mvccpb.KeyValue{
+		Key:            []byte(e.Key),
+		CreateRevision: created,
+		ModRevision:    modified,
+		Version:        e.Version(),
+		Lease:          e.Lease(),
+		Value:          value,
+	}
+}
+
+// readFloor reads the changes of the compacted revision, if the watch starts with it. Those are
+// there that are still in force.
+func (w *watch) readFloor() error {
+	if w.floor == 0 {
+		return nil
+	}
+	rows, err := w.rowsAtFloor()
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].Revision
+	}
+	values, err := w.st.s.log.Values(w.ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		value, ok := values[ids[i]]
+		if !ok {
+			return sqlstore.ErrCompacted
+		}
+		w.first = append(w.first, floorEvent(&rows[i], value))
+	}
+	w.floor = 0
+	return nil
+}
+
+// rowsAtFloor returns the rows of the range that the compacted revision has written, in order.
+func (w *watch) rowsAtFloor() (found []sqlstore.Row, err error) {
+	const page = 1000
+	if w.noPut {
+		return nil, nil
+	}
+	first, last := sqlstore.FirstID(w.floor), sqlstore.LastID(w.floor)
+	for from := w.from; ; {
+		rows, err := w.st.s.log.Keys(w.ctx, from, w.to, last, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if rows[i].Revision >= first {
+				found = append(found, rows[i])
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+		from = rows[page-1].Key + "\x00"
+	}
+	slices.SortFunc(found, func(a, b sqlstore.Row) int { return cmp.Compare(a.Revision, b.Revision) })
+	return found, nil
+}
+
+func floorEvent(row *sqlstore.Row, value []byte) *mvccpb.Event {
+	created, _ := sqlstore.Split(row.CreateRevision)
+	modified, _ := sqlstore.Split(row.Revision)
+	return &mvccpb.Event{Kv: &mvccpb.KeyValue{
+		Key:            []byte(row.Key),
+		CreateRevision: created,
+		ModRevision:    modified,
+		Version:        row.Version,
+		Lease:          row.Lease,
+		Value:          value,
+	}}
+}
+
+// sendEvents sends a response, in fragments if the client takes these and it is large. The caller
+// holds sending.
+func (w *watch) sendEvents(r *pb.WatchResponse) {
+	if !w.fragment {
+		w.st.send(r)
+		return
+	}
+	for _, part := range fragments(r, w.st.s.o.MaxRequestBytes+requestOverhead) {
+		w.st.send(part)
+	}
+}
+
+// requestOverhead is what etcd adds to the most bytes of a request for the rest of a message.
+const requestOverhead = 512 * 1024
+
+// fragments divides a response so that each part is smaller than limit, or has but one event.
+func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
+	if len(r.Events) < 2 || r.Size() < limit {
+		return []*pb.WatchResponse{r}
+	}
+	head := *r
+	head.Events, head.Fragment = nil, true
+	var parts []*pb.WatchResponse
+	for events := r.Events; len(events) > 0; {
+		part := head
+		n := fitting(events, limit-part.Size())
+		part.Events, events = events[:n], events[n:]
+		part.Fragment = len(events) > 0
+		parts = append(parts, &part)
+	}
+	return parts
+}
+
+// fitting returns how many of events make a message of less than room bytes, at least one.
+func fitting(events []*mvccpb.Event, room int) int {
+	size := 0
+	for i, ev := range events {
+		one := pb.WatchResponse{Events: []*mvccpb.Event{ev}}
+		if size += one.Size(); i > 0 && size >= room {
+			return i
+		}
+	}
+	return len(events)
+}
