@@ -6,10 +6,18 @@ import "sort"
 type topic struct {
 	prefix   string
 	watchers int
-	last     int64         // no key with the prefix changed in (last, applied]
-	news     chan struct{} // closed at the next change
+	last     int64 // no key with the prefix changed in (last, applied]
+	news     *news
 	marked   bool
 }
+
+// news wakes the watchers of a topic at its next change.
+type news struct {
+	c      chan struct{} // closed after the change
+	before int64         // no key of the topic changed until then, 0 if that is not known
+}
+
+func newNews() *news { return &news{c: make(chan struct{})} }
 
 // topics finds the watched prefixes of a key by trying each length that occurs: a few
 // look-ups, however many namespaces or single objects are watched.
@@ -24,7 +32,7 @@ type topics struct {
 func (ts *topics) join(prefix string, last int64) *topic {
 	t := ts.byPrefix[prefix]
 	if t == nil {
-		t = &topic{prefix: prefix, last: last, news: make(chan struct{})}
+		t = &topic{prefix: prefix, last: last, news: newNews()}
 		ts.insert(t)
 	}
 	t.watchers++
@@ -69,9 +77,11 @@ func (ts *topics) mark(key string, revision int64, w *window) {
 	}
 }
 
+// markAll notes that any key may have changed up to revision.
 func (ts *topics) markAll(revision int64, w *window) {
 	for _, t := range ts.byPrefix {
 		t.mark(revision, w)
+		t.news.before = 0
 	}
 }
 
@@ -79,6 +89,7 @@ func (t *topic) mark(revision int64, w *window) {
 	t.last = revision
 	if !t.marked {
 		t.marked = true
+		t.news.before = revision - 1
 		w.marked = append(w.marked, t)
 	}
 }

@@ -13,7 +13,8 @@ const (
 
 // Watcher delivers the changes of the keys of one range, in revision order, each
 // once. It costs no goroutine and no buffer: it is a position in the shared window, or
-// in the log when it has fallen out of the window. Only one goroutine may use it, but
+// in the log when it has fallen out of the window. One whose keys rest does not fall out, however
+// much else changes and is compacted. Only one goroutine may use it, but
 // for Close.
 type Watcher struct {
 	s        *Store
@@ -23,6 +24,7 @@ type Watcher struct {
 
 	pos  int64         // all changes up to here were delivered
 	wait chan struct{} // closed when there may be events that the last Poll did not see
+	news *news         // whose channel wait is, else nil
 	page pager
 
 	closed bool // guarded by state.mu
@@ -124,12 +126,15 @@ func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
 	if st.closed || w.closed {
 		return nil, 0, ErrClosed
 	}
-	w.wait = w.topic.news
+	if w.news != nil {
+		w.pos = max(w.pos, w.news.before)
+	}
+	w.news, w.wait = w.topic.news, w.topic.news.c
 	switch {
 	case w.topic.last <= w.pos:
 		w.pos = max(w.pos, st.applied.Load())
 	case w.pos < w.resource.start:
-		w.wait = alwaysReady
+		w.goOn()
 		return nil, w.s.end(w.resource.start), nil
 	default:
 		events = w.filter(w.resource.since(w.pos), st.applied.Load())
@@ -137,12 +142,15 @@ func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
 	return events, 0, nil
 }
 
+// goOn makes the next Poll begin where this one ends, as there is more already.
+func (w *Watcher) goOn() { w.news, w.wait = nil, alwaysReady }
+
 // filter collects the events of the watched range from recent, up to the bounds of
 // one Poll, and moves the position.
 func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 	for i, ev := range recent {
 		if (i >= pollLooks || len(events) >= pollEvents) && ev.Entry.Revision > w.s.end(w.pos) {
-			w.wait = alwaysReady
+			w.goOn()
 			return events
 		}
 		w.pos = ev.Entry.Revision

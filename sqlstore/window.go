@@ -44,8 +44,8 @@ func (w *window) takeMarked() []chan struct{} {
 	}
 	woken := make([]chan struct{}, len(w.marked))
 	for i, t := range w.marked {
-		woken[i] = t.news
-		t.news = make(chan struct{})
+		woken[i] = t.news.c
+		t.news = newNews()
 		t.marked = false
 	}
 	w.marked = w.marked[:0]

@@ -1,0 +1,252 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
+// watchServed is a Server that only serves watches, on a Store that the test writes to.
+type watchServed struct {
+	t     testing.TB
+	store *sqlstore.Store
+	conn  *grpc.ClientConn
+}
+
+func serveWatches(t testing.TB, so sqlstore.Options, o Options) *watchServed {
+	t.Helper()
+	return serveWatchesAt(t, "sqlite://:memory:", so, o)
+}
+
+func serveWatchesAt(t testing.TB, dsn string, so sqlstore.Options, o Options) *watchServed {
+	t.Helper()
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlstore.Open(t.Context(), log, so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	g := grpc.NewServer()
+	pb.RegisterWatchServer(g, &watchServer{New(store, log, o)})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = g.Serve(listener) }()
+	t.Cleanup(g.Stop)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &watchServed{t, store, conn}
+}
+
+// write is one operation of a transaction: a delete if value is nil.
+type write struct {
+	key   string
+	value []byte
+}
+
+func put(key, value string) write { return write{key, []byte(value)} }
+func del(key string) write        { return write{key: key} }
+
+// do commits a transaction and returns its revision.
+func (s *watchServed) do(writes ...write) int64 {
+	s.t.Helper()
+	o, err := s.store.Do(context.Background(), sqlstore.Transaction{Run: func(tx *sqlstore.Tx) error {
+		for _, w := range writes {
+			if w.value == nil {
+				tx.Delete(w.key)
+			} else {
+				tx.Put(w.key, w.value, 0)
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o.Revision
+}
+
+func (s *watchServed) compact(revision int64) {
+	s.t.Helper()
+	if _, err := s.store.CutTo(s.t.Context(), revision, true); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// watchClient is one stream. What it receives is kept until the test asks.
+type watchClient struct {
+	t      testing.TB
+	stream pb.Watch_WatchClient
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	arrived  chan struct{}
+	received []*pb.WatchResponse
+	err      error
+}
+
+func (s *watchServed) stream(ctx context.Context) *watchClient {
+	s.t.Helper()
+	c := s.silent(ctx)
+	go c.receive()
+	return c
+}
+
+// silent opens a stream of a client that reads nothing.
+func (s *watchServed) silent(ctx context.Context) *watchClient {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	s.t.Cleanup(cancel)
+	stream, err := pb.NewWatchClient(s.conn).Watch(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &watchClient{t: s.t, stream: stream, cancel: cancel, arrived: make(chan struct{})}
+}
+
+func (c *watchClient) receive() {
+	for {
+		r, err := c.stream.Recv()
+		c.mu.Lock()
+		if err == nil {
+			c.received = append(c.received, r)
+		} else {
+			c.err = err
+		}
+		close(c.arrived)
+		c.arrived = make(chan struct{})
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *watchClient) send(r *pb.WatchRequest) {
+	c.t.Helper()
+	if err := c.stream.Send(r); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *watchClient) create(r *pb.WatchCreateRequest) {
+	c.t.Helper()
+	c.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}})
+}
+
+func (c *watchClient) cancelWatch(id int64) {
+	c.t.Helper()
+	c.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
+}
+
+func (c *watchClient) askProgress() {
+	c.t.Helper()
+	c.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+}
+
+// next returns the next response, or the error that has ended the stream.
+func (c *watchClient) next() (*pb.WatchResponse, error) {
+	c.t.Helper()
+	late := time.After(patience)
+	for {
+		c.mu.Lock()
+		arrived := c.arrived
+		if len(c.received) > 0 {
+			r := c.received[0]
+			c.received = c.received[1:]
+			c.mu.Unlock()
+			return r, nil
+		}
+		err := c.err
+		c.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-arrived:
+		case <-late:
+			c.t.Fatal("no response")
+		}
+	}
+}
+
+// want compares the next responses with what they should be, as tell has them.
+func (c *watchClient) want(want ...string) {
+	c.t.Helper()
+	var got []string
+	for range want {
+		r, err := c.next()
+		if err != nil {
+			got = append(got, err.Error())
+			break
+		}
+		got = append(got, tell(r))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.t.Fatal(diff)
+	}
+}
+
+// tell writes a response in short, with all that it has but for the ids of cluster and member.
+func tell(r *pb.WatchResponse) string {
+	s := fmt.Sprintf("%d@%d", r.WatchId, r.Header.Revision)
+	for _, is := range []struct {
+		set  bool
+		name string
+	}{{r.Created, "created"}, {r.Canceled, "canceled"}, {r.Fragment, "fragment"}} {
+		if is.set {
+			s += " " + is.name
+		}
+	}
+	if r.CompactRevision != 0 {
+		s += fmt.Sprintf(" compacted:%d", r.CompactRevision)
+	}
+	if r.CancelReason != "" {
+		s += " " + r.CancelReason
+	}
+	for _, ev := range r.Events {
+		s += " " + tellEvent(ev)
+	}
+	return s
+}
+
+func tellEvent(ev *mvccpb.Event) string {
+	s := ev.Type.String() + ":" + tellKV(ev.Kv)
+	if ev.PrevKv != nil {
+		s += "<" + tellKV(ev.PrevKv)
+	}
+	return s
+}
+
+func tellKV(kv *mvccpb.KeyValue) string {
+	value := string(kv.Value)
+	if len(value) > 20 {
+		value = fmt.Sprintf("[%d]", len(value))
+	}
+	return fmt.Sprintf("%s=%s/%d/%d/%d/%d", kv.Key, value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease)
+}
