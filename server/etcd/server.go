@@ -6,6 +6,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -26,6 +28,8 @@ type Options struct {
 	// told how far they are; 10 minutes, at least 100 ms. A stream adds up to a tenth of it.
 	WatchProgressInterval time.Duration
 
+	Dir string // for temporary files as large as the database: snapshots; the system's directory for them
+
 	Log *slog.Logger // nil: nothing
 }
 
@@ -36,11 +40,24 @@ type Server struct {
 	o     Options
 
 	clusterID, memberID uint64
+
+	metrics   *metrics
+	lessor    lessor
+	renewals  renewals
+	alarms    alarms
+	quota     quota
+	snapshots chan struct{} // has room for the one that is being made
 }
 
 // New returns a Server on store, which is open on log.
 func New(store *sqlstore.Store, log sqlstore.Log, o Options) *Server {
 	s := &Server{store: store, log: log, o: o.withDefaults()}
+	s.identify()
+	s.metrics = newMetrics(s)
+	s.lessor.init(log.Exclusive())
+	s.renewals.init()
+	s.quota.init(s.o.QuotaBackendBytes, store.Size)
+	s.snapshots = make(chan struct{}, 1)
 	return s
 }
 
@@ -71,6 +88,12 @@ func (o Options) withDefaults() Options {
 func (s *Server) Register(g *grpc.Server) {
 	pb.RegisterKVServer(g, kvService{s})
 	pb.RegisterWatchServer(g, &watchServer{s})
+	pb.RegisterLeaseServer(g, leaseService{s})
+	pb.RegisterMaintenanceServer(g, maintenanceService{s})
+	pb.RegisterClusterServer(g, clusterService{s})
+	pb.RegisterAuthServer(g, authService{s})
+	healthpb.RegisterHealthServer(g, healthService{s: s})
+	reflection.Register(g)
 }
 
 // firstRevision is that of an empty key space.

@@ -1,0 +1,248 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The members of a shared database are the processes that serve it. Each writes marks of its own,
+// again and again: when it did last, its name, and its URLs. The marks of one that does not any
+// more count for nothing, and are removed by others. The only member of a database that cannot be
+// shared writes none.
+const (
+	markMember = "member/" // and the id in hex: when, as Unix milliseconds of the leases' clock
+	markName   = "/name"   // after that
+	markURL    = "/url"    // and a number from 0 to urlsMost-1
+
+	urlsMost  = 8
+	markBytes = 255 // of a value
+
+	lookEvery   = 5 * time.Second  // for alarms that others have raised or dropped
+	memberEvery = 10 * time.Second // for writing the marks
+	memberGone  = 40 * time.Second // after the marks were written last
+)
+
+// identify sets the ids, which stay the same for as long as database and name do.
+func (s *Server) identify() {
+	s.clusterID = idOf(s.log.ClusterID())
+	s.memberID = idOf(s.log.ClusterID(), s.o.Name)
+}
+
+// idOf returns a number that is not 0.
+func idOf(names ...string) uint64 {
+	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+	return max(binary.BigEndian.Uint64(sum[:]), 1)
+}
+
+func (s *Server) me() *pb.Member {
+	return &pb.Member{ID: s.memberID, Name: s.o.Name, ClientURLs: s.o.ClientURLs}
+}
+
+// runMember makes this member known to others, and their alarms to this one, until ctx ends.
+func (s *Server) runMember(ctx context.Context) {
+	trouble := failures{what: "reading what other members say"}
+	if s.log.Exclusive() {
+		s.alarmed(pb.AlarmType_NONE) // reads what the last process has left
+		return
+	}
+	var written time.Time
+	for {
+		_, err := s.readAlarms(ctx)
+		if err == nil && time.Since(written) > memberEvery {
+			if err = s.announce(ctx); err == nil {
+				written = time.Now()
+			}
+		}
+		trouble.note(s, ctx, err)
+		if !sleep(ctx, lookEvery, nil) {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastBeatWait)
+	defer cancel()
+	_ = s.log.SetMarks(ctx, unmarked(s.memberID))
+}
+
+// announce writes this member's marks and removes those of others that are gone.
+func (s *Server) announce(ctx context.Context) error {
+	_, now, err := s.store.Leases(ctx, []int64{})
+	if err != nil {
+		return err
+	}
+	marks, err := s.log.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	write := unmarked(s.memberID)
+	for id, seen := range membersOf(marks) {
+		if now-seen > memberGone.Milliseconds() {
+			for name := range unmarked(id) {
+				write[name] = ""
+			}
+		}
+	}
+	for name, value := range marksOf(s.me(), now) {
+		write[name] = value
+	}
+	for name, value := range write {
+		if marks[name] == value {
+			delete(write, name)
+		}
+	}
+	return s.log.SetMarks(ctx, write)
+}
+
+func memberMark(id uint64) string { return fmt.Sprintf("%s%016x", markMember, id) }
+
+// unmarked returns all marks that a member may have, without values.
+func unmarked(id uint64) map[string]string {
+	name := memberMark(id)
+	out := map[string]string{name: "", name + markName: ""}
+	for i := range urlsMost {
+		out[name+markURL+strconv.Itoa(i)] = ""
+	}
+	return out
+}
+
+// marksOf returns the marks of a member. What is too long for a mark is left out.
+func marksOf(m *pb.Member, now int64) map[string]string {
+	name := memberMark(m.ID)
+	out := map[string]string{name: strconv.FormatInt(now, 10), name + markName: m.Name}
+	for i, u := range m.ClientURLs[:min(len(m.ClientURLs), urlsMost)] {
+		out[name+markURL+strconv.Itoa(i)] = u
+	}
+	for name, value := range out {
+		if len(value) > markBytes {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// membersOf returns when the members that have marks wrote them.
+func membersOf(marks map[string]string) map[uint64]int64 {
+	out := make(map[uint64]int64)
+	for name, value := range marks {
+		rest, ok := strings.CutPrefix(name, markMember)
+		id, err := strconv.ParseUint(rest, 16, 64)
+		seen, bad := strconv.ParseInt(value, 10, 64)
+		if ok && err == nil && bad == nil {
+			out[id] = seen
+		}
+	}
+	return out
+}
+
+// memberOf returns a member as its marks tell.
+func memberOf(marks map[string]string, id uint64) *pb.Member {
+	name := memberMark(id)
+	m := &pb.Member{ID: id, Name: marks[name+markName]}
+	for i := range urlsMost {
+		if u := marks[name+markURL+strconv.Itoa(i)]; u != "" {
+			m.ClientURLs = append(m.ClientURLs, u)
+		}
+	}
+	return m
+}
+
+// members returns those that are alive, in order of their ids.
+func (s *Server) members(ctx context.Context) ([]*pb.Member, error) {
+	out := []*pb.Member{s.me()}
+	if s.log.Exclusive() {
+		return out, nil
+	}
+	_, now, err := s.store.Leases(ctx, []int64{})
+	if err != nil {
+		return nil, err
+	}
+	marks, err := s.log.Marks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, seen := range membersOf(marks) {
+		if id != s.memberID && now-seen <= memberGone.Milliseconds() {
+			out = append(out, memberOf(marks, id))
+		}
+	}
+	slices.SortFunc(out, func(a, b *pb.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// clusterService is etcd's Cluster service. A member comes with a server that is started on the
+// database, and goes with it.
+type clusterService struct{ s *Server }
+
+// MemberList lists the servers of the database.
+func (c clusterService) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	members, err := c.s.members(ctx)
+	if err != nil {
+		return nil, told(err)
+	}
+	return &pb.MemberListResponse{Header: c.s.header(0), Members: members}, nil
+}
+
+func notByRequest(instead string) error {
+	return status.Error(codes.Unimplemented, "etcdserver: members are the servers that run on the database; "+instead)
+}
+
+// MemberAdd says how a member is added.
+func (clusterService) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+	for _, text := range r.PeerURLs {
+		if u, err := url.Parse(text); err != nil || u.Host == "" && !strings.HasPrefix(u.Scheme, "unix") {
+			return nil, rpctypes.ErrGRPCMemberBadURLs
+		}
+	}
+	if len(r.PeerURLs) == 0 {
+		return nil, rpctypes.ErrGRPCMemberBadURLs
+	}
+	return nil, notByRequest("to add one, start another server on it")
+}
+
+// known returns etcd's error for a member that there is not.
+func (c clusterService) known(ctx context.Context, id uint64) error {
+	members, err := c.s.members(ctx)
+	if err != nil {
+		return told(err)
+	}
+	if !slices.ContainsFunc(members, func(m *pb.Member) bool { return m.ID == id }) {
+		return rpctypes.ErrGRPCMemberNotFound
+	}
+	return nil
+}
+
+// MemberRemove says how a member is removed.
+func (c clusterService) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	if err := c.known(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	return nil, notByRequest("to remove one, stop it")
+}
+
+// MemberUpdate says how a member is changed.
+func (c clusterService) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+	if err := c.known(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	return nil, notByRequest("none has a peer URL")
+}
+
+// MemberPromote answers that a member is no learner.
+func (c clusterService) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	if err := c.known(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	return nil, rpctypes.ErrGRPCMemberNotLearner
+}

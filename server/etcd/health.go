@@ -1,0 +1,65 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// healthEvery is how often a watch of the health service looks.
+const healthEvery = time.Second
+
+// healthService is gRPC's health service. It knows the server as a whole, which has the empty name.
+type healthService struct {
+	healthpb.UnimplementedHealthServer
+	s *Server
+}
+
+// usable returns why the database cannot be used now. One that takes only deletes can.
+func (s *Server) usable() error {
+	if err := s.store.Healthy(); !errors.Is(err, sqlstore.ErrFull) {
+		return err
+	}
+	return nil
+}
+
+func (h healthService) status() healthpb.HealthCheckResponse_ServingStatus {
+	if h.s.usable() != nil {
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	return healthpb.HealthCheckResponse_SERVING
+}
+
+// Check says whether the database can be used.
+func (h healthService) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if r.Service != "" {
+		return nil, status.Error(codes.NotFound, "unknown service")
+	}
+	return &healthpb.HealthCheckResponse{Status: h.status()}, nil
+}
+
+// Watch sends the status now and whenever it has changed.
+func (h healthService) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+	last := healthpb.HealthCheckResponse_UNKNOWN
+	for {
+		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+		if r.Service == "" {
+			now = h.status()
+		}
+		if now != last {
+			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
+				return err
+			}
+			last = now
+		}
+		if !sleep(stream.Context(), healthEvery, nil) {
+			return status.FromContextError(stream.Context().Err()).Err()
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package etcd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Versions that an etcd of release Version tells of its cluster and of its storage.
+const (
+	clusterVersion = "3.6.0"
+	storageVersion = "3.6.0"
+	clusterRelease = "3.6" // clusterVersion, as the answers of Downgrade have it
+	olderRelease   = "3.5" // what an etcd of Version can be downgraded to
+)
+
+// maintenanceService is etcd's Maintenance service. Its Snapshot is in snapshot.go, its hashes
+// are in hash.go.
+type maintenanceService struct{ s *Server }
+
+// Status describes this member.
+func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	size, err := m.s.store.Size(ctx)
+	if err != nil {
+		return nil, told(err)
+	}
+	alarms, err := m.s.readAlarms(ctx)
+	if err != nil {
+		return nil, told(err)
+	}
+	revision := m.s.revision()
+	out := &pb.StatusResponse{
+		Header:           m.s.header(revision),
+		Version:          Version,
+		DbSize:           size.Bytes,
+		DbSizeInUse:      size.Bytes,
+		DbSizeQuota:      m.s.o.QuotaBackendBytes,
+		Leader:           m.s.memberID,
+		RaftIndex:        uint64(revision),
+		RaftAppliedIndex: uint64(revision),
+		RaftTerm:         raftTerm,
+		StorageVersion:   storageVersion,
+		DowngradeInfo:    &pb.DowngradeInfo{},
+	}
+	for _, a := range alarms {
+		out.Errors = append(out.Errors, a.String())
+	}
+	return out, nil
+}
+
+// Alarm lists, raises or drops alarms.
+func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	now, err := m.s.readAlarms(ctx)
+	if err != nil {
+		return nil, told(err)
+	}
+	a := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
+	out := &pb.AlarmResponse{}
+	switch r.Action {
+	case pb.AlarmRequest_GET:
+		for _, a := range now {
+			if r.Alarm == pb.AlarmType_NONE || r.Alarm == a.Alarm {
+				out.Alarms = append(out.Alarms, a)
+			}
+		}
+	case pb.AlarmRequest_ACTIVATE:
+		if r.Alarm != pb.AlarmType_NONE {
+			out.Alarms = append(out.Alarms, a)
+			err = m.s.setAlarm(ctx, a, true)
+		}
+	case pb.AlarmRequest_DEACTIVATE:
+		if raised(now, a) {
+			out.Alarms = append(out.Alarms, a)
+			err = m.s.setAlarm(ctx, a, false)
+		}
+	default:
+		return nil, status.Errorf(codes.InvalidArgument, "etcdserver: unknown action %d", r.Action)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	out.Header = m.s.header(m.s.revision())
+	return out, nil
+}
+
+// Defragment gives the space of rows that are gone back to the file system.
+func (m maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	if err := m.s.log.Reclaim(ctx); err != nil {
+		return nil, told(err)
+	}
+	return &pb.DefragmentResponse{}, nil
+}
+
+// MoveLeader answers as the only member of an etcd: each member of this one leads.
+func (m maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	if r.TargetID != m.s.memberID {
+		return nil, rpctypes.ErrGRPCBadLeaderTransferee
+	}
+	return &pb.MoveLeaderResponse{}, nil
+}
+
+// Downgrade judges versions as etcd does, but there is nothing that could be downgraded.
+func (m maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	switch r.Action {
+	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
+		release, ok := releaseOf(r.Version)
+		if !ok {
+			return nil, rpctypes.ErrGRPCWrongDowngradeVersionFormat
+		}
+		if release != olderRelease {
+			return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+		}
+		if r.Action == pb.DowngradeRequest_ENABLE {
+			return nil, status.Error(codes.Unimplemented, "etcdserver: there is no storage of etcd's that could be downgraded; restore a snapshot into another etcd instead")
+		}
+	case pb.DowngradeRequest_CANCEL: // succeeds in etcd, too, while no downgrade runs
+	default:
+		return nil, status.Error(codes.Unknown, "etcdserver: unknown method")
+	}
+	return &pb.DowngradeResponse{Header: m.s.header(m.s.revision()), Version: clusterRelease}, nil
+}
+
+// releaseOf returns major and minor of a version, which may have more parts.
+func releaseOf(version string) (release string, ok bool) {
+	version, _, _ = strings.Cut(version, "+")
+	version, _, _ = strings.Cut(version, "-")
+	parts := strings.Split(version, ".")
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 63); err != nil {
+			return "", false
+		}
+	}
+	if len(parts) < 2 || len(parts) > 3 {
+		return "", false
+	}
+	return parts[0] + "." + parts[1], true
+}

@@ -1,0 +1,214 @@
+package etcd
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// What an etcd keeps in its file is buckets of pairs. This file says what would be in an etcd's if
+// it had the same history, for hashes and snapshots.
+
+// buckets are those of an etcd 3.6, in the order in which they are in the file.
+var buckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", keyBucket, "lease", "members", "members_removed", "meta"}
+
+const keyBucket = "key"
+
+// Names in the bucket "meta".
+const (
+	metaIndex     = "consistent_index"
+	metaTerm      = "term"
+	metaStorage   = "storageVersion"
+	metaConfState = "confState"
+	metaScheduled = "scheduledCompactRev"
+	metaFinished  = "finishedCompactRev"
+)
+
+// pair is what a bucket has under a key.
+type pair struct{ key, value []byte }
+
+// revisionKey returns the key in the bucket "key" of a row with this id.
+func revisionKey(id int64, tombstone bool) []byte {
+	revision, sub := sqlstore.Split(id)
+	key := make([]byte, 0, 18)
+	key = binary.BigEndian.AppendUint64(key, uint64(revision))
+	key = append(key, '_')
+	key = binary.BigEndian.AppendUint64(key, uint64(sub))
+	if tombstone {
+		key = append(key, 't')
+	}
+	return key
+}
+
+// idOfKey returns the id that revisionKey was given.
+func idOfKey(key []byte) int64 {
+	return sqlstore.FirstID(int64(binary.BigEndian.Uint64(key))) + int64(binary.BigEndian.Uint64(key[9:]))
+}
+
+// revisionPair returns the pair of a row in the bucket "key".
+func revisionPair(r *sqlstore.Row) (pair, error) {
+	kv := mvccpb.KeyValue{Key: []byte(r.Key)}
+	if !r.Deleted {
+		kv.CreateRevision, _ = sqlstore.Split(r.CreateRevision)
+		kv.ModRevision, _ = sqlstore.Split(r.Revision)
+		kv.Version, kv.Value, kv.Lease = r.Version, r.Value, r.Lease
+	}
+	value, err := kv.Marshal()
+	return pair{revisionKey(r.Revision, r.Deleted), value}, err
+}
+
+// leasePair returns the pair of a lease in the bucket "lease", whose value is a leasepb.Lease.
+func leasePair(l sqlstore.Lease, remaining int64) pair {
+	var value []byte
+	for i, n := range []int64{l.ID, l.TTL, remaining} {
+		if n != 0 {
+			value = protowire.AppendTag(value, protowire.Number(i+1), protowire.VarintType)
+			value = protowire.AppendVarint(value, uint64(n))
+		}
+	}
+	return pair{uint64Bytes(uint64(l.ID)), value}
+}
+
+func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// storedMember and storedConfState are JSON in an etcd's file.
+type storedMember struct {
+	ID         uint64   `json:"id"`
+	PeerURLs   []string `json:"peerURLs"`
+	Name       string   `json:"name,omitempty"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+}
+
+type storedConfState struct {
+	Voters    []uint64 `json:"voters"`
+	AutoLeave bool     `json:"auto_leave"`
+}
+
+// smallBuckets returns what is in the buckets but "key" and "lease", at a revision and with a
+// compacted one, which is 0 if there is none.
+func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (map[string][]pair, error) {
+	members, err := s.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alarms, err := s.readAlarms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]pair{
+		"auth":    {{[]byte("authRevision"), uint64Bytes(authRevision)}},
+		"cluster": {{[]byte("clusterVersion"), []byte(clusterVersion)}},
+		"meta": {
+			{[]byte(metaIndex), uint64Bytes(uint64(revision))},
+			{[]byte(metaStorage), []byte(storageVersion)},
+			{[]byte(metaTerm), uint64Bytes(raftTerm)},
+		},
+	}
+	if compacted > 0 {
+		at := revisionKey(sqlstore.FirstID(compacted), false)
+		out["meta"] = append(out["meta"], pair{[]byte(metaScheduled), at}, pair{[]byte(metaFinished), at})
+	}
+	voters := storedConfState{}
+	for _, m := range members {
+		value, err := json.Marshal(storedMember{m.ID, []string{}, m.Name, m.ClientURLs})
+		if err != nil {
+			return nil, err
+		}
+		out["members"] = append(out["members"], pair{fmt.Appendf(nil, "%x", m.ID), value})
+		voters.Voters = append(voters.Voters, m.ID)
+	}
+	value, err := json.Marshal(voters)
+	if err != nil {
+		return nil, err
+	}
+	out["meta"] = append(out["meta"], pair{[]byte(metaConfState), value})
+	for _, a := range alarms {
+		key, err := a.Marshal()
+		if err != nil {
+			return nil, err
+		}
+		out["alarm"] = append(out["alarm"], pair{key, nil})
+	}
+	for _, pairs := range out {
+		slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(string(a.key), string(b.key)) })
+	}
+	return out, nil
+}
+
+// lastKey is above all keys that the log takes.
+var lastKey = strings.Repeat("\xff", sqlstore.MaxKeyBytes+1)
+
+// eachKey calls f for the rows that are in force at an id, in order of keys and without values.
+func (s *Server) eachKey(ctx context.Context, at int64, f func(*sqlstore.Row)) error {
+	const page = 2048
+	for from := ""; ; {
+		rows, err := s.log.Keys(ctx, from, lastKey, at, page)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			f(&rows[i])
+		}
+		if len(rows) < page {
+			return nil
+		}
+		from = rows[len(rows)-1].Key + "\x00"
+	}
+}
+
+// eachRow calls f for the rows after an id up to another, in order of ids. Rows that are superseded
+// at the floor may be among them or not.
+func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*sqlstore.Row) error) error {
+	const most, bytes = 1024, 4 << 20
+	for limit := 64; after < through; {
+		rows, err := s.log.Rows(ctx, after, limit)
+		if err != nil {
+			return err
+		}
+		size := 0
+		for i := range rows {
+			if rows[i].Revision > through {
+				return nil
+			}
+			if err := f(&rows[i]); err != nil {
+				return err
+			}
+			size += len(rows[i].Key) + len(rows[i].Value)
+		}
+		if len(rows) < limit {
+			return nil
+		}
+		after = rows[len(rows)-1].Revision
+		limit = max(1, min(2*limit, most, bytes/(size/len(rows)+1)))
+	}
+	return nil
+}
+
+// inForce is the ids of rows that are in force at some id, those up to a bound.
+type inForce []int64
+
+// has tells whether id is in force. It must not be above the bound.
+func (k inForce) has(id int64) bool {
+	_, ok := slices.BinarySearch(k, id)
+	return ok
+}
+
+// inForceAt returns which rows up to bound are in force at an id, and whether there is any at all.
+func (s *Server) inForceAt(ctx context.Context, at, bound int64) (k inForce, some bool, err error) {
+	err = s.eachKey(ctx, at, func(r *sqlstore.Row) {
+		some = true
+		if r.Revision <= bound {
+			k = append(k, r.Revision)
+		}
+	})
+	slices.Sort(k)
+	return k, some, err
+}

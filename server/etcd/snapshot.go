@@ -1,0 +1,298 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const (
+	snapshotChunk = 32 << 10 // of a message
+	snapshotRows  = 1000     // of a transaction in the file
+	snapshotBytes = 4 << 20
+)
+
+// Snapshot sends a file as an etcd's with the same history above the compacted revision, the state
+// at that revision, and the leases. Its sum follows as the last message.
+func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
+	ctx := stream.Context()
+	select { // one at a time: each takes as much space as the database
+	case m.s.snapshots <- struct{}{}:
+	case <-ctx.Done():
+		return told(ctx.Err())
+	}
+	defer func() { <-m.s.snapshots }()
+	f, size, err := m.s.snapshotFile(ctx)
+	if err != nil {
+		return told(fmt.Errorf("make a snapshot: %w", err))
+	}
+	defer f.Close()
+	return sendSnapshot(stream, io.NewSectionReader(f, 0, size))
+}
+
+func sendSnapshot(stream pb.Maintenance_SnapshotServer, file *io.SectionReader) error {
+	sum := sha256.New()
+	for rest := file.Size(); rest > 0; {
+		chunk := make([]byte, min(snapshotChunk, rest))
+		if _, err := io.ReadFull(file, chunk); err != nil {
+			return told(fmt.Errorf("read the snapshot: %w", err))
+		}
+		sum.Write(chunk)
+		rest -= int64(len(chunk))
+		err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(rest), Blob: chunk, Version: storageVersion})
+		if err != nil {
+			return err
+		}
+	}
+	return stream.Send(&pb.SnapshotResponse{Blob: sum.Sum(nil), Version: storageVersion})
+}
+
+// snapshotFile makes a snapshot in a file that has no name any more where that is possible, so that
+// not even a crash leaves it behind.
+func (s *Server) snapshotFile(ctx context.Context) (f *os.File, size int64, err error) {
+	f, err = os.CreateTemp(s.o.Dir, "snapshot-*.tmp")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer os.Remove(f.Name()) // where a file that is open keeps its name
+	db, err := bbolt.Open(f.Name(), 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	_ = os.Remove(f.Name())
+	if err == nil {
+		w := &snapshotWriter{s: s, db: db, leased: make(map[string]int64)}
+		err = w.write(ctx)
+		if err == nil {
+			err = db.View(func(tx *bbolt.Tx) error { size = tx.Size(); return nil })
+		}
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
+// snapshotWriter fills a file. Rows are read in pages, while others write and compact. So the end
+// decides what the snapshot shows: the state at the newest row read, with the floor of that time,
+// which must not be above that row.
+type snapshotWriter struct {
+	s  *Server
+	db *bbolt.DB
+
+	revision int64 // id of the newest row that may be in the file
+	floor    int64
+
+	batch  []pair // rows not written yet
+	bytes  int
+	leased map[string]int64 // keys that have a lease at revision
+}
+
+func (w *snapshotWriter) write(ctx context.Context) error {
+	if err := w.db.Update(makeBuckets); err != nil {
+		return err
+	}
+	before, _, err := w.s.store.Leases(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := w.copyRows(ctx); err != nil {
+		return err
+	}
+	leases, err := w.leases(ctx, before)
+	if err != nil {
+		return err
+	}
+	small, err := w.s.smallBuckets(ctx, revisionOf(w.revision), compactedBy(w.floor))
+	if err != nil {
+		return err
+	}
+	small["lease"] = leases
+	return w.db.Update(func(tx *bbolt.Tx) error {
+		for bucket, pairs := range small {
+			for _, p := range pairs {
+				if err := tx.Bucket([]byte(bucket)).Put(p.key, p.value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func makeBuckets(tx *bbolt.Tx) error {
+	for _, name := range buckets {
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRows copies all rows up to the head, and those that come meanwhile as long as the floor moves
+// above what has been read. Rows that are compacted meanwhile are removed from the file again.
+func (w *snapshotWriter) copyRows(ctx context.Context) error {
+	head, err := w.s.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	w.floor = head.Floor
+	kept, _, err := w.s.inForceAt(ctx, head.Floor, head.Floor)
+	for errors.Is(err, sqlstore.ErrCompacted) {
+		if head, err = w.s.log.Head(ctx); err != nil {
+			return err
+		}
+		w.floor = head.Floor
+		kept, _, err = w.s.inForceAt(ctx, head.Floor, head.Floor)
+	}
+	if err != nil {
+		return err
+	}
+	for done := false; !done; {
+		err := w.s.eachRow(ctx, w.revision, head.Revision, func(r *sqlstore.Row) error {
+			if r.Revision <= w.floor && (r.Deleted || !kept.has(r.Revision)) {
+				return nil
+			}
+			return w.add(r)
+		})
+		if err != nil {
+			return err
+		}
+		w.revision = head.Revision
+		if head, err = w.s.log.Head(ctx); err != nil {
+			return err
+		}
+		done = head.Floor <= w.revision
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.compact(ctx, head.Floor)
+}
+
+// add puts a row into the file.
+func (w *snapshotWriter) add(r *sqlstore.Row) error {
+	p, err := revisionPair(r)
+	if err != nil {
+		return err
+	}
+	delete(w.leased, r.Key)
+	if r.Lease != 0 && !r.Deleted {
+		w.leased[r.Key] = r.Lease
+	}
+	w.batch = append(w.batch, p)
+	w.bytes += len(p.key) + len(p.value)
+	if len(w.batch) < snapshotRows && w.bytes < snapshotBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *snapshotWriter) flush() error {
+	err := w.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(keyBucket))
+		b.FillPercent = 0.9 // keys only grow
+		for _, p := range w.batch {
+			if err := b.Put(p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.batch, w.bytes = w.batch[:0], 0
+	return err
+}
+
+// compact removes what is superseded at a floor to which others have compacted meanwhile.
+func (w *snapshotWriter) compact(ctx context.Context, floor int64) error {
+	for floor > w.floor {
+		kept, _, err := w.s.inForceAt(ctx, floor, floor)
+		if errors.Is(err, sqlstore.ErrCompacted) { // the floor moved again
+			head, err := w.s.log.Head(ctx)
+			if err != nil {
+				return err
+			}
+			if floor = head.Floor; floor > w.revision {
+				return errBusy
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.floor = floor
+		if err := w.removeRows(kept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeRows removes the rows up to the floor that are not kept.
+func (w *snapshotWriter) removeRows(kept inForce) error {
+	end := revisionKey(w.floor+1, false)
+	for from := []byte{}; from != nil; {
+		err := w.db.Update(func(tx *bbolt.Tx) error {
+			var remove [][]byte
+			c := tx.Bucket([]byte(keyBucket)).Cursor()
+			key, _ := c.Seek(from)
+			for seen := 0; key != nil && string(key) < string(end) && seen < snapshotRows; seen++ {
+				if id := idOfKey(key); len(key) == len(end)+1 || !kept.has(id) {
+					remove = append(remove, slices.Clone(key))
+				}
+				key, _ = c.Next()
+			}
+			from = nil
+			if key != nil && string(key) < string(end) {
+				from = slices.Clone(key)
+			}
+			for _, key := range remove {
+				if err := tx.Bucket([]byte(keyBucket)).Delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leases returns the pairs of the leases that there are, and of those that are gone by now but have
+// keys in the snapshot: an etcd never deletes keys whose lease it does not know.
+func (w *snapshotWriter) leases(ctx context.Context, before []sqlstore.Lease) (out []pair, err error) {
+	leases, now, err := w.s.store.Leases(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[int64]sqlstore.Lease, len(leases))
+	for _, l := range leases {
+		known[l.ID] = l
+	}
+	granted := make(map[int64]int64, len(before))
+	for _, l := range before {
+		granted[l.ID] = l.TTL
+	}
+	for _, id := range w.leased {
+		if _, ok := known[id]; !ok {
+			known[id] = sqlstore.Lease{ID: id, TTL: max(granted[id], minTTL), Expires: now}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		l := known[id]
+		// 0 would mean all that was granted.
+		out = append(out, leasePair(l, min(l.TTL, 1+secondsLeft(l, now))))
+	}
+	return out, nil
+}
