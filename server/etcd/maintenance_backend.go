@@ -143,14 +143,11 @@ func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (m
 	return out, nil
 }
 
-// lastKey is above all keys that the log takes.
-var lastKey = strings.Repeat("\xff", sqlstore.MaxKeyBytes+1)
-
 // eachKey calls f for the rows that are in force at an id, in order of keys and without values.
 func (s *Server) eachKey(ctx context.Context, at int64, f func(*sqlstore.Row)) error {
 	const page = 2048
 	for from := ""; ; {
-		rows, err := s.log.Keys(ctx, from, lastKey, at, page)
+		rows, err := s.log.Keys(ctx, from, sqlstore.End, at, page)
 		if err != nil {
 			return err
 		}
