@@ -62,7 +62,7 @@ var (
 	alarmActive    = gauge("etcd_server_alarms", "1 for each alarm that is active.", "server_id", "alarm_type")
 	current        = gauge("etcd_debugging_mvcc_current_revision", "Newest revision.")
 	compacted      = gauge("etcd_debugging_mvcc_compact_revision", "Compacted revision; -1 if there is none.")
-	keys           = gauge("etcd_debugging_mvcc_keys_total", "Keys.")
+	keysTotal      = gauge("etcd_debugging_mvcc_keys_total", "Keys.")
 	databaseTotal  = gauge("etcd_mvcc_db_total_size_in_bytes", "Bytes that the database takes.")
 	databaseInUse  = gauge("etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes; what of them is free is not known.")
 	transactions   = prometheus.NewDesc("plinth_log_transactions_total", "Transactions of the database.", nil, nil)
@@ -88,7 +88,7 @@ const (
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{hasLeader, isLeader, serverID, serverVersion, inCluster, quotaBytes, alarmActive,
-		current, compacted, keys, databaseTotal, databaseInUse, transactions, transactionSec} {
+		current, compacted, keysTotal, databaseTotal, databaseInUse, transactions, transactionSec} {
 		out <- d
 	}
 }
@@ -121,7 +121,7 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 	for _, entries := range stats.Entries {
 		n += entries
 	}
-	set(keys, float64(n))
+	set(keysTotal, float64(n))
 	if size, ok := f.sizeNow(); ok {
 		set(databaseTotal, float64(size.Bytes))
 		set(databaseInUse, float64(size.Bytes))

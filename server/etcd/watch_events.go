@@ -192,9 +192,6 @@ func (w *watch) sendEvents(r *pb.WatchResponse) {
 	}
 }
 
-// requestOverhead is what etcd adds to the most bytes of a request for the rest of a message.
-const requestOverhead = 512 * 1024
-
 // fragments divides a response so that each part is smaller than limit, or has but one event.
 func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
 	if len(r.Events) < 2 || r.Size() < limit {
