@@ -83,7 +83,7 @@ func (s *Store) runCompactor() {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
 			}
 		case <-s.compact.wake:
-			s.logCompaction(s.compactTo(min(s.end(s.Floor()), s.Revision())))
+			s.logCompaction(s.compactTo(s.below(s.Floor())))
 		case r := <-s.compact.requests:
 			r.done <- s.compactTo(min(r.revision, s.Revision()))
 		case <-s.stop:

@@ -28,6 +28,12 @@ func (s *Store) end(id int64) int64 {
 	return LastID(revision)
 }
 
+// below returns the last id before the revision that id belongs to.
+func (s *Store) below(id int64) int64 {
+	revision, _ := Split(id)
+	return FirstID(revision) - 1
+}
+
 // whole returns how many of the n rows of a full page are of revisions that are surely complete:
 // all but those of the last one. id returns the i-th row's.
 func (s *Store) whole(n int, id func(i int) int64) int {

@@ -26,19 +26,7 @@ type watchServer struct{ s *Server }
 
 // Watch serves one stream of watches until its client or the Server ends it.
 func (ws *watchServer) Watch(client pb.Watch_WatchServer) error {
-	leader := requiresLeader(client.Context())
-	if leader && ws.s.leaderless() {
-		return rpctypes.ErrGRPCNoLeader
-	}
-	st := newWatchStream(ws.s, client)
-	if leader {
-		st.start(st.minds)
-	}
-	st.start(st.runProgress)
-	go st.receive() // Recv may not return before this call does
-	<-st.ctx.Done()
-	st.end()
-	return st.reason()
+	return newWatchStream(ws.s, client).serve()
 }
 
 // watchStream is the watches of one client's stream. A goroutine receives what the client asks
@@ -69,6 +57,20 @@ func newWatchStream(s *Server, client pb.Watch_WatchServer) *watchStream {
 	st := &watchStream{s: s, client: client, watches: make(map[int64]*watch)}
 	st.ctx, st.cancel = context.WithCancelCause(client.Context())
 	return st
+}
+
+func (st *watchStream) serve() error {
+	if requiresLeader(st.ctx) {
+		if st.s.leaderless() {
+			st.cancel(rpctypes.ErrGRPCNoLeader)
+		}
+		st.start(st.runLeader)
+	}
+	st.start(st.runProgress)
+	go st.receive() // Recv may not return before this call does
+	<-st.ctx.Done()
+	st.end()
+	return st.reason()
 }
 
 // start runs f in a goroutine of the stream, unless the stream has ended.

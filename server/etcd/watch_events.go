@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -110,74 +109,6 @@ func watchedKV(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
 		Lease:          e.Lease(),
 		Value:          value,
 	}
-}
-
-// readFloor reads the changes of the compacted revision, if the watch starts with it. Those are
-// there that are still in force.
-func (w *watch) readFloor() error {
-	if w.floor == 0 {
-		return nil
-	}
-	rows, err := w.rowsAtFloor()
-	if err != nil {
-		return err
-	}
-	ids := make([]int64, len(rows))
-	for i := range rows {
-		ids[i] = rows[i].Revision
-	}
-	values, err := w.st.s.log.Values(w.ctx, ids)
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		value, ok := values[ids[i]]
-		if !ok {
-			return sqlstore.ErrCompacted
-		}
-		w.first = append(w.first, floorEvent(&rows[i], value))
-	}
-	w.floor = 0
-	return nil
-}
-
-// rowsAtFloor returns the rows of the range that the compacted revision has written, in order.
-func (w *watch) rowsAtFloor() (found []sqlstore.Row, err error) {
-	const page = 1000
-	if w.noPut {
-		return nil, nil
-	}
-	first, last := sqlstore.FirstID(w.floor), sqlstore.LastID(w.floor)
-	for from := w.from; ; {
-		rows, err := w.st.s.log.Keys(w.ctx, from, w.to, last, page)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if rows[i].Revision >= first {
-				found = append(found, rows[i])
-			}
-		}
-		if len(rows) < page {
-			break
-		}
-		from = rows[page-1].Key + "\x00"
-	}
-	slices.SortFunc(found, func(a, b sqlstore.Row) int { return cmp.Compare(a.Revision, b.Revision) })
-	return found, nil
-}
-
-func floorEvent(row *sqlstore.Row, value []byte) *mvccpb.Event {
-	created, _ := sqlstore.Split(row.CreateRevision)
-	modified, _ := sqlstore.Split(row.Revision)
-	return &mvccpb.Event{Kv: &mvccpb.KeyValue{
-		Key:            []byte(row.Key),
-		CreateRevision: created,
-		ModRevision:    modified,
-		Version:        row.Version,
-		Lease:          row.Lease,
-		Value:          value,
-	}}
 }
 
 // sendEvents sends a response, in fragments if the client takes these and it is large. The caller

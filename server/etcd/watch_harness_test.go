@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,14 +20,49 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
-
 // watchServed is a Server that only serves watches, on a Store that the test writes to.
 type watchServed struct {
 	t     testing.TB
+	s     *Server
 	store *sqlstore.Store
 	conn  *grpc.ClientConn
+	away  atomic.Bool // the log says that it cannot be used
+
+	mu      sync.Mutex
+	streams []*watchStream
+	serving sync.WaitGroup
+}
+
+// Watch is that of watchServer. It lets the test see the stream.
+func (s *watchServed) Watch(client pb.Watch_WatchServer) error {
+	st := newWatchStream(s.s, client)
+	s.serving.Add(1)
+	defer s.serving.Done()
+	s.mu.Lock()
+	s.streams = append(s.streams, st)
+	s.mu.Unlock()
+	return st.serve()
+}
+
+// ended waits until no stream is served and none has a goroutine.
+func (s *watchServed) ended() {
+	s.serving.Wait()
+	for _, st := range s.streams {
+		st.wg.Wait()
+	}
+}
+
+// shakyLog is a log that can say that its database is away.
+type shakyLog struct {
+	sqlstore.Log
+	away *atomic.Bool
+}
+
+func (l shakyLog) Condition() error {
+	if l.away.Load() {
+		return sqlstore.ErrUnavailable
+	}
+	return l.Log.Condition()
 }
 
 func serveWatches(t testing.TB, so sqlstore.Options, o Options) *watchServed {
@@ -40,27 +76,29 @@ func serveWatchesAt(t testing.TB, dsn string, so sqlstore.Options, o Options) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, so)
+	s := &watchServed{t: t}
+	store, err := sqlstore.Open(t.Context(), shakyLog{log, &s.away}, so)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	g := grpc.NewServer()
-	pb.RegisterWatchServer(g, &watchServer{New(store, log, o)})
+	s.s, s.store = New(store, log, o), store
+	pb.RegisterWatchServer(g, s)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = g.Serve(listener) }()
 	t.Cleanup(g.Stop)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	s.conn, err = grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &watchServed{t, store, conn}
+	t.Cleanup(func() { _ = s.conn.Close() })
+	return s
 }
 
 // write is one operation of a transaction: a delete if value is nil.
@@ -69,8 +107,8 @@ type write struct {
 	value []byte
 }
 
-func put(key, value string) write { return write{key, []byte(value)} }
-func del(key string) write        { return write{key: key} }
+func putting(key, value string) write { return write{key, []byte(value)} }
+func deleting(key string) write       { return write{key: key} }
 
 // do commits a transaction and returns its revision.
 func (s *watchServed) do(writes ...write) int64 {
@@ -110,7 +148,7 @@ type watchClient struct {
 	err      error
 }
 
-func (s *watchServed) stream(ctx context.Context) *watchClient {
+func (s *watchServed) open(ctx context.Context) *watchClient {
 	s.t.Helper()
 	c := s.silent(ctx)
 	go c.receive()
@@ -167,6 +205,16 @@ func (c *watchClient) cancelWatch(id int64) {
 func (c *watchClient) askProgress() {
 	c.t.Helper()
 	c.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+}
+
+// settle waits until everything that was asked before has been answered, if it is answered.
+func (c *watchClient) settle() {
+	c.t.Helper()
+	c.create(&pb.WatchCreateRequest{Key: []byte("b"), RangeEnd: []byte("a")})
+	r, err := c.next()
+	if err != nil || r.CancelReason != errWatchRange.Error() {
+		c.t.Fatal("unexpected answer", r, err)
+	}
 }
 
 // next returns the next response, or the error that has ended the stream.

@@ -98,8 +98,8 @@ func (s *Server) leaderless() bool {
 	return err != nil && !errors.Is(err, sqlstore.ErrFull)
 }
 
-// minds ends the stream when there is no leader for a while.
-func (st *watchStream) minds() {
+// runLeader ends the stream when there is no leader for a while.
+func (st *watchStream) runLeader() {
 	tick := time.NewTicker(leaderEvery)
 	defer tick.Stop()
 	for misses := 0; misses < leaderMisses; {

@@ -17,8 +17,8 @@ import (
 
 func TestWatchCreate(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
-	s.do(put("a", "1"))
-	c := s.stream(t.Context())
+	s.do(putting("a", "1"))
+	c := s.open(t.Context())
 	for _, try := range []struct {
 		ask  *pb.WatchCreateRequest
 		want string
@@ -50,7 +50,7 @@ func TestWatchCreate(t *testing.T) {
 
 func TestWatchRanges(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
-	c := s.stream(t.Context())
+	c := s.open(t.Context())
 	for _, r := range [][2]string{
 		{"a", ""}, {"a", "b"}, {"b", "\x00"}, {"", "\x00"}, {"", ""}, {"", "b"}, {"\x00", "a"}, {"\xff", "\x00"},
 	} {
@@ -70,7 +70,7 @@ func TestWatchRanges(t *testing.T) {
 		"\xff\xff\xff": {2, 3, 7},
 		"A":            {3, 5, 6},
 	} {
-		s.do(put(key, "1"))
+		s.do(putting(key, "1"))
 		var got []int64
 		for range want {
 			r, err := c.next()
@@ -93,16 +93,16 @@ func TestWatchRanges(t *testing.T) {
 // asked for.
 func TestWatchEvents(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
-	s.do(put("a", "0"))
-	c := s.stream(t.Context())
+	s.do(putting("a", "0"))
+	c := s.open(t.Context())
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("c"), PrevKv: true})
 	c.want("0@2 created")
-	s.do(put("a", "1"), put("z", "1"), put("b", "1"))
+	s.do(putting("a", "1"), putting("z", "1"), putting("b", "1"))
 	c.want("0@3 PUT:a=1/2/3/2/0<a=0/2/2/1/0 PUT:b=1/3/3/1/0")
-	s.do(put("z", "2"))
-	s.do(del("a"), put("b", ""))
+	s.do(putting("z", "2"))
+	s.do(deleting("a"), putting("b", ""))
 	c.want("0@5 DELETE:a=/0/5/0/0<a=1/2/3/2/0 PUT:b=/3/5/2/0<b=1/3/3/1/0")
-	s.do(put("a", "2"))
+	s.do(putting("a", "2"))
 	c.want("0@6 PUT:a=2/6/6/1/0")
 
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("c"), StartRevision: 5,
@@ -113,23 +113,23 @@ func TestWatchEvents(t *testing.T) {
 	c.want("2@6 created", "2@6 DELETE:a=/0/5/0/0<a=1/2/3/2/0")
 	c.cancelWatch(0)
 	c.want("0@6 canceled")
-	s.do(put("b", "3"))
+	s.do(putting("b", "3"))
 	c.want("1@7 PUT:b=3/3/7/3/0")
 	c.cancelWatch(1)
 	c.want("1@7 canceled")
-	s.do(put("a", "3"))
-	s.do(del("a"))
+	s.do(putting("a", "3"))
+	s.do(deleting("a"))
 	c.want("2@9 DELETE:a=/0/9/0/0<a=3/6/8/2/0")
 }
 
 // TestWatchFuture wants a watch of the future to leave out what comes before.
 func TestWatchFuture(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
-	c := s.stream(t.Context())
+	c := s.open(t.Context())
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), StartRevision: 4})
 	c.want("0@1 created")
 	for i := 2; i < 6; i++ {
-		s.do(put("a", fmt.Sprint(i)))
+		s.do(putting("a", fmt.Sprint(i)))
 	}
 	var events []*mvccpb.Event
 	for len(events) < 2 {
@@ -146,49 +146,84 @@ func TestWatchFuture(t *testing.T) {
 	}
 }
 
+// TestWatchCompacted has etcd's answers. A watch may start at the compacted revision, with all of
+// its changes, but without what these replaced.
 func TestWatchCompacted(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
-	s.do(put("a", "1"), put("b", "1"), put("c", "1"))
-	s.do(put("b", "2"))
-	s.do(put("d", "3"), put("b", "3"), put("x", "3"), put("a", "3"))
-	s.do(put("b", "4"))
-	s.compact(4)
-	c := s.stream(t.Context())
-	start := func(revision int64) {
-		c.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("e"), StartRevision: revision, PrevKv: true})
+	s.do(putting("a", "0"), putting("b", "0"))
+	s.do(putting("b", "1"))
+	s.do(deleting("b"), putting("d", "1"), putting("x", "1"), putting("a", "1"))
+	s.do(putting("b", "9"))
+	s.do(putting("a", "2"))
+	c := s.open(t.Context())
+	start := func(revision int64, filters ...pb.WatchCreateRequest_FilterType) {
+		c.create(&pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("e"), StartRevision: revision, PrevKv: true, Filters: filters})
 	}
+	s.compact(4)
 	for id, revision := range []int64{1, 2, 3} {
 		start(revision)
-		c.want(fmt.Sprintf("%d@5 created", id), fmt.Sprintf("%d@0 canceled compacted:4", id))
+		c.want(fmt.Sprintf("%d@6 created", id), fmt.Sprintf("%d@0 canceled compacted:4", id))
 	}
 	start(4)
-	c.want("3@5 created", "3@5 PUT:d=3/4/4/1/0 PUT:b=3/2/4/3/0 PUT:a=3/2/4/2/0 PUT:b=4/2/5/4/0<b=3/2/4/3/0")
+	c.want("3@6 created", "3@6 DELETE:b=/0/4/0/0 PUT:d=1/4/4/1/0 PUT:a=1/2/4/2/0 PUT:b=9/5/5/1/0 PUT:a=2/2/6/3/0<a=1/2/4/2/0")
+	start(4, pb.WatchCreateRequest_NOPUT)
+	c.want("4@6 created", "4@6 DELETE:b=/0/4/0/0")
+	start(4, pb.WatchCreateRequest_NODELETE)
+	c.want("5@6 created", "5@6 PUT:d=1/4/4/1/0 PUT:a=1/2/4/2/0 PUT:b=9/5/5/1/0 PUT:a=2/2/6/3/0<a=1/2/4/2/0")
 	start(5)
-	c.want("4@5 created", "4@5 PUT:b=4/2/5/4/0<b=3/2/4/3/0")
+	c.want("6@6 created", "6@6 PUT:b=9/5/5/1/0 PUT:a=2/2/6/3/0<a=1/2/4/2/0")
 
 	// The id of a lost watch is in use until the client cancels it.
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 1})
-	c.want("-1@5 created canceled mvcc: duplicate watch ID provided on the WatchStream")
+	c.want("-1@6 created canceled mvcc: duplicate watch ID provided on the WatchStream")
 	c.cancelWatch(1)
-	c.want("1@5 canceled")
+	c.want("1@6 canceled")
 	c.create(&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 1})
-	c.want("1@5 created")
+	c.want("1@6 created")
+
+	s.compact(6)
+	start(5)
+	c.want("7@6 created", "7@0 canceled compacted:6")
+	start(6)
+	c.want("8@6 created", "8@6 PUT:a=2/2/6/3/0")
+}
+
+// TestWatchFloorPages wants all changes of a compacted revision that is larger than a page.
+func TestWatchFloorPages(t *testing.T) {
+	for _, n := range []int{15, 16, 17, 3000} {
+		s := serveWatches(t, sqlstore.Options{}, Options{})
+		s.do(putting("a", "1"))
+		writes := make([]write, n)
+		for i := range writes {
+			writes[i] = putting(fmt.Sprint(i), "1")
+		}
+		s.do(writes...)
+		s.do(putting("b", "1"))
+		s.compact(3)
+		c := s.open(t.Context())
+		c.create(&pb.WatchCreateRequest{RangeEnd: []byte{0}, StartRevision: 3})
+		c.want("0@4 created")
+		r, err := c.next()
+		if err != nil || len(r.Events) != n+1 {
+			t.Errorf("%d events, want %d; %v", len(r.GetEvents()), n+1, err)
+		}
+	}
 }
 
 // TestWatchRests wants a watch without events to live on when all that it could read is compacted.
 func TestWatchRests(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{WindowBytes: 1}, Options{})
-	c := s.stream(t.Context())
+	c := s.open(t.Context())
 	c.create(&pb.WatchCreateRequest{Key: []byte("a")})
 	c.want("0@1 created")
 	c.askProgress()
 	c.want("-1@1")
 	var last int64
 	for i := range 100 {
-		last = s.do(put("b", fmt.Sprint(i)))
+		last = s.do(putting("b", fmt.Sprint(i)))
 	}
 	s.compact(last)
-	s.do(put("a", "1"))
+	s.do(putting("a", "1"))
 	c.want("0@102 PUT:a=1/102/102/1/0")
 }
 
@@ -198,8 +233,8 @@ func TestWatchFragments(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{MaxRequestBytes: 1000})
 	half := (1000 + requestOverhead) / 2
 	big := func(n int) string { return strings.Repeat("v", n) }
-	s.do(put("a", big(half)), put("b", "1"), put("c", "1"), put("d", big(half-40)), put("e", big(3*half)), put("f", "1"))
-	c := s.stream(t.Context())
+	s.do(putting("a", big(half)), putting("b", "1"), putting("c", "1"), putting("d", big(half-40)), putting("e", big(3*half)), putting("f", "1"))
+	c := s.open(t.Context())
 	c.create(&pb.WatchCreateRequest{RangeEnd: []byte{0}, StartRevision: 2, Fragment: true})
 	c.want("0@2 created",
 		fmt.Sprintf("0@2 fragment PUT:a=[%d]/2/2/1/0 PUT:b=1/2/2/1/0 PUT:c=1/2/2/1/0", half),
@@ -258,11 +293,11 @@ func TestWatchersUnderLoad(t *testing.T) {
 			for i := range writers {
 				wg.Go(func() {
 					for r := range rounds {
-						s.do(put(fmt.Sprintf("k/%d", i), fmt.Sprint(r)), put(fmt.Sprintf("l/%d", r), ""), put(fmt.Sprintf("k/%d/x", r), "x"))
+						s.do(putting(fmt.Sprintf("k/%d", i), fmt.Sprint(r)), putting(fmt.Sprintf("l/%d", r), ""), putting(fmt.Sprintf("k/%d/x", r), "x"))
 					}
 				})
 			}
-			streams := []*watchClient{s.stream(t.Context()), s.stream(t.Context()), s.stream(t.Context())}
+			streams := []*watchClient{s.open(t.Context()), s.open(t.Context()), s.open(t.Context())}
 			for i := range watchers {
 				start := 1 + rand.Int64N(end)
 				streams[i%3].create(&pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: start, PrevKv: i%2 == 0})
