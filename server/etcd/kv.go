@@ -15,7 +15,7 @@ import (
 //
 //  1. the form of the request (kvcheck.go, kvoverlap.go);
 //  2. its size;
-//  3. the alarm that space has run out;
+//  3. alarms and the quota;
 //  4. what the state has to say: leases, missing keys, revisions.
 type kvService struct{ *Server }
 
@@ -42,8 +42,8 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
-	if s.noSpace() {
-		return nil, rpctypes.ErrGRPCNoSpace
+	if err := s.admit(ctx, costOfPut(r)); err != nil {
+		return nil, err
 	}
 	var resp *pb.PutResponse
 	t := sqlstore.Transaction{Bytes: size, Run: func(tx *sqlstore.Tx) (err error) {
@@ -81,6 +81,9 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 	if err := s.checkSize(r.Size()); err != nil {
 		return nil, err
 	}
+	if err := s.admit(ctx, 0); err != nil {
+		return nil, err
+	}
 	var resp *pb.DeleteRangeResponse
 	_, err := s.store.Do(ctx, sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
 		x := txnRun{ctx: ctx, tx: tx, steps: maxTxnSteps}
@@ -99,6 +102,9 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 // Compact implements pb.KVServer.
 func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
 	if err := s.checkSize(r.Size()); err != nil {
+		return nil, err
+	}
+	if err := s.admit(ctx, 0); err != nil {
 		return nil, err
 	}
 	if _, err := s.store.Sync(ctx); err != nil {

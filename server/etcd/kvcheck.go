@@ -107,21 +107,34 @@ func all(r *pb.TxnRequest, good func(*pb.RangeRequest) bool) bool {
 	return true
 }
 
-// eachPut calls f for all puts of a transaction, of both branches, until f returns false.
-func eachPut(r *pb.TxnRequest, f func(*pb.PutRequest) bool) bool {
+// eachPut calls f for all puts of a transaction, of both branches.
+func eachPut(r *pb.TxnRequest, f func(*pb.PutRequest)) {
 	for _, ops := range [...][]*pb.RequestOp{r.Success, r.Failure} {
 		for _, op := range ops {
 			switch o := op.Request.(type) {
 			case *pb.RequestOp_RequestPut:
-				if !f(o.RequestPut) {
-					return false
-				}
+				f(o.RequestPut)
 			case *pb.RequestOp_RequestTxn:
-				if !eachPut(o.RequestTxn, f) {
-					return false
-				}
+				eachPut(o.RequestTxn, f)
 			}
 		}
 	}
-	return true
+}
+
+// costOfPut and costOfTxn are what etcd reckons that a request adds to the database: for a
+// transaction, the more expensive branch of each.
+func costOfPut(r *pb.PutRequest) int { return putCost + len(r.Key) + len(r.Value) }
+
+func costOfTxn(r *pb.TxnRequest) int { return max(costOfOps(r.Success), costOfOps(r.Failure)) }
+
+func costOfOps(ops []*pb.RequestOp) (cost int) {
+	for _, op := range ops {
+		switch o := op.Request.(type) {
+		case *pb.RequestOp_RequestPut:
+			cost += costOfPut(o.RequestPut)
+		case *pb.RequestOp_RequestTxn:
+			cost += costOfTxn(o.RequestTxn)
+		}
+	}
+	return cost
 }

@@ -40,10 +40,10 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
-	leases, puts := putsOf(r)
-	if puts && s.noSpace() {
-		return nil, rpctypes.ErrGRPCNoSpace
+	if err := s.admit(ctx, costOfTxn(r)); err != nil {
+		return nil, err
 	}
+	leases := leasesOf(r)
 	resp, err := s.runTxn(ctx, r, false, func(run func(*sqlstore.Tx) error) error {
 		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
 		return err
@@ -63,21 +63,20 @@ func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnRespon
 	})
 }
 
-// putsOf returns the leases that a transaction may put keys with, and whether it may put any.
-func putsOf(r *pb.TxnRequest) (leases []int64, puts bool) {
+// leasesOf returns the leases that a transaction may put keys with.
+func leasesOf(r *pb.TxnRequest) (leases []int64) {
 	var seen map[int64]bool
-	eachPut(r, func(p *pb.PutRequest) bool {
-		puts = true
-		if p.Lease != 0 && !seen[p.Lease] {
-			if seen == nil {
-				seen = make(map[int64]bool)
-			}
-			seen[p.Lease] = true
-			leases = append(leases, p.Lease)
+	eachPut(r, func(p *pb.PutRequest) {
+		if p.Lease == 0 || seen[p.Lease] {
+			return
 		}
-		return true
+		if seen == nil {
+			seen = make(map[int64]bool)
+		}
+		seen[p.Lease] = true
+		leases = append(leases, p.Lease)
 	})
-	return leases, puts
+	return leases
 }
 
 // runTxn runs r through do. Ranges of the past are read between two attempts, since a running
