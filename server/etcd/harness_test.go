@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -32,11 +33,17 @@ type member struct {
 // startMember opens the database at dsn and serves it until the test ends.
 func startMember(t testing.TB, dsn string, o Options) *member {
 	t.Helper()
+	return startMemberOn(t, dsn, sqlstore.Options{History: -1}, o)
+}
+
+// startMemberOn is startMember with a Store of other options.
+func startMemberOn(t testing.TB, dsn string, so sqlstore.Options, o Options) *member {
+	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err != nil {
 		t.Fatalf("open the log: %v", err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{History: -1})
+	store, err := sqlstore.Open(t.Context(), log, so)
 	if err != nil {
 		log.Close()
 		t.Fatalf("open the store: %v", err)
@@ -54,22 +61,20 @@ func startMember(t testing.TB, dsn string, o Options) *member {
 	return m
 }
 
-// serve answers on a free port of the loopback, with etcd's bounds of messages.
+// serve answers on a free port of the loopback.
 func (m *member) serve(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const overhead = 512 << 10
-	g := grpc.NewServer(grpc.MaxRecvMsgSize(m.o.MaxRequestBytes+overhead), grpc.MaxSendMsgSize(math.MaxInt32))
-	m.Register(g)
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
+	transport := NewTransport(m.Server, http.NotFoundHandler(), TransportOptions{})
+	transport.Serve(Listener{Listener: l})
 	t.Cleanup(func() {
-		g.Stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := transport.Shutdown(ctx); err != nil {
+			t.Errorf("shut down: %v", err)
 		}
 	})
 	m.url = "http://" + l.Addr().String()

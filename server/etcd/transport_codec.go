@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers what codec falls back to
 	"google.golang.org/grpc/mem"
@@ -58,5 +59,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	from := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer from.Free()
 	m.Reset()
+	if r, ok := v.(*pb.TxnRequest); ok && refuseDeep(r, from.ReadOnlyData()) {
+		return nil
+	}
 	return m.Unmarshal(from.ReadOnlyData())
 }
