@@ -8,10 +8,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-func create(key string, value []byte) *pb.TxnRequest {
+func kvCreate(key string, value []byte) *pb.TxnRequest {
 	p := &pb.PutRequest{Key: []byte(key), Value: value}
 	missing := &pb.Compare{Key: p.Key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{}}
-	return txnIf(ifs(missing), []any{p}, []any{&pb.RangeRequest{Key: p.Key}})
+	return kvTxnIf(kvIfs(missing), []any{p}, []any{&pb.RangeRequest{Key: p.Key}})
 }
 
 // BenchmarkCreate is what kube-apiserver does to create an object: by 64 callers, without gRPC and
@@ -26,7 +26,7 @@ func BenchmarkCreate(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
-				if _, err := (kvService{m.Server}).Txn(b.Context(), create(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
+				if _, err := (kvService{m.Server}).Txn(b.Context(), kvCreate(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -37,7 +37,7 @@ func BenchmarkCreate(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
-				if _, err := kv.Txn(b.Context(), create(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
+				if _, err := kv.Txn(b.Context(), kvCreate(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -49,7 +49,7 @@ func BenchmarkCreate(b *testing.B) {
 func BenchmarkRange(b *testing.B) {
 	m := startMember(b, inMemory, Options{})
 	kv := kvService{m.Server}
-	fill(b, m, 10_000, make([]byte, 1024))
+	kvFill(b, m, 10_000, make([]byte, 1024))
 	page := func(r *pb.RangeRequest) {
 		r.Limit = 500
 	}
@@ -57,12 +57,12 @@ func BenchmarkRange(b *testing.B) {
 		name string
 		r    *pb.RangeRequest
 	}{
-		{"key", get("/k/005000", "")},
-		{"page", getBy("/k/002000", "/l", page)},
-		{"all", get("/k/", "/l")},
-		{"keys only", getBy("/k/", "/l", func(r *pb.RangeRequest) { r.KeysOnly = true })},
-		{"count", getBy("/k/", "/l", func(r *pb.RangeRequest) { r.CountOnly = true })},
-		{"last", getBy("/k/", "/l", func(r *pb.RangeRequest) { r.SortOrder, r.Limit = pb.RangeRequest_DESCEND, 1 })},
+		{"key", kvGet("/k/005000", "")},
+		{"page", kvGetBy("/k/002000", "/l", page)},
+		{"all", kvGet("/k/", "/l")},
+		{"keys only", kvGetBy("/k/", "/l", func(r *pb.RangeRequest) { r.KeysOnly = true })},
+		{"count", kvGetBy("/k/", "/l", func(r *pb.RangeRequest) { r.CountOnly = true })},
+		{"last", kvGetBy("/k/", "/l", func(r *pb.RangeRequest) { r.SortOrder, r.Limit = pb.RangeRequest_DESCEND, 1 })},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -85,14 +85,14 @@ func BenchmarkRange(b *testing.B) {
 }
 
 // fill puts the keys /k/000000 and so on, in transactions of 100.
-func fill(t testing.TB, m *member, n int, value []byte) {
+func kvFill(t testing.TB, m *member, n int, value []byte) {
 	t.Helper()
 	for i := 0; i < n; i += 100 {
 		var puts []any
 		for j := i; j < min(i+100, n); j++ {
 			puts = append(puts, &pb.PutRequest{Key: fmt.Appendf(nil, "/k/%06d", j), Value: value})
 		}
-		if _, err := (kvService{m.Server}).Txn(t.Context(), txn(puts...)); err != nil {
+		if _, err := (kvService{m.Server}).Txn(t.Context(), kvTxn(puts...)); err != nil {
 			t.Fatal(err)
 		}
 	}

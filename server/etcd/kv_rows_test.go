@@ -8,11 +8,11 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-func put(key, value string) *pb.PutRequest {
+func kvPut(key, value string) *pb.PutRequest {
 	return &pb.PutRequest{Key: []byte(key), Value: []byte(value)}
 }
 
-func get(key, end string) *pb.RangeRequest {
+func kvGet(key, end string) *pb.RangeRequest {
 	r := &pb.RangeRequest{Key: []byte(key)}
 	if end != "" {
 		r.RangeEnd = []byte(end)
@@ -20,13 +20,13 @@ func get(key, end string) *pb.RangeRequest {
 	return r
 }
 
-func getBy(key, end string, change func(*pb.RangeRequest)) *pb.RangeRequest {
-	r := get(key, end)
+func kvGetBy(key, end string, change func(*pb.RangeRequest)) *pb.RangeRequest {
+	r := kvGet(key, end)
 	change(r)
 	return r
 }
 
-func del(key, end string) *pb.DeleteRangeRequest {
+func kvDel(key, end string) *pb.DeleteRangeRequest {
 	r := &pb.DeleteRangeRequest{Key: []byte(key), PrevKv: true}
 	if end != "" {
 		r.RangeEnd = []byte(end)
@@ -35,7 +35,7 @@ func del(key, end string) *pb.DeleteRangeRequest {
 }
 
 // do is one operation of a transaction; nil says nothing.
-func do(r any) *pb.RequestOp {
+func kvOp(r any) *pb.RequestOp {
 	switch r := r.(type) {
 	case *pb.RangeRequest:
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
@@ -49,33 +49,33 @@ func do(r any) *pb.RequestOp {
 	return &pb.RequestOp{}
 }
 
-func ops(requests ...any) (out []*pb.RequestOp) {
+func kvOps(requests ...any) (out []*pb.RequestOp) {
 	for _, r := range requests {
-		out = append(out, do(r))
+		out = append(out, kvOp(r))
 	}
 	return out
 }
 
-func txn(requests ...any) *pb.TxnRequest { return &pb.TxnRequest{Success: ops(requests...)} }
+func kvTxn(requests ...any) *pb.TxnRequest { return &pb.TxnRequest{Success: kvOps(requests...)} }
 
-func txnIf(compares []*pb.Compare, yes, no []any) *pb.TxnRequest {
-	return &pb.TxnRequest{Compare: compares, Success: ops(yes...), Failure: ops(no...)}
+func kvTxnIf(compares []*pb.Compare, yes, no []any) *pb.TxnRequest {
+	return &pb.TxnRequest{Compare: compares, Success: kvOps(yes...), Failure: kvOps(no...)}
 }
 
-func ifs(c ...*pb.Compare) []*pb.Compare { return c }
+func kvIfs(c ...*pb.Compare) []*pb.Compare { return c }
 
-func exists(key string) *pb.Compare {
+func kvExists(key string) *pb.Compare {
 	return &pb.Compare{Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_GREATER,
 		TargetUnion: &pb.Compare_Version{Version: 0}}
 }
 
 // kvScripts are the scripts of TestKVAnswersAsEtcd, new each time because playing changes them.
-func kvScripts() []script {
-	return []script{
+func kvScripts() []kvScript {
+	return []kvScript{
 		{"empty", []any{
-			get("a", ""), get("a", "\x00"), get("\x00", "\x00"), get("", ""), get("", "b"),
-			getBy("a", "z", func(r *pb.RangeRequest) { r.CountOnly = true }),
-			del("a", ""), del("\x00", "\x00"), txn(), txn(get("a", "")), txn(del("a", "")),
+			kvGet("a", ""), kvGet("a", "\x00"), kvGet("\x00", "\x00"), kvGet("", ""), kvGet("", "b"),
+			kvGetBy("a", "z", func(r *pb.RangeRequest) { r.CountOnly = true }),
+			kvDel("a", ""), kvDel("\x00", "\x00"), kvTxn(), kvTxn(kvGet("a", "")), kvTxn(kvDel("a", "")),
 		}},
 		{"put", putRequests()},
 		{"range", append(fruit(), rangeRequests()...)},
@@ -92,24 +92,24 @@ func kvScripts() []script {
 	}
 }
 
-// fruit makes the revisions base+1 to base+9.
+// fruit makes the revisions kvBase+1 to kvBase+9.
 func fruit() []any {
 	return []any{
-		put("apple", "red"), put("banana", "yellow"), put("cherry", "red"), put("a", "1"),
-		put("apple", "green"), put("b\x00\xff", "bytes"), put("\xff\xff", ""), put("banana", "brown"), del("cherry", ""),
+		kvPut("apple", "red"), kvPut("banana", "yellow"), kvPut("cherry", "red"), kvPut("a", "1"),
+		kvPut("apple", "green"), kvPut("b\x00\xff", "bytes"), kvPut("\xff\xff", ""), kvPut("banana", "brown"), kvDel("cherry", ""),
 	}
 }
 
 func putRequests() []any {
 	with := func(change func(*pb.PutRequest)) *pb.PutRequest {
-		r := put("a", "new")
+		r := kvPut("a", "new")
 		change(r)
 		return r
 	}
 	return []any{
-		put("a", "1"), put("a", ""), with(func(r *pb.PutRequest) { r.PrevKv = true }), get("a", ""),
+		kvPut("a", "1"), kvPut("a", ""), with(func(r *pb.PutRequest) { r.PrevKv = true }), kvGet("a", ""),
 		with(func(r *pb.PutRequest) { r.Key, r.PrevKv = []byte("b"), true }),
-		put("", "x"),
+		kvPut("", "x"),
 		with(func(r *pb.PutRequest) { r.IgnoreValue = true }),
 		with(func(r *pb.PutRequest) { r.Value, r.IgnoreValue, r.PrevKv = nil, true, true }),
 		with(func(r *pb.PutRequest) { r.Key, r.Value, r.IgnoreValue = []byte("none"), nil, true }),
@@ -118,30 +118,30 @@ func putRequests() []any {
 		with(func(r *pb.PutRequest) { r.Lease = -1 }),
 		with(func(r *pb.PutRequest) { r.Lease, r.IgnoreLease = 4711, true }),
 		with(func(r *pb.PutRequest) { r.Key, r.Value, r.IgnoreValue, r.Lease = []byte("none"), nil, true, 4711 }),
-		grant(77),
-		with(func(r *pb.PutRequest) { r.Lease = 77 }), get("a", ""),
-		with(func(r *pb.PutRequest) { r.IgnoreLease, r.Value = true, []byte("kept") }), get("a", ""),
-		with(func(r *pb.PutRequest) { r.Value, r.IgnoreValue, r.Lease = nil, true, 77 }), get("a", ""),
-		put("a", "no lease"), get("a", ""),
-		with(func(r *pb.PutRequest) { r.Value, r.IgnoreValue, r.IgnoreLease = nil, true, true }), get("a", ""),
+		kvGrant(77),
+		with(func(r *pb.PutRequest) { r.Lease = 77 }), kvGet("a", ""),
+		with(func(r *pb.PutRequest) { r.IgnoreLease, r.Value = true, []byte("kept") }), kvGet("a", ""),
+		with(func(r *pb.PutRequest) { r.Value, r.IgnoreValue, r.Lease = nil, true, 77 }), kvGet("a", ""),
+		kvPut("a", "no lease"), kvGet("a", ""),
+		with(func(r *pb.PutRequest) { r.Value, r.IgnoreValue, r.IgnoreLease = nil, true, true }), kvGet("a", ""),
 	}
 }
 
 func rangeRequests() []any {
 	requests := []any{
-		get("apple", ""), get("cherry", ""), get("a", "b"), get("a", "c"), get("b", "a"), get("b", "b"), get("apple", "\x00"),
-		get("\x00", "\x00"), get("\x00", "b"), get("\xff", "\x00"), get("\xff\xff", ""), get("b\x00\xff", "b\x00\xff\x00"),
-		get(strings.Repeat("a", 2000), "\x00"), get("a", strings.Repeat("b", 2000)), get(strings.Repeat("a", 2000), ""),
+		kvGet("apple", ""), kvGet("cherry", ""), kvGet("a", "b"), kvGet("a", "c"), kvGet("b", "a"), kvGet("b", "b"), kvGet("apple", "\x00"),
+		kvGet("\x00", "\x00"), kvGet("\x00", "b"), kvGet("\xff", "\x00"), kvGet("\xff\xff", ""), kvGet("b\x00\xff", "b\x00\xff\x00"),
+		kvGet(strings.Repeat("a", 2000), "\x00"), kvGet("a", strings.Repeat("b", 2000)), kvGet(strings.Repeat("a", 2000), ""),
 	}
 	for _, limit := range []int64{-1, 1, 3, 4, 5, 6, math.MaxInt64, math.MinInt64} {
-		requests = append(requests, getBy("a", "\x00", func(r *pb.RangeRequest) { r.Limit = limit }))
+		requests = append(requests, kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Limit = limit }))
 	}
 	for _, key := range [][2]string{{"apple", ""}, {"cherry", ""}, {"a", "c"}, {"c", "a"}} {
 		requests = append(requests,
-			getBy(key[0], key[1], func(r *pb.RangeRequest) { r.KeysOnly = true }),
-			getBy(key[0], key[1], func(r *pb.RangeRequest) { r.CountOnly = true }),
-			getBy(key[0], key[1], func(r *pb.RangeRequest) { r.CountOnly, r.Limit = true, 1 }),
-			getBy(key[0], key[1], func(r *pb.RangeRequest) { r.KeysOnly, r.Limit, r.Serializable = true, 1, true }),
+			kvGetBy(key[0], key[1], func(r *pb.RangeRequest) { r.KeysOnly = true }),
+			kvGetBy(key[0], key[1], func(r *pb.RangeRequest) { r.CountOnly = true }),
+			kvGetBy(key[0], key[1], func(r *pb.RangeRequest) { r.CountOnly, r.Limit = true, 1 }),
+			kvGetBy(key[0], key[1], func(r *pb.RangeRequest) { r.KeysOnly, r.Limit, r.Serializable = true, 1, true }),
 		)
 	}
 	return requests
@@ -152,41 +152,41 @@ func ties() []any {
 	key := func(i int) string { return fmt.Sprintf("k%02d", i) }
 	var requests []any
 	for i := 0; i < 12; i += 3 {
-		requests = append(requests, txn(put(key(11-i), "x"), put(key((i*5+1)%12), "y"), put(key((i*5+2)%12+20), "x")))
+		requests = append(requests, kvTxn(kvPut(key(11-i), "x"), kvPut(key((i*5+1)%12), "y"), kvPut(key((i*5+2)%12+20), "x")))
 	}
-	return append(requests, put(key(3), "a"), put(key(5), ""), put(key(3), "z"), txn(put(key(8), "b"), put(key(9), "b")))
+	return append(requests, kvPut(key(3), "a"), kvPut(key(5), ""), kvPut(key(3), "z"), kvTxn(kvPut(key(8), "b"), kvPut(key(9), "b")))
 }
 
 func sortRequests() (requests []any) {
 	for target := pb.RangeRequest_KEY; target <= pb.RangeRequest_VALUE; target++ {
 		for order := pb.RangeRequest_NONE; order <= pb.RangeRequest_DESCEND; order++ {
 			for _, limit := range []int64{0, 1, 5, 100} {
-				requests = append(requests, getBy("k", "l", func(r *pb.RangeRequest) {
+				requests = append(requests, kvGetBy("k", "l", func(r *pb.RangeRequest) {
 					r.SortTarget, r.SortOrder, r.Limit, r.KeysOnly = target, order, limit, limit == 5
 				}))
 			}
 		}
 	}
 	return append(requests,
-		getBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget = 5 }),
-		getBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget = -1 }),
-		getBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder = 3 }),
-		getBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder = -1 }),
-		getBy("k03", "", func(r *pb.RangeRequest) { r.SortOrder, r.SortTarget, r.Limit = 2, 4, 1 }),
-		getBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder, r.CountOnly = 2, true }),
-		txn(getBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget, r.SortOrder = pb.RangeRequest_VALUE, pb.RangeRequest_DESCEND })),
+		kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget = 5 }),
+		kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget = -1 }),
+		kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder = 3 }),
+		kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder = -1 }),
+		kvGetBy("k03", "", func(r *pb.RangeRequest) { r.SortOrder, r.SortTarget, r.Limit = 2, 4, 1 }),
+		kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortOrder, r.CountOnly = 2, true }),
+		kvTxn(kvGetBy("k", "l", func(r *pb.RangeRequest) { r.SortTarget, r.SortOrder = pb.RangeRequest_VALUE, pb.RangeRequest_DESCEND })),
 	)
 }
 
 func filterRequests() (requests []any) {
-	for _, n := range []int64{base, base + 2, base + 3, base + 7, base + 100, 1, -1} {
+	for _, n := range []int64{kvBase, kvBase + 2, kvBase + 3, kvBase + 7, kvBase + 100, 1, -1} {
 		requests = append(requests,
-			getBy("k", "l", func(r *pb.RangeRequest) { r.MinModRevision, r.KeysOnly = n, true }),
-			getBy("k", "l", func(r *pb.RangeRequest) { r.MaxModRevision, r.Limit = n, 2 }),
-			getBy("k", "l", func(r *pb.RangeRequest) { r.MinCreateRevision, r.Limit = n, 3 }),
-			getBy("k", "l", func(r *pb.RangeRequest) { r.MaxCreateRevision, r.Limit, r.SortOrder = n, 1, pb.RangeRequest_DESCEND }),
-			getBy("k", "l", func(r *pb.RangeRequest) { r.MaxCreateRevision, r.CountOnly = n, true }),
-			getBy("k03", "", func(r *pb.RangeRequest) { r.MinModRevision = n }),
+			kvGetBy("k", "l", func(r *pb.RangeRequest) { r.MinModRevision, r.KeysOnly = n, true }),
+			kvGetBy("k", "l", func(r *pb.RangeRequest) { r.MaxModRevision, r.Limit = n, 2 }),
+			kvGetBy("k", "l", func(r *pb.RangeRequest) { r.MinCreateRevision, r.Limit = n, 3 }),
+			kvGetBy("k", "l", func(r *pb.RangeRequest) { r.MaxCreateRevision, r.Limit, r.SortOrder = n, 1, pb.RangeRequest_DESCEND }),
+			kvGetBy("k", "l", func(r *pb.RangeRequest) { r.MaxCreateRevision, r.CountOnly = n, true }),
+			kvGetBy("k03", "", func(r *pb.RangeRequest) { r.MinModRevision = n }),
 		)
 	}
 	return requests
@@ -195,28 +195,28 @@ func filterRequests() (requests []any) {
 func pastRequests() (requests []any) {
 	for n := int64(-1); n <= 11; n++ {
 		requests = append(requests,
-			getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = base + n }),
-			getBy("a", "c", func(r *pb.RangeRequest) { r.Revision, r.Limit = base+n, 1 }),
-			getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.CountOnly = base+n, true }),
-			getBy("apple", "", func(r *pb.RangeRequest) { r.Revision = base + n }),
-			txn(getBy("cherry", "", func(r *pb.RangeRequest) { r.Revision = base + n })),
+			kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = kvBase + n }),
+			kvGetBy("a", "c", func(r *pb.RangeRequest) { r.Revision, r.Limit = kvBase+n, 1 }),
+			kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.CountOnly = kvBase+n, true }),
+			kvGetBy("apple", "", func(r *pb.RangeRequest) { r.Revision = kvBase + n }),
+			kvTxn(kvGetBy("cherry", "", func(r *pb.RangeRequest) { r.Revision = kvBase + n })),
 		)
 	}
 	at := func(n int64) *pb.RangeRequest {
-		return getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.KeysOnly = n, true })
+		return kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.KeysOnly = n, true })
 	}
 	return append(requests,
 		at(math.MaxInt64), at(math.MinInt64),
-		txn(put("a", "2"), at(base+9), at(base+3), get("a", "")),
-		txn(put("a", "3"), at(base+11)),
-		txnIf(ifs(exists("none")), []any{at(base + 100)}, []any{at(base + 2), del("banana", ""), at(base + 10), at(0)}),
+		kvTxn(kvPut("a", "2"), at(kvBase+9), at(kvBase+3), kvGet("a", "")),
+		kvTxn(kvPut("a", "3"), at(kvBase+11)),
+		kvTxnIf(kvIfs(kvExists("none")), []any{at(kvBase + 100)}, []any{at(kvBase + 2), kvDel("banana", ""), at(kvBase + 10), at(0)}),
 	)
 }
 
 func deleteRequests() []any {
 	return []any{
-		del("", ""), del("none", ""), del("b", "a"), del("a", ""), del("a", ""), put("a", "again"), get("a", ""),
-		&pb.DeleteRangeRequest{Key: []byte("apple")}, del("a", "c"), get("\x00", "\x00"), del("\x00", "\x00"), get("\x00", "\x00"),
+		kvDel("", ""), kvDel("none", ""), kvDel("b", "a"), kvDel("a", ""), kvDel("a", ""), kvPut("a", "again"), kvGet("a", ""),
+		&pb.DeleteRangeRequest{Key: []byte("apple")}, kvDel("a", "c"), kvGet("\x00", "\x00"), kvDel("\x00", "\x00"), kvGet("\x00", "\x00"),
 	}
 }
 
@@ -243,10 +243,10 @@ func compareRequests() (requests []any) {
 	for _, key := range [][2]string{{"apple", ""}, {"none", ""}, {"a", "c"}, {"c", "a"}, {"n", "\x00"}, {"x", "y"}} {
 		for target := pb.Compare_VERSION; target <= pb.Compare_LEASE+1; target++ {
 			for result := pb.Compare_EQUAL; result <= pb.Compare_NOT_EQUAL+1; result++ {
-				for _, n := range []int64{0, 2, base + 5} {
-					c := compare(key[0], key[1], target, n, map[int64]string{0: "", 2: "green", base + 5: "red"}[n])
+				for _, n := range []int64{0, 2, kvBase + 5} {
+					c := compare(key[0], key[1], target, n, map[int64]string{0: "", 2: "green", kvBase + 5: "red"}[n])
 					c.Result = result
-					requests = append(requests, txnIf(ifs(c), nil, nil))
+					requests = append(requests, kvTxnIf(kvIfs(c), nil, nil))
 				}
 			}
 		}
@@ -255,76 +255,76 @@ func compareRequests() (requests []any) {
 	mixed.TargetUnion = &pb.Compare_Version{Version: 2}
 	lacking := &pb.Compare{Key: []byte("apple"), Target: pb.Compare_MOD, Result: pb.Compare_GREATER}
 	return append(requests,
-		txnIf(ifs(mixed), nil, nil), txnIf(ifs(lacking), nil, nil),
-		txnIf(ifs(exists("apple"), exists("none")), []any{get("a", "")}, []any{get("apple", "")}),
-		txnIf(ifs(exists("apple"), exists("a")), []any{get("a", "")}, []any{get("apple", "")}),
-		txnIf(ifs(exists("")), nil, nil),
+		kvTxnIf(kvIfs(mixed), nil, nil), kvTxnIf(kvIfs(lacking), nil, nil),
+		kvTxnIf(kvIfs(kvExists("apple"), kvExists("none")), []any{kvGet("a", "")}, []any{kvGet("apple", "")}),
+		kvTxnIf(kvIfs(kvExists("apple"), kvExists("a")), []any{kvGet("a", "")}, []any{kvGet("apple", "")}),
+		kvTxnIf(kvIfs(kvExists("")), nil, nil),
 	)
 }
 
 func txnRequests() []any {
 	all := func() *pb.RangeRequest {
-		return getBy("\x00", "\x00", func(r *pb.RangeRequest) { r.KeysOnly = true })
+		return kvGetBy("\x00", "\x00", func(r *pb.RangeRequest) { r.KeysOnly = true })
 	}
-	prev := put("a", "prev")
+	prev := kvPut("a", "prev")
 	prev.PrevKv = true
 	ignore := &pb.PutRequest{Key: []byte("banana"), IgnoreValue: true}
 	missing := &pb.PutRequest{Key: []byte("none"), IgnoreValue: true}
-	leased := put("leased", "x")
+	leased := kvPut("leased", "x")
 	leased.Lease = 78
-	unleased := put("leased", "x")
+	unleased := kvPut("leased", "x")
 	unleased.Lease = 4712
 	return []any{
-		txn(all(), put("c", "1"), all(), del("b", "c"), all(), get("c", "")),
-		txn(del("none", ""), all(), del("c", ""), del("c", ""), all()),
-		txn(del("none", ""), get("none", "")),
-		txn(prev, ignore), txn(prev), txn(missing), txn(put("other", ""), missing), get("other", ""),
-		txn(put("other", ""), unleased), get("other", ""), grant(78), txn(leased, get("leased", "")), txn(unleased),
-		txnIf(ifs(exists("none")), []any{unleased}, []any{put("d", "no")}),
-		txnIf(ifs(exists("a")), []any{get("a", ""), get("none", "")}, []any{put("d", "no")}),
-		txn(put("d", "x"), getBy("a", "\x00", func(r *pb.RangeRequest) {
+		kvTxn(all(), kvPut("c", "1"), all(), kvDel("b", "c"), all(), kvGet("c", "")),
+		kvTxn(kvDel("none", ""), all(), kvDel("c", ""), kvDel("c", ""), all()),
+		kvTxn(kvDel("none", ""), kvGet("none", "")),
+		kvTxn(prev, ignore), kvTxn(prev), kvTxn(missing), kvTxn(kvPut("other", ""), missing), kvGet("other", ""),
+		kvTxn(kvPut("other", ""), unleased), kvGet("other", ""), kvGrant(78), kvTxn(leased, kvGet("leased", "")), kvTxn(unleased),
+		kvTxnIf(kvIfs(kvExists("none")), []any{unleased}, []any{kvPut("d", "no")}),
+		kvTxnIf(kvIfs(kvExists("a")), []any{kvGet("a", ""), kvGet("none", "")}, []any{kvPut("d", "no")}),
+		kvTxn(kvPut("d", "x"), kvGetBy("a", "\x00", func(r *pb.RangeRequest) {
 			r.Limit, r.SortOrder, r.SortTarget = 2, pb.RangeRequest_DESCEND, pb.RangeRequest_MOD
 		})),
-		txn(getBy("a", "\x00", func(r *pb.RangeRequest) { r.CountOnly = true }), getBy("a", "\x00", func(r *pb.RangeRequest) { r.Limit = 2 })),
-		txn(getBy("a", "", func(r *pb.RangeRequest) { r.Revision = -1 })),
+		kvTxn(kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.CountOnly = true }), kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Limit = 2 })),
+		kvTxn(kvGetBy("a", "", func(r *pb.RangeRequest) { r.Revision = -1 })),
 	}
 }
 
 func nestedRequests() []any {
 	return []any{
-		txn(txn()), txn(txn(txn(get("a", "")))), txn(txn(put("x", "1")), get("x", "")),
+		kvTxn(kvTxn()), kvTxn(kvTxn(kvTxn(kvGet("a", "")))), kvTxn(kvTxn(kvPut("x", "1")), kvGet("x", "")),
 		// A nested transaction sees what was there before the outer one for its comparisons only.
-		txn(put("new", "1"), txnIf(ifs(exists("new")), []any{get("new", "")}, []any{put("else", "1"), get("new", "")}), get("\x00", "\x00")),
-		txn(del("new", ""), txnIf(ifs(exists("new")), []any{get("new", "")}, []any{get("a", "")})),
-		txnIf(ifs(exists("a")),
+		kvTxn(kvPut("new", "1"), kvTxnIf(kvIfs(kvExists("new")), []any{kvGet("new", "")}, []any{kvPut("else", "1"), kvGet("new", "")}), kvGet("\x00", "\x00")),
+		kvTxn(kvDel("new", ""), kvTxnIf(kvIfs(kvExists("new")), []any{kvGet("new", "")}, []any{kvGet("a", "")})),
+		kvTxnIf(kvIfs(kvExists("a")),
 			[]any{
-				txnIf(ifs(exists("none")), []any{put("n1", "")}, []any{txn(put("n2", ""), put("n3", "")), get("n", "o")}),
-				txnIf(ifs(exists("apple")), []any{del("apple", "")}, []any{put("n4", "")}),
-				get("n", "o"),
+				kvTxnIf(kvIfs(kvExists("none")), []any{kvPut("n1", "")}, []any{kvTxn(kvPut("n2", ""), kvPut("n3", "")), kvGet("n", "o")}),
+				kvTxnIf(kvIfs(kvExists("apple")), []any{kvDel("apple", "")}, []any{kvPut("n4", "")}),
+				kvGet("n", "o"),
 			},
-			[]any{put("n5", "")}),
-		txn(txn(getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.KeysOnly = base+3, true }), put("n6", ""))),
-		txn(txn(getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = base + 300 }), put("n7", ""))),
-		txn(txn(&pb.PutRequest{Key: []byte("none"), IgnoreValue: true})),
+			[]any{kvPut("n5", "")}),
+		kvTxn(kvTxn(kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision, r.KeysOnly = kvBase+3, true }), kvPut("n6", ""))),
+		kvTxn(kvTxn(kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = kvBase + 300 }), kvPut("n7", ""))),
+		kvTxn(kvTxn(&pb.PutRequest{Key: []byte("none"), IgnoreValue: true})),
 	}
 }
 
 func overlapRequests() []any {
-	either := func(yes, no any) *pb.TxnRequest { return txnIf(nil, []any{yes}, []any{no}) }
+	either := func(yes, no any) *pb.TxnRequest { return kvTxnIf(nil, []any{yes}, []any{no}) }
 	return []any{
-		txn(put("k", "1"), put("k", "2")), txn(put("k", "1"), put("l", "2")),
-		txn(put("k", "1"), del("k", "")), txn(del("k", ""), put("k", "1")),
-		txn(put("k", "1"), del("j", "l")), txn(del("j", "k"), put("k", "1")), txn(del("k", "k\x00"), put("k", "1")),
-		txn(del("j", "\x00"), put("k", "1"), get("k", "")), txn(put("m", "1"), del("j", "\x00"), get("j", "\x00")),
-		txn(del("l", "j"), put("k", "1")), txn(del("a", "j"), del("i", "z"), put("z", "")), txn(del("a", "j"), del("i", "z"), put("y", "")),
-		txn(put("k", "1"), txn(put("k", "2"))), txn(txn(put("k", "2")), put("k", "1")),
-		txn(either(put("k", "1"), put("k", "2")), get("k", "")), txn(either(put("k", "1"), put("k", "2")), put("k", "3")),
-		txn(txn(put("k", "1")), txn(put("k", "2"))), txn(txn(put("k", "1")), txn(del("k", "")), get("k", "")),
-		txn(txn(del("k", "")), txn(put("k", "1"))), txn(del("k", ""), txn(put("k", "1"))), txn(txn(put("k", "1")), del("k", "")),
-		txn(either(del("k", ""), put("k", "2"))), txn(either(del("k", ""), put("l", "2")), put("k", "")),
-		txn(either(put("k", "1"), del("k", "")), txn(put("l", "2"))), txn(either(del("a", "m"), del("l", "z")), txn(put("y", "2"))),
-		txn(txn(txn(put("k", "1"))), txn(txn(put("k", "1")))), txn(del("k", ""), del("j", "l")),
-		txnIf(nil, []any{put("k", "1")}, []any{put("k", "1"), put("k", "2")}),
+		kvTxn(kvPut("k", "1"), kvPut("k", "2")), kvTxn(kvPut("k", "1"), kvPut("l", "2")),
+		kvTxn(kvPut("k", "1"), kvDel("k", "")), kvTxn(kvDel("k", ""), kvPut("k", "1")),
+		kvTxn(kvPut("k", "1"), kvDel("j", "l")), kvTxn(kvDel("j", "k"), kvPut("k", "1")), kvTxn(kvDel("k", "k\x00"), kvPut("k", "1")),
+		kvTxn(kvDel("j", "\x00"), kvPut("k", "1"), kvGet("k", "")), kvTxn(kvPut("m", "1"), kvDel("j", "\x00"), kvGet("j", "\x00")),
+		kvTxn(kvDel("l", "j"), kvPut("k", "1")), kvTxn(kvDel("a", "j"), kvDel("i", "z"), kvPut("z", "")), kvTxn(kvDel("a", "j"), kvDel("i", "z"), kvPut("y", "")),
+		kvTxn(kvPut("k", "1"), kvTxn(kvPut("k", "2"))), kvTxn(kvTxn(kvPut("k", "2")), kvPut("k", "1")),
+		kvTxn(either(kvPut("k", "1"), kvPut("k", "2")), kvGet("k", "")), kvTxn(either(kvPut("k", "1"), kvPut("k", "2")), kvPut("k", "3")),
+		kvTxn(kvTxn(kvPut("k", "1")), kvTxn(kvPut("k", "2"))), kvTxn(kvTxn(kvPut("k", "1")), kvTxn(kvDel("k", "")), kvGet("k", "")),
+		kvTxn(kvTxn(kvDel("k", "")), kvTxn(kvPut("k", "1"))), kvTxn(kvDel("k", ""), kvTxn(kvPut("k", "1"))), kvTxn(kvTxn(kvPut("k", "1")), kvDel("k", "")),
+		kvTxn(either(kvDel("k", ""), kvPut("k", "2"))), kvTxn(either(kvDel("k", ""), kvPut("l", "2")), kvPut("k", "")),
+		kvTxn(either(kvPut("k", "1"), kvDel("k", "")), kvTxn(kvPut("l", "2"))), kvTxn(either(kvDel("a", "m"), kvDel("l", "z")), kvTxn(kvPut("y", "2"))),
+		kvTxn(kvTxn(kvTxn(kvPut("k", "1"))), kvTxn(kvTxn(kvPut("k", "1")))), kvTxn(kvDel("k", ""), kvDel("j", "l")),
+		kvTxnIf(nil, []any{kvPut("k", "1")}, []any{kvPut("k", "1"), kvPut("k", "2")}),
 	}
 }
 
@@ -335,43 +335,43 @@ func refusedRequests() []any {
 		}
 		return out
 	}
-	key := func(i int) any { return put(fmt.Sprint("k", i), "") }
-	read := func(i int) any { return get(fmt.Sprint("k", i), "") }
+	key := func(i int) any { return kvPut(fmt.Sprint("k", i), "") }
+	read := func(i int) any { return kvGet(fmt.Sprint("k", i), "") }
 	deep := func(n int) *pb.TxnRequest {
-		r := txn()
+		r := kvTxn()
 		for range n {
-			r = txn(r)
+			r = kvTxn(r)
 		}
 		return r
 	}
 	compares := make([]*pb.Compare, 129)
 	for i := range compares {
-		compares[i] = exists("k")
+		compares[i] = kvExists("k")
 	}
-	ignore := put("k", "v")
+	ignore := kvPut("k", "v")
 	ignore.IgnoreValue = true
-	sorted := get("k", "")
+	sorted := kvGet("k", "")
 	sorted.SortOrder = 9
 	return []any{
-		txn(nil), txn(get("a", ""), nil), txnIf(nil, nil, []any{nil}), txn(txn(nil)),
-		txn(put("", "")), txn(get("", "")), txn(del("", "")), txn(ignore), txn(sorted), txnIf(nil, nil, []any{put("", "")}),
-		txn(many(128, key)...), txn(many(129, key)...), txnIf(nil, nil, many(129, read)), txnIf(compares[:128], nil, nil), txnIf(compares, nil, nil),
-		txn(txn(many(127, read)...)), txn(txn(many(128, read)...)), txnIf(compares[:100], []any{txn(many(28, read)...)}, nil),
-		txnIf(compares[:100], []any{txn(many(29, read)...)}, nil), deep(3), deep(128), deep(129), txn(deep(2), put("", "")),
+		kvTxn(nil), kvTxn(kvGet("a", ""), nil), kvTxnIf(nil, nil, []any{nil}), kvTxn(kvTxn(nil)),
+		kvTxn(kvPut("", "")), kvTxn(kvGet("", "")), kvTxn(kvDel("", "")), kvTxn(ignore), kvTxn(sorted), kvTxnIf(nil, nil, []any{kvPut("", "")}),
+		kvTxn(many(128, key)...), kvTxn(many(129, key)...), kvTxnIf(nil, nil, many(129, read)), kvTxnIf(compares[:128], nil, nil), kvTxnIf(compares, nil, nil),
+		kvTxn(kvTxn(many(127, read)...)), kvTxn(kvTxn(many(128, read)...)), kvTxnIf(compares[:100], []any{kvTxn(many(28, read)...)}, nil),
+		kvTxnIf(compares[:100], []any{kvTxn(many(29, read)...)}, nil), deep(3), deep(128), deep(129), kvTxn(deep(2), kvPut("", "")),
 	}
 }
 
 func compactRequests() []any {
 	compact := func(n int64) *pb.CompactionRequest { return &pb.CompactionRequest{Revision: n} }
 	at := func(n int64) *pb.RangeRequest {
-		return getBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = n })
+		return kvGetBy("a", "\x00", func(r *pb.RangeRequest) { r.Revision = n })
 	}
 	return []any{
-		compact(base + 10), compact(math.MaxInt64), at(base + 4), compact(base + 4), compact(base + 4), compact(base + 3), compact(0), compact(-1),
-		at(base + 3), at(base + 4), at(base + 5), at(-1), at(-7), txn(at(base + 3)), txn(at(base+4), put("x", "")), txn(at(-1)), txn(at(-1), put("x", "")),
-		txnIf(ifs(exists("none")), []any{at(base + 3)}, nil),
-		getBy("a", "b", func(r *pb.RangeRequest) { r.Revision, r.CountOnly = base+3, true }),
-		&pb.CompactionRequest{Revision: base + 9, Physical: true}, at(base + 9), at(base + 8), get("a", "\x00"),
-		put("y", ""), compact(base + 11), at(base + 11), get("a", "\x00"), put("z", ""), at(base + 11),
+		compact(kvBase + 10), compact(math.MaxInt64), at(kvBase + 4), compact(kvBase + 4), compact(kvBase + 4), compact(kvBase + 3), compact(0), compact(-1),
+		at(kvBase + 3), at(kvBase + 4), at(kvBase + 5), at(-1), at(-7), kvTxn(at(kvBase + 3)), kvTxn(at(kvBase+4), kvPut("x", "")), kvTxn(at(-1)), kvTxn(at(-1), kvPut("x", "")),
+		kvTxnIf(kvIfs(kvExists("none")), []any{at(kvBase + 3)}, nil),
+		kvGetBy("a", "b", func(r *pb.RangeRequest) { r.Revision, r.CountOnly = kvBase+3, true }),
+		&pb.CompactionRequest{Revision: kvBase + 9, Physical: true}, at(kvBase + 9), at(kvBase + 8), kvGet("a", "\x00"),
+		kvPut("y", ""), compact(kvBase + 11), at(kvBase + 11), kvGet("a", "\x00"), kvPut("z", ""), at(kvBase + 11),
 	}
 }

@@ -20,7 +20,7 @@ import (
 // The answers in testdata/kv.txt are those of etcd 3.6.16. With -etcd they are asked for anew.
 var askEtcd = flag.String("etcd", "", "write testdata/kv.txt from the answers of a new etcd at `HOST:PORT`")
 
-const golden = "testdata/kv.txt"
+const kvGolden = "testdata/kv.txt"
 
 func TestKVAnswersAsEtcd(t *testing.T) {
 	if *askEtcd != "" {
@@ -29,7 +29,7 @@ func TestKVAnswersAsEtcd(t *testing.T) {
 		for _, s := range kvScripts() {
 			fmt.Fprintf(&all, "# %s\n%s\n", s.name, play(t, conn, s, grantByService(conn)))
 		}
-		if err := os.WriteFile(golden, []byte(all.String()), 0o644); err != nil {
+		if err := os.WriteFile(kvGolden, []byte(all.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -67,7 +67,7 @@ func compareLines(t *testing.T, want, got string) {
 
 func readGolden(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(golden)
+	data, err := os.ReadFile(kvGolden)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,21 +79,21 @@ func readGolden(t *testing.T) map[string]string {
 	return parts
 }
 
-// script is requests that are made one after another, beginning with no keys. Revisions in them
-// are relative: base is the newest before the first of them.
-type script struct {
+// kvScript is requests that are made one after another, beginning with no keys. Revisions in them
+// are relative: kvBase is the newest before the first of them.
+type kvScript struct {
 	name     string
 	requests []any
 }
 
-const base = 1_000_000
+const kvBase = 1_000_000
 
-// grant asks for a lease of 10 minutes.
-type grant int64
+// kvGrant asks for a lease of 10 minutes.
+type kvGrant int64
 
-type granter func(ctx context.Context, id int64) error
+type kvGranter func(ctx context.Context, id int64) error
 
-func grantByService(conn *grpc.ClientConn) granter {
+func grantByService(conn *grpc.ClientConn) kvGranter {
 	return func(ctx context.Context, id int64) error {
 		_, err := pb.NewLeaseClient(conn).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: 600})
 		return err
@@ -114,12 +114,12 @@ func (m *member) grantInStore(ctx context.Context, id int64) error {
 }
 
 // play makes the requests of a script and returns them with the answers as text.
-func play(t *testing.T, conn *grpc.ClientConn, s script, grantLease granter) string {
+func play(t *testing.T, conn *grpc.ClientConn, s kvScript, grantLease kvGranter) string {
 	t.Helper()
 	ctx := patiently(t)
 	kv := pb.NewKVClient(conn)
-	for range 3 { // so that there is a revision before base
-		if _, err := kv.Put(ctx, put("a", "")); err != nil {
+	for range 3 { // so that there is a revision before kvBase
+		if _, err := kv.Put(ctx, kvPut("a", "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,10 +127,10 @@ func play(t *testing.T, conn *grpc.ClientConn, s script, grantLease granter) str
 	if err != nil {
 		t.Fatal(err)
 	}
-	shift := cleared.Header.Revision - base
+	shift := cleared.Header.Revision - kvBase
 	var text strings.Builder
 	for _, r := range s.requests {
-		if id, ok := r.(grant); ok {
+		if id, ok := r.(kvGrant); ok {
 			if err := grantLease(ctx, int64(id)); err != nil {
 				t.Logf("grant %d: %v", id, err) // another script has
 			}
@@ -165,11 +165,11 @@ func answerText(ctx context.Context, kv pb.KVClient, r any, shift int64) string 
 	return fmt.Sprintf("< %v\n", resp)
 }
 
-// moveRequest adds shift to revisions that are relative to base.
+// moveRequest adds shift to revisions that are relative to kvBase.
 func moveRequest(r any, shift int64) {
 	move := func(revisions ...*int64) {
 		for _, p := range revisions {
-			if *p > base/2 && *p < 2*base {
+			if *p > kvBase/2 && *p < 2*kvBase {
 				*p += shift
 			}
 		}

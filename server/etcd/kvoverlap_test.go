@@ -93,13 +93,13 @@ func randomOps(random *rand.Rand, depth, keys int) (out []*pb.RequestOp) {
 	for range random.IntN(4) {
 		switch n := random.IntN(10); {
 		case n < 5:
-			out = append(out, do(put(key(), "")))
+			out = append(out, kvOp(kvPut(key(), "")))
 		case n < 6:
-			out = append(out, do(del(key(), "")))
+			out = append(out, kvOp(kvDel(key(), "")))
 		case n < 7:
-			out = append(out, do(del(key(), key())))
+			out = append(out, kvOp(kvDel(key(), key())))
 		case depth > 0:
-			out = append(out, do(&pb.TxnRequest{
+			out = append(out, kvOp(&pb.TxnRequest{
 				Success: randomOps(random, depth-1, keys*2), Failure: randomOps(random, depth-1, keys*2),
 			}))
 		}
@@ -118,13 +118,13 @@ func hostileTxn(levels int) *pb.TxnRequest {
 	var leaves func(depth int) *pb.TxnRequest
 	leaves = func(depth int) *pb.TxnRequest {
 		if depth == 0 {
-			return txn(put(key(), ""), put(key(), ""))
+			return kvTxn(kvPut(key(), ""), kvPut(key(), ""))
 		}
-		return txn(leaves(depth-1), leaves(depth-1))
+		return kvTxn(leaves(depth-1), leaves(depth-1))
 	}
 	r := leaves(14)
 	for range levels {
-		r = txn(r, put(key(), ""), del(key(), ""))
+		r = kvTxn(r, kvPut(key(), ""), kvDel(key(), ""))
 	}
 	return r
 }
@@ -141,7 +141,7 @@ func TestHostileTxn(t *testing.T) {
 	for deepest.Success[0].GetRequestTxn() != nil {
 		deepest = deepest.Success[0].GetRequestTxn()
 	}
-	deepest.Success = append(deepest.Success, do(put("000002", "")))
+	deepest.Success = append(deepest.Success, kvOp(kvPut("000002", "")))
 	if err := checkOverlaps(r); err == nil {
 		t.Error("a key that the deepest transaction puts twice was not found")
 	}
@@ -152,7 +152,7 @@ func BenchmarkCheckOverlaps(b *testing.B) {
 		name string
 		r    *pb.TxnRequest
 	}{
-		{"create", txnIf(ifs(exists("a")), []any{put("a", "")}, []any{get("a", "")})},
+		{"create", kvTxnIf(kvIfs(kvExists("a")), []any{kvPut("a", "")}, []any{kvGet("a", "")})},
 		{"hostile", hostileTxn(30)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -22,7 +22,7 @@ func TestReadsAreExactWhileOthersWrite(t *testing.T) {
 		ctx, stop := context.WithCancel(patiently(t))
 		defer stop()
 		key := func(revision int64) string { return fmt.Sprint("k", revision%4) } // that a revision writes
-		first, err := kv.Range(ctx, get("k", ""))
+		first, err := kv.Range(ctx, kvGet("k", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestReadsAreExactWhileOthersWrite(t *testing.T) {
 		all.Go(func() error {
 			defer stop()
 			for n := begin + 1; n <= begin+200; n++ {
-				resp, err := kv.Put(ctx, put(key(n), fmt.Sprint(n)))
+				resp, err := kv.Put(ctx, kvPut(key(n), fmt.Sprint(n)))
 				if err != nil {
 					return err
 				}
@@ -44,9 +44,9 @@ func TestReadsAreExactWhileOthersWrite(t *testing.T) {
 		for reader := range 4 {
 			all.Go(func() error {
 				for i := reader; ctx.Err() == nil; i++ {
-					r := get(fmt.Sprint("k", i%4), "")
+					r := kvGet(fmt.Sprint("k", i%4), "")
 					if i%3 == 0 {
-						r = get("k", "l")
+						r = kvGet("k", "l")
 					}
 					resp, err := kv.Range(ctx, r)
 					if ctx.Err() != nil {
@@ -100,8 +100,8 @@ func TestPagesOfOneRevision(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
 		ctx, kv := patiently(t), kvService{m.Server}
-		fill(t, m, 300, []byte("first"))
-		r := getBy("/k/", "/l", func(r *pb.RangeRequest) { r.Limit = 70 })
+		kvFill(t, m, 300, []byte("first"))
+		r := kvGetBy("/k/", "/l", func(r *pb.RangeRequest) { r.Limit = 70 })
 		seen := 0
 		for {
 			resp, err := kv.Range(ctx, r)
@@ -124,11 +124,11 @@ func TestPagesOfOneRevision(t *testing.T) {
 				r.Revision = resp.Header.Revision
 			}
 			r.Key = append(resp.Kvs[len(resp.Kvs)-1].Key, 0)
-			if _, err := kv.DeleteRange(ctx, del(fmt.Sprintf("/k/%06d", seen+5), "")); err != nil {
+			if _, err := kv.DeleteRange(ctx, kvDel(fmt.Sprintf("/k/%06d", seen+5), "")); err != nil {
 				t.Fatal(err)
 			}
-			fill(t, m, 10, []byte("second"))
-			if _, err := kv.Put(ctx, put("/k/0000005", "new")); err != nil {
+			kvFill(t, m, 10, []byte("second"))
+			if _, err := kv.Put(ctx, kvPut("/k/0000005", "new")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -140,10 +140,10 @@ func TestPagesOfOneRevision(t *testing.T) {
 
 func TestReadsEndWithTheirContext(t *testing.T) {
 	m := startMember(t, inMemory, Options{})
-	fill(t, m, 5000, nil)
+	kvFill(t, m, 5000, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.readRange(ctx, get("/", "0")); !errors.Is(err, context.Canceled) {
+	if _, err := m.readRange(ctx, kvGet("/", "0")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a range whose caller is gone: %v", err)
 	}
 }

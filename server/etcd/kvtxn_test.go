@@ -24,11 +24,11 @@ func TestLargestRequests(t *testing.T) {
 		largest int
 		ask     func(n int) error
 	}{
-		{"put", 1572840, func(n int) error { _, err := kv.Put(ctx, put("k", value(n))); return err }},
-		{"txn", 1572832, func(n int) error { _, err := kv.Txn(ctx, txn(put("k", value(n)))); return err }},
-		{"delete", 1572838, func(n int) error { _, err := kv.DeleteRange(ctx, del("k", value(n))); return err }},
-		{"range", 1572864 + 500_000, func(n int) error { _, err := kv.Range(ctx, get("k", value(n))); return err }},
-		{"reading txn", 1572864 + 500_000, func(n int) error { _, err := kv.Txn(ctx, txn(get("k", value(n)))); return err }},
+		{"put", 1572840, func(n int) error { _, err := kv.Put(ctx, kvPut("k", value(n))); return err }},
+		{"txn", 1572832, func(n int) error { _, err := kv.Txn(ctx, kvTxn(kvPut("k", value(n)))); return err }},
+		{"delete", 1572838, func(n int) error { _, err := kv.DeleteRange(ctx, kvDel("k", value(n))); return err }},
+		{"range", 1572864 + 500_000, func(n int) error { _, err := kv.Range(ctx, kvGet("k", value(n))); return err }},
+		{"reading txn", 1572864 + 500_000, func(n int) error { _, err := kv.Txn(ctx, kvTxn(kvGet("k", value(n)))); return err }},
 	} {
 		if err := tt.ask(tt.largest); err != nil {
 			t.Errorf("%s of %d bytes: %v", tt.name, tt.largest, err)
@@ -47,16 +47,16 @@ func TestLongestKeys(t *testing.T) {
 		m := startMember(t, d.Fresh(t), Options{})
 		ctx, kv := patiently(t), kvService{m.Server}
 		longest, longer := string(make([]byte, sqlstore.MaxKeyBytes)), string(make([]byte, sqlstore.MaxKeyBytes+1))
-		if _, err := kv.Put(ctx, put(longest, "v")); err != nil {
+		if _, err := kv.Put(ctx, kvPut(longest, "v")); err != nil {
 			t.Errorf("put of the longest key: %v", err)
 		}
-		if _, err := kv.Put(ctx, put(longer, "v")); err != rpctypes.ErrGRPCRequestTooLarge {
+		if _, err := kv.Put(ctx, kvPut(longer, "v")); err != rpctypes.ErrGRPCRequestTooLarge {
 			t.Errorf("put of a longer key: %v", err)
 		}
-		if _, err := kv.Txn(ctx, txn(txn(put(longer, "v")))); err != rpctypes.ErrGRPCRequestTooLarge {
+		if _, err := kv.Txn(ctx, kvTxn(kvTxn(kvPut(longer, "v")))); err != rpctypes.ErrGRPCRequestTooLarge {
 			t.Errorf("put of a longer key in a transaction: %v", err)
 		}
-		resp, err := kv.Txn(ctx, txnIf(ifs(exists(longer)), nil, []any{get(longer, ""), get(longest, ""), del(longer, ""), get(longest, longer), del(longest, longer)}))
+		resp, err := kv.Txn(ctx, kvTxnIf(kvIfs(kvExists(longer)), nil, []any{kvGet(longer, ""), kvGet(longest, ""), kvDel(longer, ""), kvGet(longest, longer), kvDel(longest, longer)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestCompareAndSwap(t *testing.T) {
 		ctx, kv := patiently(t), kvService{m.Server}
 		increase := func() error {
 			for {
-				now, err := kv.Range(ctx, get("n", ""))
+				now, err := kv.Range(ctx, kvGet("n", ""))
 				if err != nil {
 					return err
 				}
@@ -87,7 +87,7 @@ func TestCompareAndSwap(t *testing.T) {
 					n, _ = strconv.Atoi(string(now.Kvs[0].Value))
 				}
 				same := &pb.Compare{Key: []byte("n"), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}
-				resp, err := kv.Txn(ctx, txnIf(ifs(same), []any{put("n", strconv.Itoa(n+1))}, []any{get("n", "")}))
+				resp, err := kv.Txn(ctx, kvTxnIf(kvIfs(same), []any{kvPut("n", strconv.Itoa(n+1))}, []any{kvGet("n", "")}))
 				if err != nil {
 					return err
 				}
@@ -114,7 +114,7 @@ func TestCompareAndSwap(t *testing.T) {
 		if err := all.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		end, err := kv.Range(ctx, get("n", ""))
+		end, err := kv.Range(ctx, kvGet("n", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,14 +129,14 @@ func TestCompareAndSwap(t *testing.T) {
 func TestPutLosesItsValue(t *testing.T) {
 	m := startMember(t, inMemory, Options{})
 	ctx, kv := patiently(t), kvService{m.Server}
-	if _, err := kv.Put(ctx, put("k", "v")); err != nil {
+	if _, err := kv.Put(ctx, kvPut("k", "v")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := kv.Txn(ctx, txn(put("a", ""), del("b", "\x00"), &pb.PutRequest{Key: []byte("k"), IgnoreValue: true}))
+	_, err := kv.Txn(ctx, kvTxn(kvPut("a", ""), kvDel("b", "\x00"), &pb.PutRequest{Key: []byte("k"), IgnoreValue: true}))
 	if err != rpctypes.ErrGRPCKeyNotFound {
 		t.Errorf("error %v, want %v", err, rpctypes.ErrGRPCKeyNotFound)
 	}
-	all, err := kv.Range(ctx, get("\x00", "\x00"))
+	all, err := kv.Range(ctx, kvGet("\x00", "\x00"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestPutLosesItsValue(t *testing.T) {
 
 func TestTxnBounds(t *testing.T) {
 	m := startMember(t, inMemory, Options{})
-	fill(t, m, 20, []byte("12345"))
+	kvFill(t, m, 20, []byte("12345"))
 	all := span{from: "/k/", to: "/l"}
 	for _, tt := range []struct {
 		name string
