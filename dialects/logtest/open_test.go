@@ -88,6 +88,40 @@ func TestPoolerModes(t *testing.T) {
 			}
 			l.steps(first, end, 5, 9)
 		})
+		t.Run(mode+" with raw keys", func(t *testing.T) {
+			db := database{"postgres", Postgres(t)}
+			sep := "?"
+			if strings.Contains(db.dsn, "?") {
+				sep = "&"
+			}
+			db.dsn += sep + "default_query_exec_mode=" + mode
+			l := db.openRaw(t)
+			l.write(put("a'\\", "1"), put("\x00\x01\xff", "\x00"))
+			l.grant(hour, 1, 2)
+			l.write(put("a'\\", "2"))
+			if renewed, err := l.Renew(t.Context(), []int64{1, 3}); err != nil || len(renewed) != 1 {
+				t.Errorf("renewed %v, %v", renewed, err)
+			}
+			if _, err := l.Beat(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			if _, _, err := l.Expired(t.Context(), 1); err != nil {
+				t.Error(err)
+			}
+			if values, err := l.Values(t.Context(), []int64{sqlstore.FirstID(2)}); err != nil || len(values) != 1 {
+				t.Errorf("values %v, %v", values, err)
+			}
+			if steps := l.steps("", sqlstore.End, 0, sqlstore.LastID(2)); len(steps) != 3 || steps[2].Prev == nil {
+				t.Errorf("steps %+v", steps)
+			}
+			if keys, err := l.Keys(t.Context(), "", sqlstore.End, sqlstore.LastID(2), 5); err != nil || len(keys) != 2 {
+				t.Errorf("keys %+v, %v", keys, err)
+			}
+			l.do(sqlstore.Decision{Revoke: []int64{1}})
+			if _, err := l.Cut(t.Context(), sqlstore.LastID(2)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
