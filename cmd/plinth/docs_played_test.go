@@ -25,6 +25,10 @@ var documentSettings = map[string]settings{
 		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
 	}},
 	"docs/security.md":   {serves: true},
+	"docs/etcd.md": {prelude: `
+export PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0
+sqlite3 state.db <"$(readlink docs)/../dialects/kine/testdata/sqlite.sql"
+`},
 	"docs/migrating.md":  {files: map[string]string{"old.yaml": oldIngress, "manifests/more/old.yaml": oldIngress}},
 	"docs/production.md": {prelude: debianMachine},
 	"docs/testing.md": {replaced: func(t *testing.T) []string {

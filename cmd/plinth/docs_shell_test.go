@@ -134,7 +134,7 @@ func (s *docShell) run(text string) (string, error) {
 var (
 	// aServer is a command that serves until a signal. It runs in the background, one at a time,
 	// and the line that it prints is pasted into the shell, as documents say.
-	aServer = regexp.MustCompile(`^(make run|plinth serve\b.*)$`)
+	aServer = regexp.MustCompile(`^(make run|plinth serve\b.*|plinth etcd( --.*)?)$`)
 	// aWatch is a command that shows changes until it is interrupted. It runs in the background,
 	// and at the end of the document must have shown what the document shows.
 	aWatch = regexp.MustCompile(`^kubectl .* (-w|--watch)\b`)

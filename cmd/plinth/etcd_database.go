@@ -22,6 +22,9 @@ type etcdDatabase struct {
 	store *sqlstore.Store // owns log
 }
 
+// requestOverhead is what a request may have above its --max-request-bytes, as in etcd.
+const requestOverhead = 512 << 10
+
 // openDatabase opens the database, if it is one that plinth serves etcd's keys from, or a new one.
 func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err error) {
 	if d.dsn, err = o.findDSN(); err != nil {
@@ -45,7 +48,9 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	}
 	if err == nil {
 		// Clients compact, not time.
-		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{History: -1, CacheBytes: int(o.cacheBytes), Log: o.log})
+		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{
+			History: -1, CacheBytes: int(o.cacheBytes), MaxValueBytes: o.server.MaxRequestBytes + requestOverhead, Log: o.log,
+		})
 	}
 	if err != nil {
 		return d, errors.Join(err, d.log.Close())
