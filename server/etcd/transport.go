@@ -228,15 +228,15 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 }
 
 // awaitQuiet waits until no request runs. It looks several times, because requests that clients have
-// sent before they heard of the stop are still taken.
+// sent before they heard of the stop are still taken, unless streams have all ended.
 func (t *Transport) awaitQuiet(ctx context.Context, stopped <-chan struct{}) error {
-	const pause, looks = 10 * time.Millisecond, 5
+	const pause = 10 * time.Millisecond
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for quiet := 0; quiet < looks; {
+	for quiet, looks := 0, 5; quiet < looks; {
 		select {
 		case <-stopped:
-			return nil
+			stopped, looks = nil, 1
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
