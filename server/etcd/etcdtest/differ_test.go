@@ -1,0 +1,22 @@
+package etcdtest
+
+import (
+	"testing"
+)
+
+// TestEtcdIsLikeEtcd plays a sequence twice to an etcd of its own each: what is compared does not depend on
+// chance, and the faults that are looked for do not happen with etcd.
+func TestEtcdIsLikeEtcd(t *testing.T) {
+	t.Parallel()
+	steps := Generate(1, 2000)
+	var records [2]*Record
+	for i := range records {
+		var err error
+		if records[i], err = Play(t.Context(), Start(t), steps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := Compare(records[0], records[1]); d != "" {
+		t.Error(d)
+	}
+}

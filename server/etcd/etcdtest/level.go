@@ -1,0 +1,131 @@
+package etcdtest
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// clone returns a deep copy.
+func clone(m Message) Message {
+	b, err := m.Marshal()
+	if err != nil {
+		panic(err) // a message that was made here
+	}
+	c := reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message)
+	if err := c.Unmarshal(b); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// resolve replaces revisions of m that count from the newest.
+func resolve(m Message, newest int64) {
+	at := func(revision *int64) {
+		if *revision > head/2 && *revision < head*2 {
+			*revision = max(newest+*revision-head, -1)
+		}
+	}
+	switch r := m.(type) {
+	case *pb.RangeRequest:
+		for _, revision := range []*int64{&r.Revision, &r.MinModRevision, &r.MaxModRevision, &r.MinCreateRevision, &r.MaxCreateRevision} {
+			at(revision)
+		}
+	case *pb.CompactionRequest:
+		at(&r.Revision)
+	case *pb.HashKVRequest:
+		at(&r.Revision)
+	case *pb.WatchRequest:
+		if c := r.GetCreateRequest(); c != nil {
+			at(&c.StartRevision)
+		}
+	case *pb.TxnRequest:
+		for _, c := range r.Compare {
+			switch u := c.TargetUnion.(type) {
+			case *pb.Compare_CreateRevision:
+				at(&u.CreateRevision)
+			case *pb.Compare_ModRevision:
+				at(&u.ModRevision)
+			}
+		}
+		for _, op := range slices.Concat(r.Success, r.Failure) {
+			if range_ := op.GetRequestRange(); range_ != nil {
+				resolve(range_, newest)
+			}
+			if txn := op.GetRequestTxn(); txn != nil {
+				resolve(txn, newest)
+			}
+		}
+	}
+}
+
+// lateness is how much of a lease's time may have passed in a test, in seconds.
+const lateness = 1000
+
+var memberID = regexp.MustCompile(`memberID:\d+`)
+
+// level takes out of an answer what differs from one server to the next, and from one moment to
+// the next.
+func level(a answer, member uint64) {
+	switch a := a.(type) {
+	case *pb.TxnResponse:
+		for _, r := range a.Responses {
+			levelOperation(r)
+		}
+	case *pb.LeaseTimeToLiveResponse:
+		slices.SortFunc(a.Keys, func(x, y []byte) int { return cmp.Compare(string(x), string(y)) })
+		if a.TTL <= a.GrantedTTL && a.TTL > a.GrantedTTL-lateness {
+			a.TTL = a.GrantedTTL
+		}
+	case *pb.LeaseLeasesResponse:
+		slices.SortFunc(a.Leases, func(x, y *pb.LeaseStatus) int { return cmp.Compare(x.ID, y.ID) })
+	case *pb.StatusResponse:
+		if a.DbSize > 0 && a.DbSizeInUse > 0 && a.DbSizeInUse <= a.DbSize && a.Leader == member && a.RaftIndex > 0 && a.RaftTerm > 0 {
+			a.DbSize, a.DbSizeInUse, a.Leader, a.RaftIndex, a.RaftTerm, a.RaftAppliedIndex = 1, 1, 1, 1, 1, 1
+		}
+		for i, e := range a.Errors {
+			a.Errors[i] = memberID.ReplaceAllString(e, "memberID:1")
+		}
+	case *pb.AlarmResponse:
+		for _, m := range a.Alarms {
+			if m.MemberID == member {
+				m.MemberID = 1
+			}
+		}
+	}
+}
+
+// levelOperation takes the ids out of the headers in a transaction's answer.
+func levelOperation(r *pb.ResponseOp) {
+	var h *pb.ResponseHeader
+	switch o := r.Response.(type) {
+	case *pb.ResponseOp_ResponseRange:
+		h = o.ResponseRange.GetHeader()
+	case *pb.ResponseOp_ResponsePut:
+		h = o.ResponsePut.GetHeader()
+	case *pb.ResponseOp_ResponseDeleteRange:
+		h = o.ResponseDeleteRange.GetHeader()
+	case *pb.ResponseOp_ResponseTxn:
+		h = o.ResponseTxn.GetHeader()
+		for _, inner := range o.ResponseTxn.GetResponses() {
+			levelOperation(inner)
+		}
+	}
+	if h != nil {
+		h.ClusterId, h.MemberId, h.RaftTerm = 0, 0, 0
+	}
+}
+
+func sortedKeys(ms ...map[string][]string) []string {
+	all := map[string]bool{}
+	for _, m := range ms {
+		for k := range m {
+			all[k] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}

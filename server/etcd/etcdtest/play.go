@@ -1,0 +1,216 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// Record is what an endpoint has answered to a sequence.
+type Record struct {
+	Sent    []string            // each request as it was sent
+	Answers []string            // to each request, without what differs from server to server
+	Watches map[string][]string // what came on each watch, by "stream/id"
+	Faults  []string            // what may not happen, whatever another server says
+}
+
+// Play sends steps one after the other and returns what came back. It ends with what the watches saw.
+func Play(ctx context.Context, conn *grpc.ClientConn, steps []Step) (*Record, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p, err := newPlayer(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range steps {
+		r := clone(s.Request)
+		resolve(r, p.head)
+		p.record.Sent = append(p.record.Sent, fmt.Sprintf("%T %s", r, r))
+		if a, isAlarm := r.(*pb.AlarmRequest); isAlarm {
+			a.MemberID = p.member
+		}
+		answer := p.send(Step{Request: r, Stream: s.Stream})
+		p.record.Answers = append(p.record.Answers, answer)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	for i := range p.streams {
+		p.settle(i)
+	}
+	for i, s := range p.streams {
+		s.into(p.record, i)
+	}
+	return p.record, nil
+}
+
+// player is the one client of a sequence.
+type player struct {
+	ctx         context.Context
+	kv          pb.KVClient
+	lease       pb.LeaseClient
+	maintenance pb.MaintenanceClient
+	watch       pb.WatchClient
+	member      uint64
+	head        int64 // newest revision seen
+	streams     [Streams]*stream
+	record      *Record
+}
+
+func newPlayer(ctx context.Context, conn *grpc.ClientConn) (*player, error) {
+	p := &player{
+		ctx: ctx, kv: pb.NewKVClient(conn), lease: pb.NewLeaseClient(conn), maintenance: pb.NewMaintenanceClient(conn),
+		watch: pb.NewWatchClient(conn), record: &Record{Watches: map[string][]string{}},
+	}
+	first, err := p.kv.Range(ctx, &pb.RangeRequest{Key: []byte("a")})
+	if err != nil {
+		return nil, fmt.Errorf("first request: %w", err)
+	}
+	p.member, p.head = first.Header.MemberId, first.Header.Revision
+	for i := range p.streams {
+		if p.streams[i], err = openStream(ctx, p.watch); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// send sends one request and returns the answer as a line.
+func (p *player) send(s Step) string {
+	switch r := s.Request.(type) {
+	case *pb.RangeRequest:
+		return told(p, r, p.kv.Range)
+	case *pb.PutRequest:
+		return told(p, r, p.kv.Put)
+	case *pb.DeleteRangeRequest:
+		return told(p, r, p.kv.DeleteRange)
+	case *pb.TxnRequest:
+		return told(p, r, p.kv.Txn)
+	case *pb.CompactionRequest:
+		// What a watch tells of the past, previous values too, depends on whether it was told in time.
+		for i := range p.streams {
+			p.settle(i)
+		}
+		return told(p, r, p.kv.Compact)
+	case *pb.LeaseGrantRequest:
+		return told(p, r, p.lease.LeaseGrant)
+	case *pb.LeaseRevokeRequest:
+		return told(p, r, p.lease.LeaseRevoke)
+	case *pb.LeaseKeepAliveRequest:
+		return told(p, r, p.keepAlive)
+	case *pb.LeaseTimeToLiveRequest:
+		return told(p, r, p.lease.LeaseTimeToLive)
+	case *pb.LeaseLeasesRequest:
+		return told(p, r, p.lease.LeaseLeases)
+	case *pb.StatusRequest:
+		return told(p, r, p.maintenance.Status)
+	case *pb.HashKVRequest:
+		return told(p, r, p.maintenance.HashKV)
+	case *pb.AlarmRequest:
+		return told(p, r, p.maintenance.Alarm)
+	case *pb.WatchRequest:
+		return p.sendWatch(s.Stream, r)
+	}
+	return fmt.Sprintf("no such request: %T", s.Request)
+}
+
+// answer is an answer of etcd.
+type answer interface {
+	GetHeader() *pb.ResponseHeader
+	String() string
+}
+
+func told[Q any, A answer](p *player, request Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) string {
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	a, err := call(ctx, request)
+	if err != nil {
+		s := status.Convert(err)
+		return fmt.Sprintf("error %s: %s", s.Code(), s.Message())
+	}
+	h := a.GetHeader()
+	if h == nil {
+		return "without a header: " + a.String()
+	}
+	p.head = max(p.head, h.Revision)
+	h.ClusterId, h.MemberId, h.RaftTerm = 0, 0, 0
+	level(a, p.member)
+	return a.String()
+}
+
+func (p *player) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest, _ ...grpc.CallOption) (*pb.LeaseKeepAliveResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := p.lease.LeaseKeepAlive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Send(r); err != nil {
+		return nil, err
+	}
+	return s.Recv()
+}
+
+// Compare returns the first difference of two records, "" if there is none.
+func Compare(want, got *Record) string {
+	for i := range want.Answers {
+		if want.Answers[i] != got.Answers[i] || want.Sent[i] != got.Sent[i] {
+			return fmt.Sprintf("request %d: %s\nwant %s\ngot  %s", i, differing(want.Sent[i], got.Sent[i]), want.Answers[i], got.Answers[i])
+		}
+	}
+	for _, watch := range sortedKeys(want.Watches, got.Watches) {
+		if d := difference(want.Watches[watch], got.Watches[watch]); d != "" {
+			return fmt.Sprintf("watch %s: %s", watch, d)
+		}
+	}
+	if len(got.Faults) > 0 {
+		return "faults: " + strings.Join(got.Faults, "\n")
+	}
+	return ""
+}
+
+func differing(want, got string) string {
+	if want == got {
+		return want
+	}
+	return fmt.Sprintf("sent %s to one and %s to the other", want, got)
+}
+
+func difference(want, got []string) string {
+	for i := range max(len(want), len(got)) {
+		if w, g := at(want, i), at(got, i); w != g {
+			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i, w, g)
+		}
+	}
+	return ""
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "nothing"
+}
+
+// Shrink returns a part of steps, as short as it finds with at most attempts calls of differs, for
+// which differs still is true.
+func Shrink(steps []Step, attempts int, differs func([]Step) bool) []Step {
+	for size := (len(steps) + 1) / 2; size >= 1; size /= 2 {
+		for from := 0; from < len(steps) && attempts > 0; attempts-- {
+			less := append(append([]Step(nil), steps[:from]...), steps[min(from+size, len(steps)):]...)
+			if differs(less) {
+				steps = less
+			} else {
+				from += size
+			}
+		}
+	}
+	return steps
+}
+
+var errEnded = errors.New("the stream has ended")

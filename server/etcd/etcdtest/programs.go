@@ -1,0 +1,177 @@
+package etcdtest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Patience is how long anything may take on a machine that is busy.
+const Patience = 3 * time.Minute
+
+// The programs that Program builds, and their modules below cmd/plinth/testdata.
+var programs = map[string]struct{ module, path string }{
+	"etcd":    {"etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl": {"etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"etcdutl": {"etcd", "go.etcd.io/etcd/etcdutl/v3"},
+	"kine":    {"kine", "github.com/k3s-io/kine"},
+}
+
+// Program builds a program, if Go's cache does not have it, and returns where it is. To build etcd
+// takes about a minute on two processors, and kine as long again.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	p, known := programs[name]
+	if !known {
+		t.Fatalf("no program %q", name)
+	}
+	// go tool builds with the flags of all other builds and keeps the program in Go's cache.
+	cmd := exec.Command("go", "tool", "-n", p.path)
+	cmd.Dir = filepath.Join(root(t), "cmd", "plinth", "testdata", p.module)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("build %s: %v: %s", name, err, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// root is the directory of plinth's module. Tests run in the directories of their packages.
+func root(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+}
+
+// Start runs a real etcd with an empty key space until the test ends, and returns a connection to
+// it. flags are etcd's own.
+func Start(t testing.TB, flags ...string) *grpc.ClientConn {
+	t.Helper()
+	return Dial(t, StartAt(t, flags...))
+}
+
+// StartAt is Start for who dials himself: it returns HOST:PORT.
+func StartAt(t testing.TB, flags ...string) string {
+	t.Helper()
+	program := Program(t, "etcd")
+	var out string
+	for range 5 { // a port that was free may be somebody else's a moment later
+		var address string
+		if address, out = startEtcd(t, program, flags); address != "" {
+			return address
+		}
+	}
+	t.Fatalf("etcd does not start: %s", out)
+	return ""
+}
+
+func startEtcd(t testing.TB, program string, flags []string) (address, out string) {
+	client, peer := FreeAddress(t), FreeAddress(t)
+	cmd := exec.Command(program, append([]string{
+		"--data-dir=" + t.TempDir(), "--unsafe-no-fsync", "--log-level=error",
+		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
+		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=default=http://" + peer,
+	}, flags...)...)
+	var log buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	stop := func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	if !answers(t, client, ended) {
+		stop()
+		return "", log.String()
+	}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("etcd's log:\n%s", &log)
+		}
+	})
+	return client, ""
+}
+
+// answers waits until an etcd has elected itself. It returns false if ended is closed before.
+func answers(t testing.TB, address string, ended <-chan struct{}) bool {
+	kv := pb.NewKVClient(dial(t, address))
+	for end := time.Now().Add(Patience); time.Now().Before(end); {
+		if _, err := kv.Range(t.Context(), &pb.RangeRequest{Key: []byte("a")}); err == nil {
+			return true
+		}
+		select {
+		case <-ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// FreeAddress returns an address on loopback whose port is free.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Dial returns a connection to HOST:PORT that is closed when the test ends.
+func Dial(t testing.TB, address string) *grpc.ClientConn {
+	t.Helper()
+	return dial(t, address)
+}
+
+func dial(t testing.TB, address string) *grpc.ClientConn {
+	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.MaxCallSendMsgSize(64<<20)))
+	if err != nil {
+		t.Fatal(fmt.Errorf("dial %s: %w", address, err))
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
