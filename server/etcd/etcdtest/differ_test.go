@@ -20,3 +20,21 @@ func TestEtcdIsLikeEtcd(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestEtcdClientsAreLikeEtcds is the same with clients that write at once.
+func TestEtcdClientsAreLikeEtcds(t *testing.T) {
+	t.Parallel()
+	sequences := GenerateClients(1, 6, 300)
+	var records [2][]*Record
+	for i := range records {
+		var err error
+		if records[i], err = PlayClients(t.Context(), Start(t), sequences); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range sequences {
+		if d := Compare(records[0][i], records[1][i]); d != "" {
+			t.Errorf("client %d: %s", i, d)
+		}
+	}
+}

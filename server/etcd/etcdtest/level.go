@@ -23,11 +23,12 @@ func clone(m Message) Message {
 	return c
 }
 
-// resolve replaces revisions of m that count from the newest.
-func resolve(m Message, newest int64) {
+// resolve replaces revisions of m that count from the newest by what ago returns for how long ago
+// they were, which is negative for the future.
+func resolve(m Message, ago func(int64) int64) {
 	at := func(revision *int64) {
 		if *revision > head/2 && *revision < head*2 {
-			*revision = max(newest+*revision-head, -1)
+			*revision = ago(head - *revision)
 		}
 	}
 	switch r := m.(type) {
@@ -54,10 +55,10 @@ func resolve(m Message, newest int64) {
 		}
 		for _, op := range slices.Concat(r.Success, r.Failure) {
 			if range_ := op.GetRequestRange(); range_ != nil {
-				resolve(range_, newest)
+				resolve(range_, ago)
 			}
 			if txn := op.GetRequestTxn(); txn != nil {
-				resolve(txn, newest)
+				resolve(txn, ago)
 			}
 		}
 	}
@@ -129,3 +130,6 @@ func sortedKeys(ms ...map[string][]string) []string {
 	}
 	return slices.Sorted(maps.Keys(all))
 }
+
+// isNil reports whether x is nil or holds a nil pointer.
+func isNil(x any) bool { return x == nil || reflect.ValueOf(x).IsNil() }

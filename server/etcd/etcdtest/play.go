@@ -29,7 +29,7 @@ func Play(ctx context.Context, conn *grpc.ClientConn, steps []Step) (*Record, er
 	}
 	for _, s := range steps {
 		r := clone(s.Request)
-		resolve(r, p.head)
+		resolve(r, func(ago int64) int64 { return max(p.head-ago, -1) })
 		p.record.Sent = append(p.record.Sent, fmt.Sprintf("%T %s", r, r))
 		if a, isAlarm := r.(*pb.AlarmRequest); isAlarm {
 			a.MemberID = p.member
@@ -59,6 +59,7 @@ type player struct {
 	member      uint64
 	head        int64 // newest revision seen
 	streams     [Streams]*stream
+	change      func(answer) // what is to be done with an answer before it is written down
 	record      *Record
 }
 
@@ -140,6 +141,9 @@ func told[Q any, A answer](p *player, request Q, call func(context.Context, Q, .
 	p.head = max(p.head, h.Revision)
 	h.ClusterId, h.MemberId, h.RaftTerm = 0, 0, 0
 	level(a, p.member)
+	if p.change != nil {
+		p.change(a)
+	}
 	return a.String()
 }
 

@@ -88,6 +88,7 @@ func startEtcd(t testing.TB, program string, flags []string) (address, out strin
 		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
 		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=default=http://" + peer,
 	}, flags...)...)
+	cmd.SysProcAttr = withTest()
 	var log buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {

@@ -1,0 +1,381 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apimachinery/pkg/api/apitesting"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/apis/example"
+	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+	"k8s.io/apiserver/pkg/storage/value"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+
+	"github.com/plinth-io/plinth/server/etcd/etcdtest"
+)
+
+// TestUpstreamStorage runs the tests that kube-apiserver's storage has to pass through its client of etcd
+// and this endpoint, each on an empty key space.
+func TestUpstreamStorage(t *testing.T) {
+	eachEndpoint(t, func(t *testing.T, endpoint func(testing.TB) string) {
+		for _, name := range slices.Sorted(maps.Keys(upstreamTests)) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				upstreamTests[name](t.Context(), t, newUpstream(t, endpoint(t)))
+			})
+		}
+	})
+}
+
+// TestUpstreamUnsafeDelete is apart, as it needs a feature gate, which is the whole process's.
+func TestUpstreamUnsafeDelete(t *testing.T) {
+	for name, endpoint := range endpoints() {
+		t.Run(name, func(t *testing.T) {
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
+			storagetesting.RunTestWatchWithUnsafeDelete(t.Context(), t, newUpstream(t, endpoint(t)))
+		})
+	}
+}
+
+// upstreamTests are all that upstream runs on its storage of etcd, in the order of its store_test.go
+// and watcher_test.go.
+var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
+	"Create": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestCreate(ctx, t, u, u.checkStored)
+	},
+	"CreateWithTTL":                      plain(storagetesting.RunTestCreateWithTTL),
+	"CreateWithKeyExist":                 plain(storagetesting.RunTestCreateWithKeyExist),
+	"Get":                                plain(storagetesting.RunTestGet),
+	"UnconditionalDelete":                plain(storagetesting.RunTestUnconditionalDelete),
+	"ConditionalDelete":                  plain(storagetesting.RunTestConditionalDelete),
+	"DeleteWithSuggestion":               plain(storagetesting.RunTestDeleteWithSuggestion),
+	"DeleteWithSuggestionAndConflict":    plain(storagetesting.RunTestDeleteWithSuggestionAndConflict),
+	"DeleteWithConflict":                 plain(storagetesting.RunTestDeleteWithConflict),
+	"DeleteWithSuggestionOfDeleted":      plain(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
+	"ValidateDeletionWithSuggestion":     plain(storagetesting.RunTestValidateDeletionWithSuggestion),
+	"ValidateDeletionWithOnlySuggestion": plain(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
+	"PreconditionalDelete":               plain(storagetesting.RunTestPreconditionalDeleteWithSuggestion),
+	"PreconditionalDeletePass":           plain(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
+	"ListPaging":                         plain(storagetesting.RunTestListPaging),
+	"GetListNonRecursive": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestGetListNonRecursive(ctx, t, u.increase, u)
+	},
+	"GetListRecursivePrefix": plain(storagetesting.RunTestGetListRecursivePrefix),
+	"GuaranteedUpdate": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestGuaranteedUpdate(ctx, t, u, u.checkStored)
+	},
+	"GuaranteedUpdateWithTTL": plain(storagetesting.RunTestGuaranteedUpdateWithTTL),
+	"GuaranteedUpdateChecksStoredData": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, u)
+	},
+	"GuaranteedUpdateWithConflict":              plain(storagetesting.RunTestGuaranteedUpdateWithConflict),
+	"GuaranteedUpdateWithSuggestionAndConflict": plain(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
+	"TransformationFailure": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestTransformationFailure(ctx, t, u)
+	},
+	"List": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestList(ctx, t, u, u.increase, false)
+	},
+	"ConsistentList": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestConsistentList(ctx, t, u, u.increase, false, true, false)
+	},
+	"ListContinuation": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestListContinuation(ctx, t, u, u.checkCalls)
+	},
+	"ListPaginationRareObject": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestListPaginationRareObject(ctx, t, u, u.checkCalls)
+	},
+	"ListContinuationWithFilter": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestListContinuationWithFilter(ctx, t, u, u.checkCalls)
+	},
+	"NamespaceScopedList": plain(storagetesting.RunTestNamespaceScopedList),
+	"ListInconsistentContinuation": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestListInconsistentContinuation(ctx, t, u, u.compact)
+	},
+	"ListResourceVersionMatch": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestListResourceVersionMatch(ctx, t, u)
+	},
+	"Count": plain(storagetesting.RunTestCount),
+
+	"Watch":                plain(storagetesting.RunTestWatch),
+	"ClusterScopedWatch":   plain(storagetesting.RunTestClusterScopedWatch),
+	"NamespaceScopedWatch": plain(storagetesting.RunTestNamespaceScopedWatch),
+	"DeleteTriggerWatch":   plain(storagetesting.RunTestDeleteTriggerWatch),
+	"WatchFromZero": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestWatchFromZero(ctx, t, u, u.compact)
+	},
+	"WatchFromNonZero":     plain(storagetesting.RunTestWatchFromNonZero),
+	"DelayedWatchDelivery": plain(storagetesting.RunTestDelayedWatchDelivery),
+	"WatchError": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestWatchError(ctx, t, u)
+	},
+	"WatchContextCancel":        plain(storagetesting.RunTestWatchContextCancel),
+	"WatcherTimeout":            plain(storagetesting.RunTestWatcherTimeout),
+	"WatchDeleteEventObject":    plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
+	"WatchInitializationSignal": plain(storagetesting.RunTestWatchInitializationSignal),
+	"ProgressNotify":            plain(storagetesting.RunOptionalTestProgressNotify),
+	"WatchDispatchBookmarks": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, u, false)
+	},
+	// Bookmarks are made by the cache above.
+	"WatchBookmarks": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, u.cached(t))
+	},
+	"SendInitialEvents":                  plain(storagetesting.RunSendInitialEventsBackwardCompatibility),
+	"WatchSemantics":                     plain(storagetesting.RunWatchSemantics),
+	"WatchSemanticInitialEventsExtended": plain(storagetesting.RunWatchSemanticInitialEventsExtended),
+	"WatchListMatchSingle":               plain(storagetesting.RunWatchListMatchSingle),
+	"WatchErrorIsBlocking": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, u)
+	},
+}
+
+func plain(test func(context.Context, *testing.T, storage.Interface)) func(context.Context, *testing.T, *upstream) {
+	return func(ctx context.Context, t *testing.T, u *upstream) { test(ctx, t, u) }
+}
+
+// TestUpstreamStorageIsWhole compares what is called here with what upstream exports.
+func TestUpstreamStorageIsWhole(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/apiserver/pkg/storage/testing").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	called := map[string]bool{}
+	ast.Inspect(parseGo(t, "upstream_test.go"), func(n ast.Node) bool {
+		if s, is := n.(*ast.SelectorExpr); is {
+			if x, is := s.X.(*ast.Ident); is && x.Name == "storagetesting" {
+				called[s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	exported := 0
+	for _, file := range files {
+		for _, d := range parseGo(t, file).Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is || !strings.HasPrefix(f.Name.Name, "Run") || strings.HasPrefix(f.Name.Name, "RunBenchmark") {
+				continue
+			}
+			if exported++; !called[f.Name.Name] {
+				t.Errorf("%s of upstream is not called", f.Name.Name)
+			}
+		}
+	}
+	if exported < 40 {
+		t.Errorf("upstream exports only %d tests", exported)
+	}
+}
+
+func parseGo(t *testing.T, file string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// upstream is kube-apiserver's storage on an endpoint.
+type upstream struct {
+	storage.Interface
+	client      *kubernetes.Client
+	codec       runtime.Codec
+	transformer *exchangeable
+	reads       *readCounter
+}
+
+const storedPrefix = "test!"
+
+var upstreamCodecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+	utilruntime.Must(example.AddToScheme(scheme))
+	utilruntime.Must(examplev1.AddToScheme(scheme))
+	return serializer.NewCodecFactory(scheme)
+}()
+
+func newUpstream(t testing.TB, address string) *upstream {
+	t.Helper()
+	client, err := kubernetes.New(clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: etcdtest.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	u := &upstream{client: client, reads: &readCounter{KV: client.KV}, codec: apitesting.TestCodec(upstreamCodecs, examplev1.SchemeGroupVersion)}
+	u.transformer = &exchangeable{now: storagetesting.NewPrefixTransformer([]byte(storedPrefix), false)}
+	client.KV = u.reads
+	versioner := storage.APIObjectVersioner{}
+	u.Interface = etcd3.New(client, u.codec, newPod, newPodList, "", "/pods", schema.GroupResource{Resource: "pods"},
+		u.transformer, etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(u.codec, versioner), versioner)
+	return u
+}
+
+func newPod() runtime.Object     { return &example.Pod{} }
+func newPodList() runtime.Object { return &example.PodList{} }
+
+// cached returns kube-apiserver's watch cache on the storage.
+func (u *upstream) cached(t *testing.T) storage.Interface {
+	t.Helper()
+	c, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage: u, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
+		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: "/pods/",
+		KeyFunc:      func(o runtime.Object) (string, error) { return storage.NamespaceKeyFunc("/pods/", o) },
+		GetAttrsFunc: storage.DefaultNamespaceScopedAttr, NewFunc: newPod, NewListFunc: newPodList,
+		Codec: upstreamCodecs.LegacyCodec(examplev1.SchemeGroupVersion),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d := cacher.NewCacheDelegator(c, u)
+	t.Cleanup(func() {
+		d.Stop()
+		c.Stop()
+	})
+	return d
+}
+
+// checkStored says what may not be in a stored object.
+func (u *upstream) checkStored(ctx context.Context, t *testing.T, key string) {
+	r, err := u.client.KV.Get(ctx, key)
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatalf("get %s: %v, %v", key, r, err)
+	}
+	o, err := runtime.Decode(u.codec, r.Kvs[0].Value[len(storedPrefix):])
+	if err != nil {
+		t.Fatalf("decode %s: %v", key, err)
+	}
+	if pod := o.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
+		t.Errorf("stored as %v", pod)
+	}
+}
+
+// checkCalls compares how many objects and pages were read with what the storage needs for them.
+// Pages grow to twice the size as long as no page is full.
+func (u *upstream) checkCalls(t *testing.T, page, objects uint64) {
+	if n := u.transformer.original().GetReadsAndReset(); n != objects {
+		t.Errorf("%d objects were read, want %d", n, objects)
+	}
+	calls := uint64(1)
+	for sum := uint64(1); page > 0 && sum < objects; calls++ {
+		page = min(2*page, 10_000)
+		sum += page
+	}
+	if n := u.reads.n.Swap(0); n != calls {
+		t.Errorf("%d pages were read, want %d", n, calls)
+	}
+}
+
+func (u *upstream) compact(ctx context.Context, t *testing.T, resourceVersion string) {
+	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.client.Compact(ctx, int64(revision)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (u *upstream) increase(ctx context.Context, t *testing.T) {
+	if _, err := u.client.KV.Put(ctx, "increase", "ok"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// UpdatePrefixTransformer and CorruptTransformer are asked for by some of the tests.
+func (u *upstream) UpdatePrefixTransformer(change storagetesting.PrefixTransformerModifier) func() {
+	changed := *u.transformer.original()
+	return u.transformer.exchange(change(&changed))
+}
+
+func (u *upstream) CorruptTransformer() func() { return u.transformer.exchange(corrupt{}) }
+
+// exchangeable is a transformer that tests replace.
+type exchangeable struct {
+	mu  sync.RWMutex
+	now value.Transformer
+}
+
+func (e *exchangeable) get() value.Transformer {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.now
+}
+
+func (e *exchangeable) original() *storagetesting.PrefixTransformer {
+	return e.get().(*storagetesting.PrefixTransformer)
+}
+
+// exchange returns what undoes it.
+func (e *exchangeable) exchange(with value.Transformer) func() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.now
+	e.now = with
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.now = before
+	}
+}
+
+func (e *exchangeable) TransformFromStorage(ctx context.Context, data []byte, c value.Context) ([]byte, bool, error) {
+	return e.get().TransformFromStorage(ctx, data, c)
+}
+
+func (e *exchangeable) TransformToStorage(ctx context.Context, data []byte, c value.Context) ([]byte, error) {
+	return e.get().TransformToStorage(ctx, data, c)
+}
+
+// corrupt reads nothing.
+type corrupt struct{}
+
+var errCorrupt = errors.New("bits flipped")
+
+func (corrupt) TransformFromStorage(context.Context, []byte, value.Context) ([]byte, bool, error) {
+	return nil, true, errCorrupt
+}
+
+func (corrupt) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+	return data, nil
+}
+
+// readCounter counts the pages that are read.
+type readCounter struct {
+	clientv3.KV
+	n atomic.Uint64
+}
+
+func (c *readCounter) Get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	c.n.Add(1)
+	return c.KV.Get(ctx, key, o...)
+}
