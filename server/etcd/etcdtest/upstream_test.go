@@ -34,17 +34,18 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 )
 
 // TestUpstreamStorage runs the tests that kube-apiserver's storage has to pass through its client of etcd
 // and this endpoint, each on an empty key space.
 func TestUpstreamStorage(t *testing.T) {
-	eachEndpoint(t, func(t *testing.T, endpoint func(testing.TB) string) {
+	eachEndpoint(t, func(t *testing.T, plinth endpoint) {
 		for _, name := range slices.Sorted(maps.Keys(upstreamTests)) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				upstreamTests[name](t.Context(), t, newUpstream(t, endpoint(t)))
+				upstreamTests[name](t.Context(), t, newUpstream(t, plinth(t)))
 			})
 		}
 	})
@@ -52,10 +53,10 @@ func TestUpstreamStorage(t *testing.T) {
 
 // TestUpstreamUnsafeDelete is apart, as it needs a feature gate, which is the whole process's.
 func TestUpstreamUnsafeDelete(t *testing.T) {
-	for name, endpoint := range endpoints() {
-		t.Run(name, func(t *testing.T) {
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
 			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
-			storagetesting.RunTestWatchWithUnsafeDelete(t.Context(), t, newUpstream(t, endpoint(t)))
+			storagetesting.RunTestWatchWithUnsafeDelete(t.Context(), t, newUpstream(t, plinthOn(d)(t)))
 		})
 	}
 }
