@@ -141,6 +141,8 @@ var toWrite = map[string]string{
 	"int":         "a whole number",
 	"int32":       "a whole number",
 	"int64":       "a whole number",
+	"uint":        "a whole number",
+	"uint32":      "a whole number",
 	"float32":     "a number such as 0.5",
 	"float64":     "a number such as 0.5",
 	"stringSlice": "words separated by commas, without quotes",

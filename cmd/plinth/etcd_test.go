@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+)
+
+// etcdProcess is a plinth etcd that runs.
+type etcdProcess struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer
+	line   string   // that it has printed
+	urls   []string // in that line
+	ended  bool
+}
+
+// startEtcd starts plinth etcd on a free port, unless args say otherwise, and returns when it serves.
+func startEtcd(t *testing.T, dir string, args ...string) *etcdProcess {
+	t.Helper()
+	cmd, stderr := plinth(t, []string{"PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0"}, append([]string{"etcd"}, args...)...)
+	cmd.Dir = dir
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	p := &etcdProcess{t: t, cmd: cmd, stderr: stderr}
+	t.Cleanup(p.stop)
+	p.line, err = bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		_ = cmd.Wait()
+		p.ended = true
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	urls, _, _ := strings.Cut(strings.TrimPrefix(p.line, "export ETCDCTL_ENDPOINTS="), " ")
+	p.urls = strings.Split(urls, ",")
+	return p
+}
+
+// stop ends it as systemd does. It must exit with 0.
+func (p *etcdProcess) stop() {
+	p.t.Helper()
+	if p.ended {
+		return
+	}
+	p.ended = true
+	must(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("%v: %s", err, p.stderr)
+	}
+}
+
+func (p *etcdProcess) client(config *tls.Config) *clientv3.Client {
+	p.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: p.urls, TLS: config, DialTimeout: patience})
+	must(p.t, err)
+	p.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func withPatience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestEtcdCommand writes keys on each dialect, which are there after a restart, and to all members.
+// plinth serve refuses the database, and plinth etcd one of plinth serve.
+func TestEtcdCommand(t *testing.T) {
+	t.Parallel()
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		ctx, dir, dsn := withPatience(t), t.TempDir(), d.Fresh(t)
+		first := startEtcd(t, dir, "--dsn="+dsn, "--name=one", "--initial-cluster=one=http://127.0.0.1:2380", "--heartbeat-interval=100")
+		put, err := first.client(nil).Put(ctx, "a", "1")
+		must(t, err)
+		if put.Header.Revision != 2 {
+			t.Errorf("the first revision is %d", put.Header.Revision)
+		}
+		if d.Servers > 1 {
+			second := startEtcd(t, dir, "--dsn="+dsn, "--name=two")
+			got, err := second.client(nil).Get(ctx, "a")
+			must(t, err)
+			if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "1" || got.Header.Revision != 2 {
+				t.Errorf("the second member has %v", got)
+			}
+			second.stop()
+		}
+		first.stop()
+		if !strings.Contains(first.stderr.String(), "these flags have no effect on plinth flags=--initial-cluster,--heartbeat-interval") {
+			t.Errorf("no warning of flags: %s", first.stderr)
+		}
+		again := startEtcd(t, dir, "--dsn="+dsn)
+		got, err := again.client(nil).Get(ctx, "a")
+		must(t, err)
+		if len(got.Kvs) != 1 || got.Kvs[0].ModRevision != 2 {
+			t.Errorf("after a restart: %v", got)
+		}
+		again.stop()
+		code, out := runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn="+dsn)
+		if text := complaint(out); code == 0 || strings.Count(text, "\n") != 1 {
+			t.Errorf("plinth serve: exit code %d: %s", code, out)
+		}
+		other := d.Fresh(t)
+		must(t, openedLog(t, other).Close())
+		code, out = runPlinth(t, "etcd", "--listen-client-urls=http://127.0.0.1:0", "--dsn="+other)
+		if text := complaint(out); code == 0 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "--dsn") {
+			t.Errorf("plinth etcd: exit code %d: %s", code, out)
+		}
+	})
+}
+
+// TestEtcdTLS has a server with a certificate of its own, and one that asks clients for theirs.
+func TestEtcdTLS(t *testing.T) {
+	t.Parallel()
+	ctx, dir := withPatience(t), t.TempDir()
+	auto := startEtcd(t, dir, "--auto-tls", "--listen-client-urls=https://127.0.0.1:0,unix://"+filepath.Join(dir, "s"), "--listen-metrics-urls=http://127.0.0.1:0")
+	_, file, _ := strings.Cut(strings.Fields(auto.line)[2], "ETCDCTL_CACERT=")
+	ca, err := os.ReadFile(file)
+	must(t, err)
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(ca)
+	auto.urls = auto.urls[:1]
+	_, err = auto.client(&tls.Config{RootCAs: trusted}).Put(ctx, "a", "1")
+	must(t, err)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	resp, err := client.Get(auto.urls[0] + "/version")
+	must(t, err)
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !strings.Contains(string(body), `"etcdserver":"3.6`) {
+		t.Errorf("/version: %s, %v", body, err)
+	}
+	auto.stop()
+
+	signed(t, dir, "ca", x509.Certificate{Subject: subjectOf("ca"), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, "")
+	signed(t, dir, "server", x509.Certificate{Subject: subjectOf("server"), IPAddresses: local, DNSNames: []string{"localhost"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, "ca")
+	signed(t, dir, "client", x509.Certificate{Subject: subjectOf("client"), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, "ca")
+	path := func(name string) string { return filepath.Join(dir, name) }
+	mutual := startEtcd(t, dir, "--listen-client-urls=https://127.0.0.1:0", "--cert-file="+path("server.crt"), "--key-file="+path("server.key"), "--trusted-ca-file="+path("ca.crt"), "--client-cert-auth")
+	ca, err = os.ReadFile(path("ca.crt"))
+	must(t, err)
+	trusted = x509.NewCertPool()
+	trusted.AppendCertsFromPEM(ca)
+	pair, err := tls.LoadX509KeyPair(path("client.crt"), path("client.key"))
+	must(t, err)
+	got, err := mutual.client(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}}).Get(ctx, "a")
+	if err != nil || len(got.Kvs) != 1 {
+		t.Errorf("with a certificate: %v, %v", got, err)
+	}
+	client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	if resp, err := client.Get(mutual.urls[0] + "/version"); err == nil {
+		resp.Body.Close()
+		t.Error("a client without a certificate is let in")
+	}
+
+	// Authorities that are replaced count from the next connection on.
+	signed(t, dir, "other", x509.Certificate{Subject: subjectOf("other"), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, "")
+	must(t, os.Rename(path("other.crt"), path("ca.crt")))
+	soon(t, "a client of an authority that is gone is refused", func() bool {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}}}}
+		resp, err := client.Get(mutual.urls[0] + "/version")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err != nil
+	})
+}
+
+// TestEtcdStop stops a server whose clients have watches, soon and with exit code 0.
+func TestEtcdStop(t *testing.T) {
+	t.Parallel()
+	ctx := withPatience(t)
+	p := startEtcd(t, t.TempDir())
+	c := p.client(nil)
+	events := c.Watch(ctx, "a")
+	_, err := c.Put(ctx, "a", "1")
+	must(t, err)
+	if e := <-events; len(e.Events) != 1 {
+		t.Errorf("events: %v", e)
+	}
+	begun := time.Now()
+	p.stop()
+	if took := time.Since(begun); took > 20*time.Second { // --shutdown-timeout is 30s
+		t.Errorf("the stop took %v", took)
+	}
+}
+
+func TestEtcdBadFlags(t *testing.T) {
+	t.Parallel()
+	member := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(member, "member"), 0o700))
+	for args, want := range map[string]string{
+		"--listen-client-urls=http://0.0.0.0:0":                          "other machines would reach it without TLS",
+		"--listen-client-urls=https://127.0.0.1:0":                       "TLS needs --cert-file and --key-file, or --auto-tls",
+		"--listen-client-urls=127.0.0.1:0":                               `--listen-client-urls "127.0.0.1:0": write http://HOST:PORT`,
+		"--listen-client-urls=":                                          "--listen-client-urls is empty",
+		"--cert-file=a":                                                  "--cert-file and --key-file belong together",
+		"--auto-tls --cert-file=a --key-file=b":                          "give one of the two",
+		"--client-cert-auth":                                             "--client-cert-auth needs --trusted-ca-file",
+		"--listen-client-urls=unixs://s --cert-file=no --key-file=no":    "--cert-file and --key-file: open no: no such file",
+		"--listen-client-urls=unixs://s --auto-tls --trusted-ca-file=x":  "--trusted-ca-file: open x: no such file",
+		"--tls-min-version=TLS1.0":                                       "write TLS1.2 or TLS1.3",
+		"--tls-min-version=TLS1.3 --tls-max-version=TLS1.2":              "--tls-max-version TLS1.2 is below",
+		"--cipher-suites=nope":                                           "--cipher-suites: ",
+		"--max-txn-ops=0":                                                "--max-txn-ops: 0: write a number from 1",
+		"--max-request-bytes=-1":                                         "--max-request-bytes: -1: write a number from 1",
+		"--max-concurrent-streams=0":                                     "--max-concurrent-streams: 0: write a number above 0",
+		"--grpc-keepalive-timeout=-1s":                                   "--grpc-keepalive-timeout: -1s is negative",
+		"--auto-compaction-mode=weekly":                                  "write periodic or revision",
+		"--auto-compaction-retention=week":                               "write a duration such as 8h",
+		"--auto-compaction-mode=revision --auto-compaction-retention=1h": "write a number of revisions",
+		"--cache-bytes=much":                                             "write a number of bytes",
+		"--log-level=loud":                                               "write debug, info, warn or error",
+		"--host-whitelist=a":                                             "plinth has no --host-whitelist; leave it out",
+		"--dsn=http://127.0.0.1:2379":                                    "--dsn: it is the URL of an etcd",
+		"--endpoint=nats://h":                                            "--dsn: nats:// is a store of kine",
+		"--dsn=sqlite://a.db --unsafe-no-fsync":                          "write durability=off in the DSN",
+		"--data-dir=" + member:                                           "it has the data of another etcd",
+		"--data-dir=what?":                                               "write a path without a question mark",
+		"--frobnicate":                                                   "unknown flag --frobnicate",
+		"import":                                                         "write both databases",
+		"import --from-kine=http://h --dsn=sqlite://b.db":                "--from-kine: it is the URL of an etcd",
+		"import --from-kine=sqlite://a.db --dsn=sqlite://a.db?_sync=1":   "it is kine's own file",
+		"import --from-kine=sqlite://a.db --dsn=sqlite://:memory:":       "a database in memory is gone",
+	} {
+		code, out := runPlinth(t, append([]string{"etcd"}, strings.Fields(args)...)...)
+		lines := strings.Split(strings.TrimSpace(complaint(out)), "\n")
+		if last := lines[len(lines)-1]; code != 2 || !strings.HasPrefix(last, "plinth: ") || !strings.Contains(last, want) {
+			t.Errorf("%s: exit code %d: %s; want %s", args, code, out, want)
+		}
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]byteSize{"1": 1, "512KiB": 512 << 10, "256MiB": 256 << 20, "2GiB": 2 << 30} {
+		var b byteSize
+		if err := b.Set(text); err != nil || b != want {
+			t.Errorf("%s: %d, %v", text, b, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "1MB", "9999999999GiB", "1.5GiB"} {
+		if err := new(byteSize).Set(text); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+// TestCompactionDue has samples of a day.
+func TestCompactionDue(t *testing.T) {
+	c := etcdCompaction{mode: compactPeriodic, retention: "2"}
+	must(t, c.parse())
+	begin := time.Now()
+	var past []sample
+	for hour := range int64(10) {
+		past = append(past, sample{begin.Add(time.Duration(hour) * time.Hour), 100 * hour})
+	}
+	rest, through := c.due(past, begin.Add(5*time.Hour))
+	if through != 300 || len(rest) != 6 {
+		t.Errorf("through %d, %d samples left", through, len(rest))
+	}
+	if rest, through = c.due(rest, begin.Add(5*time.Hour)); through != 0 || len(rest) != 6 {
+		t.Errorf("again: through %d, %d samples left", through, len(rest))
+	}
+}
