@@ -49,7 +49,10 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 		}
 		h := newHash()
 		h.Write([]byte(keyBucket))
-		same, err := m.s.hashHistory(ctx, h, head, min(head.Revision, sqlstore.LastID(revision)))
+		same := true
+		if revision > 0 { // etcd does not refuse a negative one, up to which there is nothing
+			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, sqlstore.LastID(revision)))
+		}
 		if err != nil {
 			return nil, told(err)
 		}
