@@ -128,7 +128,7 @@ func TestPostgresTableRights(t *testing.T) {
 	dsn := Postgres(t)
 	openDSN(t, dsn).Close()
 	role, as := newRole(t, dsn)
-	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.log, public.meta, public.schema_migrations TO %q", role)
+	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.lease, public.log, public.meta, public.schema_migrations TO %q", role)
 	execPostgres(t, dsn, refusedFor(t, as, "schema_migrations", want))
 	worksAs(t, as)
 	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "schema_migrations": "SELECT"} {
@@ -144,6 +144,22 @@ func TestPostgresTableRights(t *testing.T) {
 	execPostgres(t, dsn, `UPDATE schema_migrations SET dirty = false`)
 	execPostgres(t, dsn, fmt.Sprintf(`REVOKE USAGE ON SCHEMA public FROM public; REVOKE USAGE ON SCHEMA public FROM %q`, role))
 	refusedFor(t, as, `use schema "public"`, "GRANT CREATE, USAGE ON SCHEMA")
+}
+
+// TestPostgresLeaseRights: a log of raw keys needs one table more than one of objects.
+func TestPostgresLeaseRights(t *testing.T) {
+	db := database{"postgres", Postgres(t)}
+	db.openRaw(t)
+	role, as := newRole(t, db.dsn)
+	execPostgres(t, db.dsn, fmt.Sprintf(`GRANT SELECT, INSERT, UPDATE, DELETE ON log, meta, schema_migrations TO %q`, role))
+	_, err := dialects.Open(t.Context(), as, dialects.Options{Kind: sqlstore.KindEtcd})
+	if err == nil || !errors.Is(err, dialects.ErrDSN) || !strings.Contains(err.Error(), "on table lease") {
+		t.Fatalf("open without rights on leases: %v", err)
+	}
+	execPostgres(t, db.dsn, grantIn.FindStringSubmatch(err.Error())[1])
+	l := database{"postgres", as}.openRaw(t)
+	l.grant(hour, 1)
+	l.do(sqlstore.Decision{Revoke: []int64{1}}, put("a", "1"))
 }
 
 // TestMySQLRights does the same with the rights of MariaDB, which are for a database.
