@@ -37,7 +37,7 @@ func playClients(t *testing.T, at endpoint, sequences [][]etcdtest.Step) []*etcd
 func compareClients(t *testing.T, want, got []*etcdtest.Record) {
 	t.Helper()
 	for i := range want {
-		if d := etcdtest.Compare(want[i], got[i]); d != "" {
+		if _, d := etcdtest.Compare(want[i], got[i]); d != "" {
 			t.Errorf("client %d: %s", i, d)
 		}
 	}

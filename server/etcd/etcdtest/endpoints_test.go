@@ -28,7 +28,7 @@ func plinthOn(d logtest.Dialect) endpoint {
 
 // realEtcd is what plinth is compared with, and on which tests prove that etcd passes them.
 func realEtcd(t testing.TB) string {
-	return etcdtest.StartAt(t, "--experimental-watch-progress-notify-interval=1s")
+	return etcdtest.StartAt(t, "--watch-progress-notify-interval=1s")
 }
 
 // servePlinth serves the database at dsn as plinth etcd does.

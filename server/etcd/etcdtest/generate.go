@@ -73,7 +73,7 @@ var kinds = []struct {
 	{80, func(g *generator) Step { return Step{Request: g.deleteRange()} }},
 	{230, func(g *generator) Step { return Step{Request: g.transaction()} }},
 	{12, func(g *generator) Step {
-		return Step{Request: &pb.CompactionRequest{Revision: pick(g, g.past(), g.past(), g.past(), g.revision(), 0, -1), Physical: g.often(2)}}
+		return Step{Request: &pb.CompactionRequest{Revision: pick(g, g.past(), g.past(), g.past(), g.past(), max(g.revision(), 1)), Physical: g.often(2)}}
 	}},
 	{25, func(g *generator) Step { return Step{Request: &pb.LeaseGrantRequest{ID: g.lease(), TTL: g.ttl()}} }},
 	{15, func(g *generator) Step { return Step{Request: &pb.LeaseRevokeRequest{ID: g.lease()}} }},
@@ -84,7 +84,7 @@ var kinds = []struct {
 	{10, func(g *generator) Step { return Step{Request: &pb.LeaseLeasesRequest{}} }},
 	{60, func(g *generator) Step { return g.watch() }},
 	{5, func(g *generator) Step { return Step{Request: &pb.StatusRequest{}} }},
-	{20, func(g *generator) Step { return Step{Request: &pb.HashKVRequest{Revision: g.revision()}} }},
+	{20, func(g *generator) Step { return Step{Request: &pb.HashKVRequest{Revision: max(g.revision(), 0)}} }},
 	{4, func(g *generator) Step { return Step{Request: g.alarm()} }},
 }
 

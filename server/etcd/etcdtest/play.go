@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -29,7 +30,7 @@ func Play(ctx context.Context, conn *grpc.ClientConn, steps []Step) (*Record, er
 	}
 	for _, s := range steps {
 		r := clone(s.Request)
-		resolve(r, func(ago int64) int64 { return max(p.head-ago, -1) })
+		resolve(r, func(ago int64) int64 { return max(p.head-ago, 1) })
 		p.record.Sent = append(p.record.Sent, fmt.Sprintf("%T %s", r, r))
 		if a, isAlarm := r.(*pb.AlarmRequest); isAlarm {
 			a.MemberID = p.member
@@ -160,22 +161,23 @@ func (p *player) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest, _ .
 	return s.Recv()
 }
 
-// Compare returns the first difference of two records, "" if there is none.
-func Compare(want, got *Record) string {
+// Compare returns the first difference of two records, "" if there is none, and after how many requests
+// it is there.
+func Compare(want, got *Record) (after int, difference string) {
 	for i := range want.Answers {
 		if want.Answers[i] != got.Answers[i] || want.Sent[i] != got.Sent[i] {
-			return fmt.Sprintf("request %d: %s\nwant %s\ngot  %s", i, differing(want.Sent[i], got.Sent[i]), want.Answers[i], got.Answers[i])
+			return i + 1, fmt.Sprintf("request %d: %s\nwant %s\ngot  %s", i, differing(want.Sent[i], got.Sent[i]), want.Answers[i], got.Answers[i])
 		}
 	}
 	for _, watch := range sortedKeys(want.Watches, got.Watches) {
-		if d := difference(want.Watches[watch], got.Watches[watch]); d != "" {
-			return fmt.Sprintf("watch %s: %s", watch, d)
+		if d := firstLine(want.Watches[watch], got.Watches[watch]); d != "" {
+			return len(want.Answers), fmt.Sprintf("watch %s: %s", watch, d)
 		}
 	}
 	if len(got.Faults) > 0 {
-		return "faults: " + strings.Join(got.Faults, "\n")
+		return len(want.Answers), "faults: " + strings.Join(got.Faults, "\n")
 	}
-	return ""
+	return 0, ""
 }
 
 func differing(want, got string) string {
@@ -185,7 +187,7 @@ func differing(want, got string) string {
 	return fmt.Sprintf("sent %s to one and %s to the other", want, got)
 }
 
-func difference(want, got []string) string {
+func firstLine(want, got []string) string {
 	for i := range max(len(want), len(got)) {
 		if w, g := at(want, i), at(got, i); w != g {
 			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i, w, g)
@@ -201,11 +203,11 @@ func at(lines []string, i int) string {
 	return "nothing"
 }
 
-// Shrink returns a part of steps, as short as it finds with at most attempts calls of differs, for
+// Shrink returns a part of steps, as short as it finds until a moment, for
 // which differs still is true.
-func Shrink(steps []Step, attempts int, differs func([]Step) bool) []Step {
+func Shrink(steps []Step, until time.Time, differs func([]Step) bool) []Step {
 	for size := (len(steps) + 1) / 2; size >= 1; size /= 2 {
-		for from := 0; from < len(steps) && attempts > 0; attempts-- {
+		for from := 0; from < len(steps) && time.Now().Before(until); {
 			less := append(append([]Step(nil), steps[:from]...), steps[min(from+size, len(steps)):]...)
 			if differs(less) {
 				steps = less

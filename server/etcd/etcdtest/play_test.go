@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 )
@@ -47,8 +48,8 @@ func TestLikeEtcd(t *testing.T) {
 		for s, record := range want {
 			t.Run(fmt.Sprintf("seed=%d", s), func(t *testing.T) {
 				steps := etcdtest.Generate(s, sequenceLength)
-				if d := etcdtest.Compare(record(), play(t, plinth, steps)); d != "" {
-					t.Errorf("plinth differs from etcd:\n%s\n%s", d, shortest(t, plinth, steps))
+				if n, d := etcdtest.Compare(record(), play(t, plinth, steps)); d != "" {
+					t.Errorf("plinth differs from etcd:\n%s\n%s", d, shortest(t, plinth, steps[:n], kindOf(d)))
 				}
 			})
 		}
@@ -60,7 +61,7 @@ func TestLikeEtcd(t *testing.T) {
 func TestEtcdIsLikeEtcd(t *testing.T) {
 	t.Parallel()
 	steps := etcdtest.Generate(1, 1000)
-	if d := etcdtest.Compare(play(t, realEtcd, steps), play(t, realEtcd, steps)); d != "" {
+	if _, d := etcdtest.Compare(play(t, realEtcd, steps), play(t, realEtcd, steps)); d != "" {
 		t.Error(d)
 	}
 }
@@ -74,12 +75,24 @@ func play(t *testing.T, at endpoint, steps []etcdtest.Step) *etcdtest.Record {
 	return r
 }
 
-// shortest looks for few requests that show a difference.
-func shortest(t *testing.T, plinth endpoint, steps []etcdtest.Step) string {
+// kindOf returns what a difference is about: a watch, or a kind of request.
+func kindOf(difference string) string {
+	words := strings.Fields(difference + " none none none")
+	if words[0] == "watch" {
+		return "watch"
+	}
+	return words[0] + words[2]
+}
+
+// shrinkTime is how long a failed test looks for a shorter sequence.
+const shrinkTime = time.Minute
+
+// shortest looks for few requests that show a difference of a kind.
+func shortest(t *testing.T, plinth endpoint, steps []etcdtest.Step, kind string) string {
 	var d string
-	steps = etcdtest.Shrink(steps, 120, func(steps []etcdtest.Step) (differs bool) {
+	steps = etcdtest.Shrink(steps, time.Now().Add(shrinkTime), func(steps []etcdtest.Step) (differs bool) {
 		t.Run("shrink", func(t *testing.T) {
-			if found := etcdtest.Compare(play(t, realEtcd, steps), play(t, plinth, steps)); found != "" {
+			if _, found := etcdtest.Compare(play(t, realEtcd, steps), play(t, plinth, steps)); kindOf(found) == kind {
 				d, differs = found, true
 			}
 		})

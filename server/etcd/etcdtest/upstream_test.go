@@ -51,17 +51,33 @@ func TestUpstreamStorage(t *testing.T) {
 	})
 }
 
-// TestUpstreamUnsafeDelete is apart, as it needs a feature gate, which is the whole process's.
-func TestUpstreamUnsafeDelete(t *testing.T) {
+// TestUpstreamStorageAlone is apart, as these tests set feature gates, which are the whole process's.
+func TestUpstreamStorageAlone(t *testing.T) {
 	for _, d := range logtest.Dialects {
-		t.Run(d.Name, func(t *testing.T) {
-			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
-			storagetesting.RunTestWatchWithUnsafeDelete(t.Context(), t, newUpstream(t, plinthOn(d)(t)))
-		})
+		for _, name := range slices.Sorted(maps.Keys(upstreamGateTests)) {
+			t.Run(d.Name+"/"+name, func(t *testing.T) {
+				upstreamGateTests[name](t.Context(), t, plinthOn(d)(t))
+			})
+		}
 	}
 }
 
-// upstreamTests are all that upstream runs on its storage of etcd, in the order of its store_test.go
+var upstreamGateTests = map[string]func(context.Context, *testing.T, string){
+	"WatchWithUnsafeDelete": func(ctx context.Context, t *testing.T, address string) {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
+		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newUpstream(t, address))
+	},
+	"WatchSemantics":                     alone(storagetesting.RunWatchSemantics),
+	"WatchSemanticInitialEventsExtended": alone(storagetesting.RunWatchSemanticInitialEventsExtended),
+	"WatchListMatchSingle":               alone(storagetesting.RunWatchListMatchSingle),
+	"SendInitialEvents":                  alone(storagetesting.RunSendInitialEventsBackwardCompatibility),
+}
+
+func alone(test func(context.Context, *testing.T, storage.Interface)) func(context.Context, *testing.T, string) {
+	return func(ctx context.Context, t *testing.T, address string) { test(ctx, t, newUpstream(t, address)) }
+}
+
+// upstreamTests are the others that upstream runs on its storage of etcd, in the order of its store_test.go
 // and watcher_test.go.
 var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"Create": func(ctx context.Context, t *testing.T, u *upstream) {
@@ -145,10 +161,6 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"WatchBookmarks": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, u.cached(t))
 	},
-	"SendInitialEvents":                  plain(storagetesting.RunSendInitialEventsBackwardCompatibility),
-	"WatchSemantics":                     plain(storagetesting.RunWatchSemantics),
-	"WatchSemanticInitialEventsExtended": plain(storagetesting.RunWatchSemanticInitialEventsExtended),
-	"WatchListMatchSingle":               plain(storagetesting.RunWatchListMatchSingle),
 	"WatchErrorIsBlocking": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, u)
 	},

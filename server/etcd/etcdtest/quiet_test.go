@@ -1,0 +1,11 @@
+package etcdtest_test
+
+import (
+	"io"
+	"os"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+// gRPC warns of each attempt to reach an etcd that is not up yet.
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr)) }
