@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -83,9 +84,13 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"Create": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestCreate(ctx, t, u, u.checkStored)
 	},
-	"CreateWithTTL":                      plain(storagetesting.RunTestCreateWithTTL),
-	"CreateWithKeyExist":                 plain(storagetesting.RunTestCreateWithKeyExist),
-	"Get":                                plain(storagetesting.RunTestGet),
+	"CreateWithTTL":      plain(storagetesting.RunTestCreateWithTTL),
+	"CreateWithKeyExist": plain(storagetesting.RunTestCreateWithKeyExist),
+	// This one reads an object with a time to live of a second, and does not want it to end.
+	"Get": func(ctx context.Context, t *testing.T, u *upstream) {
+		u.client.Lease = longLease{u.client.Lease}
+		storagetesting.RunTestGet(ctx, t, u)
+	},
 	"UnconditionalDelete":                plain(storagetesting.RunTestUnconditionalDelete),
 	"ConditionalDelete":                  plain(storagetesting.RunTestConditionalDelete),
 	"DeleteWithSuggestion":               plain(storagetesting.RunTestDeleteWithSuggestion),
@@ -153,7 +158,25 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"WatcherTimeout":            plain(storagetesting.RunTestWatcherTimeout),
 	"WatchDeleteEventObject":    plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 	"WatchInitializationSignal": plain(storagetesting.RunTestWatchInitializationSignal),
-	"ProgressNotify":            plain(storagetesting.RunOptionalTestProgressNotify),
+	// Since 3.6, etcd tells no progress to a watch that starts at the next revision, until there is one.
+	"ProgressNotify": func(ctx context.Context, t *testing.T, u *upstream) {
+		u.increase(ctx, t)
+		stop := make(chan struct{})
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(200 * time.Millisecond):
+					_, _ = u.client.KV.Put(ctx, "increase", "more")
+				}
+			}
+		})
+		defer writer.Wait()
+		defer close(stop)
+		storagetesting.RunOptionalTestProgressNotify(ctx, t, u)
+	},
 	"WatchDispatchBookmarks": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, u, false)
 	},
@@ -391,4 +414,11 @@ type readCounter struct {
 func (c *readCounter) Get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	c.n.Add(1)
 	return c.KV.Get(ctx, key, o...)
+}
+
+// longLease grants leases that outlive a test.
+type longLease struct{ clientv3.Lease }
+
+func (l longLease) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	return l.Lease.Grant(ctx, ttl+3600)
 }
