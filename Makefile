@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-quick test-hostile bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,12 @@ test: cc ## run all tests except test-cluster under the race detector, with real
 CLUSTER ?= sqlite,postgres,mariadb
 test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet, kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
+
+# SEED and REQUESTS are those of the random requests that etcd and plinth are compared by.
+SEED ?= $(shell date +%s)
+REQUESTS ?= 40000
+test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) go test -timeout 60m ./server/etcd/etcdtest
 
 test-quick: cc ## run the tests of test without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...
