@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
 
@@ -70,7 +71,7 @@ type run struct {
 	Options
 	scale    scale
 	dir      string // of temporary files, removed at the end
-	progress progress
+	progress measure.Progress
 }
 
 // Run measures everything on every database and writes the report. It needs a quiet
@@ -83,7 +84,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if o.Dir == "" {
 		o.Dir = "bench-out"
 	}
-	r := &run{Options: o, scale: full, progress: progress{w: o.Progress, begun: time.Now()}}
+	r := &run{Options: o, scale: full, progress: measure.Progress{W: o.Progress, Begun: time.Now()}}
 	if o.Quick {
 		r.scale = quick
 	}
@@ -96,7 +97,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
-	defer r.progress.clear()
+	defer r.progress.Clear()
 	report, err := r.measure(ctx)
 	if len(report.rates()) == 0 {
 		return nil, err
@@ -121,7 +122,7 @@ func (r *run) measure(ctx context.Context) (_ *Report, err error) {
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		CPUs:     runtime.NumCPU(),
-		Begun:    r.progress.begun,
+		Begun:    r.progress.Begun,
 		Quick:    r.Quick,
 	}
 	for _, dsn := range r.DSNs {

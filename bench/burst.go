@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // measureBurst measures resident memory some time after many watches have received many changes
@@ -29,7 +31,7 @@ func (g *rig) measureBurst(ctx context.Context) error {
 	f := Figure{
 		What:  fmt.Sprintf("resident memory, %v after a burst", g.scale.afterBurst),
 		Value: mebibytes(after.RSS), Unit: "MiB",
-		Note: fmt.Sprintf("%s at its end: %s watches of %d creates", number(mebibytes(during.RSS))+" MiB", number(float64(g.scale.burstWatches)), g.scale.burstChanges),
+		Note: fmt.Sprintf("%s at its end: %s watches of %d creates", measure.Number(mebibytes(during.RSS))+" MiB", measure.Number(float64(g.scale.burstWatches)), g.scale.burstChanges),
 	}
 	if g.d.Name == "sqlite" {
 		f.Target = atMost(200)
@@ -64,7 +66,7 @@ func (g *rig) burst(ctx context.Context) error {
 			}
 		})
 	}
-	_, err := each(watching, concurrent, g.scale.burstChanges, func(ctx context.Context, i int) error {
+	_, err := measure.Each(watching, concurrent, g.scale.burstChanges, func(ctx context.Context, i int) error {
 		body := configMap(fmt.Sprintf("burst-%05d", i), 0)
 		_, err := g.toPlinth[i%connections].do(ctx, http.MethodPost, echoPath, body, nil)
 		return err

@@ -7,11 +7,13 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // TestCharts draws charts of unusual reports: without measurements, with one point, with zeros.
 func TestCharts(t *testing.T) {
-	zero := &Database{Name: "a<b>&\"", Figures: []Figure{{What: "x", Unit: "rows/s", Latency: &Latency{}, Writers: 1}}}
+	zero := &Database{Name: "a<b>&\"", Figures: []Figure{{What: "x", Unit: "rows/s", Latency: &measure.Latency{}, Writers: 1}}}
 	zero.add(Figure{What: "<y>", Unit: "events", Target: atMost(0)})
 	zero.add(Figure{What: "z", Target: atLeast(1)})
 	r := &Report{Databases: []*Database{zero, {Name: "empty"}}}

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // op is one operation of a load.
@@ -28,7 +30,7 @@ func (g *rig) compareWith(ctx context.Context, other *process, workers int, plin
 	var s sides
 	// The first round warms both up and does not count.
 	for _, o := range []op{plinth, echo} {
-		if _, err := closedLoop(ctx, workers, g.scale.round/3, o); err != nil {
+		if _, err := measure.ClosedLoop(ctx, workers, g.scale.round/3, o); err != nil {
 			return nil, err
 		}
 	}
@@ -48,7 +50,7 @@ func (s *side) add(ctx context.Context, p *process, workers int, d time.Duration
 	if err != nil {
 		return err
 	}
-	l, err := closedLoop(ctx, workers, d, o)
+	l, err := measure.ClosedLoop(ctx, workers, d, o)
 	if err != nil {
 		return err
 	}
@@ -56,27 +58,27 @@ func (s *side) add(ctx context.Context, p *process, workers int, d time.Duration
 	if err != nil {
 		return err
 	}
-	s.rates = append(s.rates, l.rate())
-	s.cpus = append(s.cpus, float64(after-before)/float64(time.Microsecond)/float64(l.ops))
-	s.samples = append(s.samples, l.samples...)
+	s.rates = append(s.rates, l.Rate())
+	s.cpus = append(s.cpus, float64(after-before)/float64(time.Microsecond)/float64(l.Ops))
+	s.samples = append(s.samples, l.Samples...)
 	return nil
 }
 
 // rates compares operations per second; each operation counts as size units.
 func (s *sides) rates(what, floor string, size float64, unit string) Figure {
 	return Figure{
-		What: what, Value: median(s.plinth.rates) * size, Unit: unit,
-		Against: median(s.echo.rates) * size, Floor: floor,
-		Ratio:   median(ratios(s.plinth.rates, s.echo.rates)),
-		Latency: latencyOf(s.plinth.samples),
+		What: what, Value: measure.Median(s.plinth.rates) * size, Unit: unit,
+		Against: measure.Median(s.echo.rates) * size, Floor: floor,
+		Ratio:   measure.Median(measure.Ratios(s.plinth.rates, s.echo.rates)),
+		Latency: measure.LatencyOf(s.plinth.samples),
 	}
 }
 
 // cpu compares the server's CPU time for each operation.
 func (s *sides) cpu(what string) Figure {
 	return Figure{
-		What: what, Value: median(s.plinth.cpus), Unit: "µs/req",
-		Against: median(s.echo.cpus), Floor: "echo",
-		Ratio: median(ratios(s.plinth.cpus, s.echo.cpus)),
+		What: what, Value: measure.Median(s.plinth.cpus), Unit: "µs/req",
+		Against: measure.Median(s.echo.cpus), Floor: "echo",
+		Ratio: measure.Median(measure.Ratios(s.plinth.cpus, s.echo.cpus)),
 	}
 }

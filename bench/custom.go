@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // This file measures the cost of custom resources: of many definitions, and of requests beside
@@ -16,15 +18,15 @@ import (
 
 // measureCustom measures a plinth of its own, in which it creates a suite of definitions.
 func (r *run) measureCustom(ctx context.Context, d *Database, dsn string) (err error) {
-	s, err := newScratch(ctx, dsn, r.dir)
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
 	dir := filepath.Join(r.dir, "custom")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	g := &rig{run: r, d: d}
-	again := order{Do: doPlinth, DSN: s.dsn, Dir: dir}
+	again := order{Do: doPlinth, DSN: s.DSN, Dir: dir}
 	if g.plinth, err = r.startProcess(ctx, again); err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (g *rig) measureSuite(ctx context.Context) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("%s CRDs", number(float64(len(suite))))
+	what := fmt.Sprintf("%s CRDs", measure.Number(float64(len(suite))))
 	g.d.add(Figure{What: what + " applied and served", Value: time.Since(begun).Seconds(), Unit: "s", Target: atMost(20)})
 	after, err := g.ownWhenIdle(ctx)
 	f := grown("memory, "+what+" more", before, after)
@@ -127,7 +129,7 @@ func (g *rig) measureFirst(ctx context.Context) error {
 		}
 		took = append(took, time.Since(begun))
 	}
-	l := latencyOf(took)
+	l := measure.LatencyOf(took)
 	g.d.add(Figure{What: "CRD to its first object, median", Value: l.P50, Unit: "ms", Target: atMost(100)})
 	g.d.add(Figure{What: fmt.Sprintf("CRD to its first object, worst of %d", len(took)), Value: l.Max, Unit: "ms", Target: atMost(100)})
 	return nil
@@ -164,7 +166,7 @@ func (g *rig) measureResources(ctx context.Context) error {
 	}
 	for path, object := range map[string]func(string) []byte{customPath: fiftyObject, configMapPath: fiftyConfigMap} {
 		made.Store(0)
-		if _, err := each(ctx, concurrent, g.scale.customObjects, create(path, object)); err != nil {
+		if _, err := measure.Each(ctx, concurrent, g.scale.customObjects, create(path, object)); err != nil {
 			return err
 		}
 	}
@@ -174,7 +176,7 @@ func (g *rig) measureResources(ctx context.Context) error {
 		unit            string
 		custom, builtin op
 	}{
-		{"list of " + number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
+		{"list of " + measure.Number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
 		{"get of custom resources", concurrent, "req/s", read(customPath + "/object-0000001"), read(configMapPath + "/object-0000001")},
 		{"create of custom resources", concurrent, "req/s", create(customPath, fiftyObject), create(configMapPath, fiftyConfigMap)},
 	} {
@@ -195,7 +197,7 @@ func (g *rig) measureResources(ctx context.Context) error {
 func (g *rig) measureRestart(ctx context.Context, again order) error {
 	var seconds []float64
 	for i := range g.scale.starts {
-		g.progress.say("%s: start with definitions, %d of %d", g.d.Name, i+1, g.scale.starts)
+		g.progress.Say("%s: start with definitions, %d of %d", g.d.Name, i+1, g.scale.starts)
 		closeAll(g.toPlinth)
 		g.toPlinth = nil
 		if err := g.plinth.stop(); err != nil {
@@ -221,7 +223,7 @@ func (g *rig) measureRestart(ctx context.Context, again order) error {
 	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("start to /readyz, %s CRDs", number(float64(g.scale.definitions)))
-	g.d.add(Figure{What: what, Value: median(seconds), Unit: "s", Target: atMost(2)})
+	what := fmt.Sprintf("start to /readyz, %s CRDs", measure.Number(float64(g.scale.definitions)))
+	g.d.add(Figure{What: what, Value: measure.Median(seconds), Unit: "s", Target: atMost(2)})
 	return nil
 }

@@ -9,20 +9,22 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // This file measures the cost of exactness. It compares plinth with itself.
 
 // measureTracking compares updates with updates on a plinth that keeps no managedFields.
 func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
-	s, err := newScratch(ctx, dsn, g.run.dir)
+	s, err := measure.NewScratch(ctx, dsn, g.run.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
 	dir := filepath.Join(g.run.dir, "bare")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	bare, err := g.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir, Bare: true})
+	bare, err := g.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir, Bare: true})
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (g *rig) measureProtobufList(ctx context.Context) error {
 		}
 	}
 	protobuf := g.toPlinth[0].as("application/vnd.kubernetes.protobuf", "")
-	what := fmt.Sprintf("list of %s in protobuf", number(float64(g.scale.objects)))
+	what := fmt.Sprintf("list of %s in protobuf", measure.Number(float64(g.scale.objects)))
 	return g.compareRates(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]),
 		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: atLeast(1)})
 }
@@ -122,7 +124,7 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := grown(fmt.Sprintf("memory, %s idle watches more", number(float64(g.scale.idleWatches))), before.Own, after.Own)
+	f := grown(fmt.Sprintf("memory, %s idle watches more", measure.Number(float64(g.scale.idleWatches))), before.Own, after.Own)
 	if g.d.Name == "sqlite" {
 		f.Target = atMost(20)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -62,15 +63,15 @@ func valueOf(i int64) []byte {
 }
 
 // floorLoad inserts transactions of n rows for the time d. It counts rows as operations.
-func floorLoad(ctx context.Context, f floor, next *int64, n int, d time.Duration) (load, error) {
+func floorLoad(ctx context.Context, f floor, next *int64, n int, d time.Duration) (measure.Load, error) {
 	rows := make([]row, n)
-	l, err := closedLoop(ctx, 1, d, func(ctx context.Context, _ int) error {
+	l, err := measure.ClosedLoop(ctx, 1, d, func(ctx context.Context, _ int) error {
 		for i := range rows {
 			*next++
 			rows[i] = row{*next, keyOf(*next), valueOf(*next)}
 		}
 		return f.insert(ctx, rows)
 	})
-	l.ops *= n
+	l.Ops *= n
 	return l, err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
@@ -24,23 +25,23 @@ func TestFloor(t *testing.T) {
 
 func testFloor(t *testing.T, dsn string) {
 	ctx := context.Background()
-	s, err := newScratch(ctx, dsn, t.TempDir())
+	s, err := measure.NewScratch(ctx, dsn, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.drop(ctx); err != nil {
+		if err := s.Drop(ctx); err != nil {
 			t.Errorf("drop: %v", err)
 		}
-		if dialects.Scheme(s.dsn) == "sqlite" {
+		if dialects.Scheme(s.DSN) == "sqlite" {
 			return // it would be made anew
 		}
-		if log, err := dialects.Open(ctx, s.dsn, dialects.Options{}); err == nil {
+		if log, err := dialects.Open(ctx, s.DSN, dialects.Options{}); err == nil {
 			log.Close()
 			t.Error("the scratch database is still there")
 		}
 	})
-	f, err := openFloor(ctx, s.dsn)
+	f, err := openFloor(ctx, s.DSN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +52,14 @@ func testFloor(t *testing.T, dsn string) {
 	var last int64
 	for _, rows := range []int{1, 100} {
 		l, err := floorLoad(ctx, f, &last, rows, time.Millisecond)
-		if err != nil || l.ops < rows || l.ops%rows != 0 {
-			t.Fatalf("%d rows a commit: %d rows, %v", rows, l.ops, err)
+		if err != nil || l.Ops < rows || l.Ops%rows != 0 {
+			t.Fatalf("%d rows a commit: %d rows, %v", rows, l.Ops, err)
 		}
 	}
 	if err := f.close(ctx); err != nil {
 		t.Error(err)
 	}
-	checkFloor(t, s.dsn, last)
+	checkFloor(t, s.DSN, last)
 }
 
 func checkFloor(t *testing.T, dsn string, last int64) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // This file and pods.go measure the cost of a cluster: of nodes that only send heartbeats, and of
@@ -33,15 +35,15 @@ type nodes struct {
 
 // measureNodes measures a plinth of its own.
 func (r *run) measureNodes(ctx context.Context, d *Database, dsn string) (err error) {
-	s, err := newScratch(ctx, dsn, r.dir)
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
 	dir := filepath.Join(r.dir, "nodes")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	n := &nodes{rig: &rig{run: r, d: d}, leases: make([]bytes.Buffer, r.scale.nodes)}
-	if n.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir}); err != nil {
+	if n.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.plinth.stop()) }()
@@ -62,7 +64,7 @@ func (r *run) measureNodes(ctx context.Context, d *Database, dsn string) (err er
 
 // register creates the nodes and their leases.
 func (n *nodes) register(ctx context.Context) error {
-	_, err := each(ctx, connections, n.scale.nodes, func(ctx context.Context, i int) error {
+	_, err := measure.Each(ctx, connections, n.scale.nodes, func(ctx context.Context, i int) error {
 		c := n.client(i)
 		if _, err := c.do(ctx, http.MethodPost, "/api/v1/nodes", nodeObject(i), nil); err != nil {
 			return err
@@ -110,14 +112,14 @@ func (n *nodes) measureHeartbeats(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	var lease load
+	var lease measure.Load
 	perNode := leaseEvery / time.Duration(n.scale.nodes)
 	status := statusEvery / time.Duration(n.scale.nodes)
 	for i, statuses := 0, 0; time.Since(begun) < n.scale.heartbeats; i++ {
 		if err := sleepUntil(ctx, begun.Add(time.Duration(i)*perNode)); err != nil {
 			return err
 		}
-		if err := lease.time(ctx, i%n.scale.nodes, n.renew); err != nil {
+		if err := lease.Time(ctx, i%n.scale.nodes, n.renew); err != nil {
 			return err
 		}
 		if time.Since(begun) >= time.Duration(statuses)*status {
@@ -134,7 +136,7 @@ func (n *nodes) measureHeartbeats(ctx context.Context) error {
 	}
 	n.d.add(Figure{
 		What: fmt.Sprintf("CPU while %d nodes heartbeat", n.scale.nodes), Value: (after - before).Seconds() / took.Seconds(), Unit: "cores",
-		Target: atMost(0.5), Latency: latencyOf(lease.samples), Note: "leases every 10 s, status every 5 min",
+		Target: atMost(0.5), Latency: measure.LatencyOf(lease.Samples), Note: "leases every 10 s, status every 5 min",
 	})
 	return nil
 }

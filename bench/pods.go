@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 const (
@@ -43,8 +45,8 @@ func (n *nodes) measurePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s pods' lives, %d begun a second: ", number(float64(n.scale.pods)), podsPerSecond)
-	writes, reads := latencyOf(paced.writes), latencyOf(paced.reads)
+	what := fmt.Sprintf("%s pods' lives, %d begun a second: ", measure.Number(float64(n.scale.pods)), podsPerSecond)
+	writes, reads := measure.LatencyOf(paced.writes), measure.LatencyOf(paced.reads)
 	n.d.add(Figure{What: what + "writes", Value: writes.P99, Unit: "ms p99", Target: atMost(50), Latency: writes})
 	n.d.add(Figure{What: what + "gets", Value: reads.P99, Unit: "ms p99", Target: atMost(10), Latency: reads})
 	before, err := n.plinth.cpu()
@@ -59,9 +61,9 @@ func (n *nodes) measurePods(ctx context.Context) error {
 	after, err := n.plinth.cpu()
 	n.d.add(Figure{
 		What: "pods' lives, 64 at a time", Value: float64(n.scale.pods) / took, Unit: "pods/s",
-		Target: atLeast(podsPerSecond), Latency: latencyOf(free.writes), Note: "each seven writes and two gets",
+		Target: atLeast(podsPerSecond), Latency: measure.LatencyOf(free.writes), Note: "each seven writes and two gets",
 	})
-	n.d.add(Figure{What: "a pod's life, server CPU", Value: millis(after-before) / float64(n.scale.pods), Unit: "ms"})
+	n.d.add(Figure{What: "a pod's life, server CPU", Value: measure.Millis(after-before) / float64(n.scale.pods), Unit: "ms"})
 	return err
 }
 

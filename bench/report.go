@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // Report is the result of one run.
@@ -45,10 +47,10 @@ type Figure struct {
 	Floor   string  `json:"floor,omitempty"` // what Against is
 	Ratio   float64 `json:"ratio,omitempty"`
 
-	Target  *Target  `json:"target,omitempty"` // of Ratio if there is one, else of Value
-	Latency *Latency `json:"latency_ms,omitempty"`
-	Writers int      `json:"writers,omitempty"` // concurrent writers to the store
-	Note    string   `json:"note,omitempty"`
+	Target  *Target          `json:"target,omitempty"` // of Ratio if there is one, else of Value
+	Latency *measure.Latency `json:"latency_ms,omitempty"`
+	Writers int              `json:"writers,omitempty"` // concurrent writers to the store
+	Note    string           `json:"note,omitempty"`
 }
 
 // Target is the bound that a figure has to meet.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -84,13 +85,13 @@ func (r *run) measureRights(ctx context.Context, d *Database, dsn string) (err e
 
 // startGuarded starts a plinth on a database of its own; end stops and removes it.
 func (r *run) startGuarded(ctx context.Context, dsn string, which guards) (p *process, end func() error, err error) {
-	s, err := newScratch(ctx, dsn, r.dir)
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	dir := filepath.Join(r.dir, "rights-"+string(which))
-	remove := func() error { return errors.Join(os.RemoveAll(dir), s.drop(context.WithoutCancel(ctx))) }
-	if p, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir, Guards: which}); err != nil {
+	remove := func() error { return errors.Join(os.RemoveAll(dir), s.Drop(context.WithoutCancel(ctx))) }
+	if p, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir, Guards: which}); err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
 	return p, func() error { return errors.Join(p.stop(), remove()) }, nil
@@ -122,7 +123,7 @@ func (g *rig) prepareRights(ctx context.Context, toFree []*client) error {
 
 // createRoles creates as many roles, and bindings, half of them in the namespace, and the user's own.
 func (g *rig) createRoles(ctx context.Context) error {
-	_, err := each(ctx, concurrent, g.scale.roles/2, func(ctx context.Context, i int) error {
+	_, err := measure.Each(ctx, concurrent, g.scale.roles/2, func(ctx context.Context, i int) error {
 		for _, where := range []string{"cluster", ""} {
 			if err := g.createRole(ctx, where, fmt.Sprintf("role-%04d", i), fmt.Sprintf("user-%04d", i)); err != nil {
 				return err
@@ -224,13 +225,13 @@ func (r *run) measureDecision(ctx context.Context, d *Database) (err error) {
 		}
 		took = append(took, time.Since(begun).Seconds()*1e6/decisions)
 	}
-	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", number(float64(r.scale.roles))), Value: median(took), Unit: "µs", Target: atMost(5)})
+	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", measure.Number(float64(r.scale.roles))), Value: measure.Median(took), Unit: "µs", Target: atMost(5)})
 	return nil
 }
 
 // fillRoles stores roles and their bindings, in fifty namespaces, as they are stored by plinth.
 func fillRoles(ctx context.Context, store *sqlstore.Store, n int) error {
-	_, err := each(ctx, concurrent, n, func(ctx context.Context, i int) error {
+	_, err := measure.Each(ctx, concurrent, n, func(ctx context.Context, i int) error {
 		name, namespace := fmt.Sprintf("role-%04d", i), fmt.Sprintf("n%d", i%50)
 		for resource, role := range map[string]string{
 			"roles": `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%[1]q,"namespace":%[2]q},

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // concurrent is the number of requests that run at once.
@@ -29,13 +31,13 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 	if err := r.measureStart(ctx, d, dsn); err != nil {
 		return err
 	}
-	s, err := newScratch(ctx, dsn, r.dir)
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
 	g := &rig{run: r, d: d}
-	if g.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: filepath.Join(r.dir, "data")}); err != nil {
+	if g.plinth, err = r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: filepath.Join(r.dir, "data")}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.plinth.stop(), os.RemoveAll(filepath.Join(r.dir, "data"))) }()
@@ -72,7 +74,7 @@ type step struct {
 
 func (g *rig) steps(ctx context.Context, steps []step) error {
 	for _, step := range steps {
-		g.progress.say("%s: plinth over HTTPS: %s", g.d.Name, step.what)
+		g.progress.Say("%s: plinth over HTTPS: %s", g.d.Name, step.what)
 		if err := g.profiled(step.what, func() error { return step.do(ctx) }); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -100,14 +102,14 @@ func (g *rig) profiled(what string, f func() error) error {
 func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
 	var seconds []float64
 	for i := range r.scale.starts {
-		r.progress.say("%s: start, %d of %d", d.Name, i+1, r.scale.starts)
+		r.progress.Say("%s: start, %d of %d", d.Name, i+1, r.scale.starts)
 		took, err := r.start(ctx, dsn)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
 		seconds = append(seconds, took.Seconds())
 	}
-	f := Figure{What: "start to /readyz, empty", Value: median(seconds), Unit: "s"}
+	f := Figure{What: "start to /readyz, empty", Value: measure.Median(seconds), Unit: "s"}
 	if d.Name == "sqlite" {
 		f.Target = atMost(0.3)
 	}
@@ -116,14 +118,14 @@ func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
 }
 
 func (r *run) start(ctx context.Context, dsn string) (_ time.Duration, err error) {
-	s, err := newScratch(ctx, dsn, r.dir)
+	s, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
 	dir := filepath.Join(r.dir, "start")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := r.startProcess(ctx, order{Do: doPlinth, DSN: s.dsn, Dir: dir})
+	p, err := r.startProcess(ctx, order{Do: doPlinth, DSN: s.DSN, Dir: dir})
 	if err != nil {
 		return 0, err
 	}
@@ -168,11 +170,11 @@ func (g *rig) measureFilled(ctx context.Context) error {
 	if err := fill(ctx, g.toPlinth, g.scale.objects); err != nil {
 		return err
 	}
-	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", number(float64(g.scale.objects))), 200)
+	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", measure.Number(float64(g.scale.objects))), 200)
 }
 
 func fill(ctx context.Context, clients []*client, objects int) error {
-	_, err := each(ctx, concurrent, objects, func(ctx context.Context, i int) error {
+	_, err := measure.Each(ctx, concurrent, objects, func(ctx context.Context, i int) error {
 		_, err := clients[i%connections].do(ctx, http.MethodPost, echoPath, configMap(fmt.Sprintf("cm-%05d", i), 0), nil)
 		return err
 	})
@@ -228,7 +230,7 @@ func (g *rig) measureList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := rounds.rates(fmt.Sprintf("list of %s", number(float64(g.scale.objects))), "net/http", float64(whole)/(1<<20), "MiB/s")
+	f := rounds.rates(fmt.Sprintf("list of %s", measure.Number(float64(g.scale.objects))), "net/http", float64(whole)/(1<<20), "MiB/s")
 	f.Target = atLeast(0.5)
 	g.d.add(f)
 	return nil

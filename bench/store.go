@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -34,21 +35,21 @@ type storageRounds struct {
 
 func (r *run) measureStorage(ctx context.Context, d *Database, dsn string) (err error) {
 	s := &storage{revisions: make([]int64, keys)}
-	below, err := newScratch(ctx, dsn, r.dir)
+	below, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, below.drop(context.WithoutCancel(ctx))) }()
-	above, err := newScratch(ctx, dsn, r.dir)
+	defer func() { err = errors.Join(err, below.Drop(context.WithoutCancel(ctx))) }()
+	above, err := measure.NewScratch(ctx, dsn, r.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, above.drop(context.WithoutCancel(ctx))) }()
-	if s.floor, err = openFloor(ctx, below.dsn); err != nil {
+	defer func() { err = errors.Join(err, above.Drop(context.WithoutCancel(ctx))) }()
+	if s.floor, err = openFloor(ctx, below.DSN); err != nil {
 		return fmt.Errorf("open the bare driver: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.floor.close(context.WithoutCancel(ctx))) }()
-	if s.store, err = openStore(ctx, above.dsn); err != nil {
+	if s.store, err = openStore(ctx, above.DSN); err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
@@ -82,7 +83,7 @@ func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*stor
 		return nil, err
 	}
 	for i := range r.scale.rounds {
-		r.progress.say("%s: bare driver and store, round %d of %d", d.Name, i+1, r.scale.rounds)
+		r.progress.Say("%s: bare driver and store, round %d of %d", d.Name, i+1, r.scale.rounds)
 		if err := rounds.add(ctx, s, r.scale.round); err != nil {
 			return nil, err
 		}
@@ -94,14 +95,14 @@ func (r *run) storageRounds(ctx context.Context, d *Database, s *storage) (*stor
 func (r *storageRounds) add(ctx context.Context, s *storage, d time.Duration) error {
 	floor := func(rows int, rates *[]float64, samples *[]time.Duration) error {
 		l, err := floorLoad(ctx, s.floor, &s.inserted, rows, d)
-		*rates = append(*rates, l.rate())
-		*samples = append(*samples, l.samples...)
+		*rates = append(*rates, l.Rate())
+		*samples = append(*samples, l.Samples...)
 		return err
 	}
 	store := func(writers int) error {
 		l, err := s.writeLoad(ctx, writers, d)
-		r.store[writers] = append(r.store[writers], l.rate())
-		r.samples[writers] = append(r.samples[writers], l.samples...)
+		r.store[writers] = append(r.store[writers], l.Rate())
+		r.samples[writers] = append(r.samples[writers], l.Samples...)
 		return err
 	}
 	return errors.Join(
@@ -116,9 +117,9 @@ func (r *storageRounds) add(ctx context.Context, s *storage, d time.Duration) er
 
 // writeLoad has writers put new versions of objects into the store. Each writer has keys of its
 // own, so no expectation ever fails.
-func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (load, error) {
+func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (measure.Load, error) {
 	turns := make([]int64, writers)
-	return closedLoop(ctx, writers, d, func(ctx context.Context, w int) error {
+	return measure.ClosedLoop(ctx, writers, d, func(ctx context.Context, w int) error {
 		turns[w]++
 		i := (int64(w) + turns[w]*int64(writers)) % (keys - keys%int64(writers))
 		e, err := s.store.Commit(ctx, sqlstore.Change{
@@ -132,20 +133,20 @@ func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (
 }
 
 func (r *storageRounds) report(d *Database) {
-	d.add(Figure{What: "bare driver, 1 row a commit", Value: median(r.rates1), Unit: "rows/s", Latency: latencyOf(r.samples1)})
-	d.add(Figure{What: "bare driver, 100 rows a commit", Value: median(r.rates100), Unit: "rows/s", Latency: latencyOf(r.samples100)})
+	d.add(Figure{What: "bare driver, 1 row a commit", Value: measure.Median(r.rates1), Unit: "rows/s", Latency: measure.LatencyOf(r.samples1)})
+	d.add(Figure{What: "bare driver, 100 rows a commit", Value: measure.Median(r.rates100), Unit: "rows/s", Latency: measure.LatencyOf(r.samples100)})
 	for _, n := range writers {
-		f := Figure{What: "store, 1 writer", Value: median(r.store[n]), Unit: "rows/s", Writers: n, Latency: latencyOf(r.samples[n])}
+		f := Figure{What: "store, 1 writer", Value: measure.Median(r.store[n]), Unit: "rows/s", Writers: n, Latency: measure.LatencyOf(r.samples[n])}
 		if n > 1 {
 			f.What = fmt.Sprintf("store, %d writers", n)
 		}
 		switch n {
 		case 1:
-			f.Against, f.Floor, f.Target = median(r.rates1), "1-row floor", atLeast(0.6)
-			f.Ratio = median(ratios(r.store[n], r.rates1))
+			f.Against, f.Floor, f.Target = measure.Median(r.rates1), "1-row floor", atLeast(0.6)
+			f.Ratio = measure.Median(measure.Ratios(r.store[n], r.rates1))
 		case 64:
-			f.Against, f.Floor, f.Target = median(r.rates100), "100-row floor", atLeast(0.4)
-			f.Ratio = median(ratios(r.store[n], r.rates100))
+			f.Against, f.Floor, f.Target = measure.Median(r.rates100), "100-row floor", atLeast(0.4)
+			f.Ratio = measure.Median(measure.Ratios(r.store[n], r.rates100))
 		}
 		d.add(f)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // WriteTable prints the report for people, a block for each database.
@@ -44,20 +46,20 @@ func (d *Database) writeTable(w io.Writer) error {
 	return nil
 }
 
-func (f *Figure) value() string { return number(f.Value) + " " + f.Unit }
+func (f *Figure) value() string { return measure.Number(f.Value) + " " + f.Unit }
 
 func (f *Figure) latency() string {
 	if f.Latency == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s / %s ms", number(f.Latency.P50), number(f.Latency.P99))
+	return fmt.Sprintf("%s / %s ms", measure.Number(f.Latency.P50), measure.Number(f.Latency.P99))
 }
 
 func (f *Figure) against() string {
 	if f.Floor == "" {
 		return ""
 	}
-	return number(f.Against) + " " + f.Unit + " " + f.Floor
+	return measure.Number(f.Against) + " " + f.Unit + " " + f.Floor
 }
 
 func (f *Figure) ratio() string {
@@ -97,28 +99,4 @@ func (f *Figure) verdict() string {
 		words = append(words, "("+f.Note+")")
 	}
 	return strings.Join(words, " ")
-}
-
-// number writes v with three significant digits, or with all digits before the point in groups of
-// three.
-func number(v float64) string {
-	decimals := 0
-	switch {
-	case v == float64(int64(v)):
-	case v < 1:
-		decimals = 3
-	case v < 10:
-		decimals = 2
-	case v < 100:
-		decimals = 1
-	}
-	s := strconv.FormatFloat(v, 'f', decimals, 64)
-	whole, fraction, _ := strings.Cut(s, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction != "" {
-		return whole + "." + fraction
-	}
-	return whole
 }

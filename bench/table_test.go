@@ -4,22 +4,13 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-)
 
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", 1: "1", 0.1234: "0.123", 3.14159: "3.14", 55.55: "55.5", 123.4: "123",
-		1234: "1,234", 1234567.8: "1,234,568", -1234567: "-1,234,567", 1e6: "1,000,000",
-	} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) is %q, not %q", v, got, want)
-		}
-	}
-}
+	"github.com/plinth-io/plinth/bench/measure"
+)
 
 func TestTable(t *testing.T) {
 	d := &Database{Name: "sqlite", Version: "3", Settings: "durable"}
-	d.add(Figure{What: "store", Value: 5000, Unit: "rows/s", Against: 10000, Floor: "floor", Ratio: 0.5, Target: atLeast(0.6), Latency: &Latency{P50: 0.5, P99: 2}})
+	d.add(Figure{What: "store", Value: 5000, Unit: "rows/s", Against: 10000, Floor: "floor", Ratio: 0.5, Target: atLeast(0.6), Latency: &measure.Latency{P50: 0.5, P99: 2}})
 	d.add(Figure{What: "memory", Value: 90, Unit: "MiB", Target: atMost(120), Note: "so far"})
 	var b bytes.Buffer
 	r := Report{Plinth: "v1", Go: "go1", Platform: "linux/amd64", CPUs: 2, Databases: []*Database{d}}
@@ -60,7 +51,7 @@ func TestQuickTable(t *testing.T) {
 		t.Errorf("missed: %v", missed)
 	}
 	chart := targetsChart(&r)
-	if strings.Contains(chart, good) || strings.Contains(chart, bad) || !strings.Contains(chart, "quick run") {
+	if strings.Contains(chart, measure.Good) || strings.Contains(chart, measure.Bad) || !strings.Contains(chart, "quick run") {
 		t.Errorf("the chart judges:\n%s", chart)
 	}
 }

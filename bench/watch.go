@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // writesPerSecond is the pace of changes while watches are measured.
@@ -181,12 +183,12 @@ func (g *rig) reportWatch(watchers []*watcher, writes int, cpu time.Duration) {
 		lost += writes - w.events + w.again
 	}
 	pace := fmt.Sprintf("%d watchers, %d writes/s", len(watchers), writesPerSecond)
-	l := latencyOf(samples)
+	l := measure.LatencyOf(samples)
 	if l == nil {
-		l = &Latency{}
+		l = &measure.Latency{}
 	}
 	g.d.add(Figure{What: "watch, " + pace + ": p99 delay", Value: l.P99, Unit: "ms", Latency: l, Target: atMost(50)})
 	g.d.add(Figure{What: "watch: events lost or repeated", Value: float64(lost), Unit: "events", Target: atMost(0),
-		Note: fmt.Sprintf("of %s", number(float64(writes*len(watchers))))})
+		Note: fmt.Sprintf("of %s", measure.Number(float64(writes*len(watchers))))})
 	g.d.add(Figure{What: "watch: server CPU", Value: float64(cpu.Microseconds()) / float64(writes*len(watchers)), Unit: "µs/event"})
 }

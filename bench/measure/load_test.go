@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 
 func TestClosedLoop(t *testing.T) {
 	var running, most atomic.Int64
-	l, err := closedLoop(context.Background(), 3, 30*time.Millisecond, func(context.Context, int) error {
+	l, err := ClosedLoop(context.Background(), 3, 30*time.Millisecond, func(context.Context, int) error {
 		most.Store(max(most.Load(), running.Add(1)))
 		time.Sleep(time.Millisecond)
 		running.Add(-1)
 		return nil
 	})
-	if err != nil || l.ops != len(l.samples) || l.ops < 3 || l.took < 30*time.Millisecond || most.Load() > 3 {
-		t.Errorf("%d operations in %v, at most %d at once, %v", l.ops, l.took, most.Load(), err)
+	if err != nil || l.Ops != len(l.Samples) || l.Ops < 3 || l.Took < 30*time.Millisecond || most.Load() > 3 {
+		t.Errorf("%d operations in %v, at most %d at once, %v", l.Ops, l.Took, most.Load(), err)
 	}
 	broken := errors.New("broken")
-	_, err = closedLoop(context.Background(), 4, time.Hour, func(ctx context.Context, worker int) error {
+	_, err = ClosedLoop(context.Background(), 4, time.Hour, func(ctx context.Context, worker int) error {
 		if worker == 2 {
 			return broken
 		}
@@ -33,7 +33,7 @@ func TestClosedLoop(t *testing.T) {
 
 func TestEach(t *testing.T) {
 	var seen [10]atomic.Int64
-	if _, err := each(context.Background(), 4, len(seen), func(_ context.Context, i int) error {
+	if _, err := Each(context.Background(), 4, len(seen), func(_ context.Context, i int) error {
 		seen[i].Add(1)
 		return nil
 	}); err != nil {

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"math"
@@ -14,17 +14,17 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// latencyOf returns the percentiles of samples, which it sorts; nil if there are none.
-func latencyOf(samples []time.Duration) *Latency {
+// LatencyOf returns the percentiles of samples, which it sorts; nil if there are none.
+func LatencyOf(samples []time.Duration) *Latency {
 	if len(samples) == 0 {
 		return nil
 	}
 	slices.Sort(samples)
 	return &Latency{
-		P50: millis(percentile(samples, 50)),
-		P90: millis(percentile(samples, 90)),
-		P99: millis(percentile(samples, 99)),
-		Max: millis(samples[len(samples)-1]),
+		P50: Millis(percentile(samples, 50)),
+		P90: Millis(percentile(samples, 90)),
+		P99: Millis(percentile(samples, 99)),
+		Max: Millis(samples[len(samples)-1]),
 	}
 }
 
@@ -34,10 +34,11 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Millis returns milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// median returns the median of values, 0 if there are none.
-func median(values []float64) float64 {
+// Median returns the median of values, 0 if there are none.
+func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
@@ -46,8 +47,8 @@ func median(values []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// ratios returns the ratios of neighbouring rounds.
-func ratios(a, b []float64) []float64 {
+// Ratios returns the ratios of neighbouring rounds.
+func Ratios(a, b []float64) []float64 {
 	out := make([]float64, min(len(a), len(b)))
 	for i := range out {
 		out[i] = a[i] / b[i]

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"slices"
@@ -13,14 +13,14 @@ func TestPercentile(t *testing.T) {
 	for i := 100; i > 0; i-- {
 		samples = append(samples, time.Duration(i)*time.Millisecond)
 	}
-	got := latencyOf(samples)
+	got := LatencyOf(samples)
 	if diff := cmp.Diff(&Latency{P50: 50, P90: 90, P99: 99, Max: 100}, got); diff != "" {
 		t.Error(diff)
 	}
-	if one := latencyOf([]time.Duration{time.Second}); one.P50 != 1000 || one.P99 != 1000 {
+	if one := LatencyOf([]time.Duration{time.Second}); one.P50 != 1000 || one.P99 != 1000 {
 		t.Errorf("of one sample: %+v", one)
 	}
-	if latencyOf(nil) != nil {
+	if LatencyOf(nil) != nil {
 		t.Error("latency without samples")
 	}
 }
@@ -36,14 +36,14 @@ func TestMedian(t *testing.T) {
 		{[]float64{4, 1, 3, 2}, 2.5},
 	} {
 		before := slices.Clone(c.values)
-		if got := median(c.values); got != c.want {
+		if got := Median(c.values); got != c.want {
 			t.Errorf("median of %v is %v, not %v", c.values, c.want, got)
 		}
 		if !slices.Equal(before, c.values) {
 			t.Errorf("median reordered its argument")
 		}
 	}
-	if got := ratios([]float64{1, 6}, []float64{2, 3}); !slices.Equal(got, []float64{0.5, 2}) {
+	if got := Ratios([]float64{1, 6}, []float64{2, 3}); !slices.Equal(got, []float64{0.5, 2}) {
 		t.Errorf("ratios are %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 )
 
-// scratch is a database of its own, made for one measurement.
-type scratch struct {
-	dsn  string
-	drop func(context.Context) error
+// Scratch is a database of its own, made for one measurement.
+type Scratch struct {
+	DSN  string
+	Drop func(context.Context) error
 }
 
-// newScratch makes a database beside the one that dsn names, which it leaves alone; that
+// NewScratch makes a database beside the one that dsn names, which it leaves alone; that
 // needs the right to create databases. SQLite's is a file in dir.
-func newScratch(ctx context.Context, dsn, dir string) (*scratch, error) {
-	var s *scratch
+func NewScratch(ctx context.Context, dsn, dir string) (*Scratch, error) {
+	var s *Scratch
 	var err error
 	// In lower case, which is what Postgres takes a name without quotes for.
 	name := "plinth_bench_" + strings.ToLower(rand.Text()[:12])
@@ -46,7 +46,7 @@ func newScratch(ctx context.Context, dsn, dir string) (*scratch, error) {
 	return s, nil
 }
 
-func scratchFile(dsn, dir string) (*scratch, error) {
+func scratchFile(dsn, dir string) (*Scratch, error) {
 	o, err := dialects.SQLiteOptions(dsn)
 	if err != nil {
 		return nil, err
@@ -58,10 +58,10 @@ func scratchFile(dsn, dir string) (*scratch, error) {
 	if o.Durability != "" {
 		fresh += "?durability=" + string(o.Durability)
 	}
-	return &scratch{fresh, func(context.Context) error { return os.RemoveAll(dir) }}, nil
+	return &Scratch{fresh, func(context.Context) error { return os.RemoveAll(dir) }}, nil
 }
 
-func scratchPostgres(ctx context.Context, dsn, name string) (*scratch, error) {
+func scratchPostgres(ctx context.Context, dsn, name string) (*Scratch, error) {
 	config, err := dialects.PostgresConfig(dsn, dialects.Options{})
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func scratchPostgres(ctx context.Context, dsn, name string) (*scratch, error) {
 	return withDatabase(dsn, name, drop)
 }
 
-func scratchMySQL(ctx context.Context, dsn, name string) (*scratch, error) {
+func scratchMySQL(ctx context.Context, dsn, name string) (*Scratch, error) {
 	config, err := dialects.MySQLConfig(dsn, dialects.Options{})
 	if err != nil {
 		return nil, err
@@ -103,11 +103,11 @@ func scratchMySQL(ctx context.Context, dsn, name string) (*scratch, error) {
 	return withDatabase(dsn, name, drop)
 }
 
-func withDatabase(dsn, name string, drop func(context.Context) error) (*scratch, error) {
+func withDatabase(dsn, name string, drop func(context.Context) error) (*Scratch, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return nil, errors.New("the DSN cannot be parsed") // the parser's words repeat it
 	}
 	u.Path = "/" + name
-	return &scratch{u.String(), drop}, nil
+	return &Scratch{u.String(), drop}, nil
 }
