@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -93,7 +92,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 			return nil, err
 		}
 	}
-	if err := r.makeDirs(); err != nil {
+	if r.dir, err = measure.MakeDirs(r.Dir); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
@@ -103,17 +102,6 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	return report, errors.Join(err, report.write(o.Dir))
-}
-
-func (r *run) makeDirs() (err error) {
-	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
-		return err
-	}
-	if r.dir, err = os.MkdirTemp(r.Dir, "scratch-"); err != nil {
-		return err
-	}
-	r.dir, err = filepath.Abs(r.dir)
-	return err
 }
 
 func (r *run) measure(ctx context.Context) (_ *Report, err error) {

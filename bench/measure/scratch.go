@@ -17,6 +17,18 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 )
 
+// MakeDirs makes the directory of results, and one of temporary files in it, whose absolute path it
+// returns.
+func MakeDirs(results string) (temporary string, err error) {
+	if err := os.MkdirAll(results, 0o755); err != nil {
+		return "", err
+	}
+	if temporary, err = os.MkdirTemp(results, "scratch-"); err != nil {
+		return "", err
+	}
+	return filepath.Abs(temporary)
+}
+
 // Scratch is a database of its own, made for one measurement.
 type Scratch struct {
 	DSN  string

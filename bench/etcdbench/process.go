@@ -1,0 +1,109 @@
+package etcdbench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// spent is what processes have used, in sum.
+type spent struct {
+	cpu     time.Duration
+	rss     int64 // bytes, resident now
+	private int64 // of them without pages of files
+	written int64 // bytes, caused to be written to disks
+}
+
+// clockTick is the unit of times in /proc, on all Linux there is today.
+const clockTick = time.Second / 100
+
+// spend returns what processes have used with all that they have started; ok is false if /proc
+// does not tell.
+func spend(pids []int) (sum spent, ok bool) {
+	if len(pids) == 0 {
+		return sum, false
+	}
+	seen := map[int]bool{}
+	for _, pid := range withChildren(pids) {
+		if seen[pid] {
+			continue
+		}
+		seen[pid] = true
+		one, err := read(pid)
+		if err != nil {
+			continue // it has ended, and its parent has counted what it wrote
+		}
+		sum.cpu += one.cpu
+		sum.rss += one.rss
+		sum.private += one.private
+		sum.written += one.written
+		ok = true
+	}
+	return sum, ok
+}
+
+// withChildren returns the processes and those that they have started.
+func withChildren(pids []int) []int {
+	all := append([]int{}, pids...)
+	for i := 0; i < len(all); i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i]))
+		for _, list := range lists {
+			b, _ := os.ReadFile(list)
+			for _, field := range strings.Fields(string(b)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					all = append(all, pid)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func read(pid int) (s spent, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return s, err
+	}
+	// The name, in parentheses, may have blanks. What follows it begins with the third field.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 22 {
+		return s, fmt.Errorf("/proc/%d/stat has %q", pid, stat)
+	}
+	for _, i := range []int{11, 12} { // utime and stime
+		ticks, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return s, err
+		}
+		s.cpu += time.Duration(ticks) * clockTick
+	}
+	status, err := named(pid, "status")
+	if err != nil {
+		return s, err
+	}
+	s.rss, s.private = status["VmRSS"]<<10, (status["RssAnon"]+status["RssShmem"])<<10
+	io, err := named(pid, "io")
+	s.written = io["write_bytes"] - io["cancelled_write_bytes"]
+	return s, err
+}
+
+// named reads lines as "VmRSS:  1234 kB".
+func named(pid int, file string) (map[string]int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]int64{}
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if fields := strings.Fields(rest); len(fields) > 0 {
+			if v, err := strconv.ParseInt(fields[0], 10, 64); err == nil {
+				values[name] = v
+			}
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,216 @@
+package etcdbench
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/plinth-io/plinth/bench/measure"
+)
+
+// Report is the result of one run.
+type Report struct {
+	Plinth      string     `json:"plinth"` // version
+	Go          string     `json:"go"`
+	Platform    string     `json:"platform"` // such as linux/amd64
+	CPUs        int        `json:"cpus"`
+	Begun       time.Time  `json:"begun"`
+	Seconds     float64    `json:"seconds"`
+	Quick       bool       `json:"quick"`       // short rounds, few keys: a smoke test
+	Interrupted bool       `json:"interrupted"` // not all was measured
+	Endpoints   []Endpoint `json:"endpoints"`
+	Rows        []*Row     `json:"rows"`
+
+	// Files are the paths of what was written, the report itself among them.
+	Files []string `json:"files"`
+}
+
+// Endpoint is one that was measured.
+type Endpoint struct {
+	Name    string `json:"name"`    // of plinth's: sqlite, postgres or mysql
+	Own     bool   `json:"own"`     // is plinth
+	Version string `json:"version"` // of etcd, as the endpoint tells it
+}
+
+// Row is one thing that was measured, at all endpoints.
+type Row struct {
+	What  string  `json:"what"`
+	Unit  string  `json:"unit"`
+	Less  bool    `json:"less_is_better"`
+	Cells []*Cell `json:"cells"`
+
+	targets []target
+	sum     bool // of the rounds, instead of their median
+}
+
+// Cell is one endpoint's part of a row.
+type Cell struct {
+	Endpoint string           `json:"endpoint"`
+	Value    float64          `json:"value"` // the median of the rounds
+	Latency  *measure.Latency `json:"latency_ms,omitempty"`
+	Note     string           `json:"note,omitempty"`
+	Error    string           `json:"error,omitempty"`
+	Ratios   []Ratio          `json:"ratios,omitempty"` // of plinth's endpoints, to each other one
+	Target   *Bound           `json:"target,omitempty"` // of the value
+
+	rounds  []float64
+	samples []time.Duration
+}
+
+// Ratio is how an endpoint of plinth compares with another.
+type Ratio struct {
+	To     string  `json:"to"`
+	Ratio  float64 `json:"ratio"` // the median of those of neighbouring rounds
+	Target *Bound  `json:"target,omitempty"`
+}
+
+// Bound is what a ratio or a value has to reach.
+type Bound struct {
+	AtMost bool    `json:"at_most"` // else at least
+	Bound  float64 `json:"bound"`
+	Met    *bool   `json:"met,omitempty"` // nil: not judged, as in a quick run
+}
+
+func (b Bound) judged(v float64, quick bool) *Bound {
+	if quick {
+		return &b
+	}
+	met := v >= b.Bound
+	if b.AtMost {
+		met = v <= b.Bound
+	}
+	b.Met = &met
+	return &b
+}
+
+// cell returns the part of an endpoint, which it adds if there is none.
+func (r *Row) cell(name string) *Cell {
+	if c := r.find(name); c != nil {
+		return c
+	}
+	c := &Cell{Endpoint: name}
+	r.Cells = append(r.Cells, c)
+	return c
+}
+
+func (r *Row) find(name string) *Cell {
+	for _, c := range r.Cells {
+		if c.Endpoint == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// finish computes what the rounds come to.
+func (r *Report) finish(endpoints []*endpoint) {
+	for _, e := range endpoints {
+		r.Endpoints = append(r.Endpoints, e.Endpoint)
+	}
+	rows := r.Rows[:0]
+	for _, row := range r.Rows {
+		if len(row.Cells) > 0 {
+			row.finish(r)
+			rows = append(rows, row)
+		}
+	}
+	r.Rows = rows
+	r.Seconds = time.Since(r.Begun).Seconds()
+}
+
+func (row *Row) finish(r *Report) {
+	for _, c := range row.Cells {
+		c.Value = measure.Median(c.rounds)
+		if row.sum {
+			c.Value = sum(c.rounds)
+		}
+		c.Latency = measure.LatencyOf(c.samples)
+	}
+	for _, own := range r.Endpoints {
+		c := row.find(own.Name)
+		if !own.Own || c == nil || c.Error != "" {
+			continue
+		}
+		if bound := row.absolute(); bound != nil {
+			c.Target = bound.judged(c.Value, r.Quick)
+		}
+		for _, other := range r.Endpoints {
+			if to := row.find(other.Name); !other.Own && to != nil && to.Error == "" {
+				row.compare(c, to, r.Quick)
+			}
+		}
+	}
+}
+
+func sum(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+// compare adds the ratio of c to another endpoint, unless one has 0 or the row counts faults.
+func (row *Row) compare(c, to *Cell, quick bool) {
+	ratio := Ratio{To: to.Endpoint, Ratio: measure.Median(measure.Ratios(c.rounds, to.rounds))}
+	if row.sum || !(ratio.Ratio > 0) || math.IsInf(ratio.Ratio, 0) {
+		return
+	}
+	if bound := row.relative(c.Endpoint, to.Endpoint); bound != nil {
+		ratio.Target = bound.judged(ratio.Ratio, quick)
+	}
+	c.Ratios = append(c.Ratios, ratio)
+}
+
+// Missed returns the targets that were not reached, as "sqlite: create, 64 at a time".
+func (r *Report) Missed() (missed []string) {
+	for _, row := range r.Rows {
+		for _, c := range row.Cells {
+			for _, b := range c.bounds() {
+				if b.Met != nil && !*b.Met {
+					missed = append(missed, c.Endpoint+": "+row.What)
+					break
+				}
+			}
+		}
+	}
+	return missed
+}
+
+func (c *Cell) bounds() (bounds []*Bound) {
+	if c.Target != nil {
+		bounds = append(bounds, c.Target)
+	}
+	for _, ratio := range c.Ratios {
+		if ratio.Target != nil {
+			bounds = append(bounds, ratio.Target)
+		}
+	}
+	return bounds
+}
+
+// write puts the report and its charts into dir.
+func (r *Report) write(dir string) error {
+	for _, chart := range []struct {
+		name string
+		draw func(*Report) string
+	}{{"etcd-rates.svg", ratesChart}, {"etcd-ratios.svg", ratiosChart}, {"etcd-latency.svg", latencyChart}} {
+		path := filepath.Join(dir, chart.name)
+		if err := os.WriteFile(path, []byte(chart.draw(r)), 0o644); err != nil {
+			return fmt.Errorf("write chart: %w", err)
+		}
+		r.Files = append(r.Files, path)
+	}
+	path := filepath.Join(dir, "etcd.json")
+	r.Files = append(r.Files, path)
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package etcdbench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/plinth-io/plinth/bench/measure"
+)
+
+// held is a key at a revision.
+type held struct {
+	key      string
+	revision int64
+}
+
+// writer makes keys that nobody else writes to.
+type writer struct {
+	prefix string
+	next   atomic.Int64
+	turn   []int    // of each worker's updates
+	mine   [][]held // of each worker
+}
+
+// perWorker is how many keys each worker updates in turn.
+const perWorker = 16
+
+// create creates keys for one round and returns them.
+func (w *writer) create(ctx context.Context, e *endpoint, workers int, r *run) (measure.Load, []held, error) {
+	made := make([][]held, workers)
+	l, err := measure.ClosedLoop(ctx, workers, r.scale.round, func(ctx context.Context, worker int) error {
+		n := w.next.Add(1)
+		key := fmt.Sprintf("%s%08d", w.prefix, n)
+		revision, err := e.create(ctx, worker, key, valueOf(int(n)))
+		if err == nil {
+			made[worker] = append(made[worker], held{key, revision})
+		}
+		return err
+	})
+	var all []held
+	for _, of := range made {
+		all = append(all, of...)
+	}
+	return l, all, err
+}
+
+func (w *writer) delete(ctx context.Context, e *endpoint, keys []held) (measure.Load, error) {
+	return measure.Each(ctx, concurrent, len(keys), func(ctx context.Context, i int) error {
+		return e.delete(ctx, i, keys[i].key, keys[i].revision)
+	})
+}
+
+// update replaces the worker's keys in turn.
+func (w *writer) update(ctx context.Context, e *endpoint, worker int) error {
+	w.turn[worker]++
+	k := &w.mine[worker][w.turn[worker]%perWorker]
+	revision, err := e.put(ctx, worker, k.key, valueOf(w.turn[worker]), k.revision)
+	if err == nil {
+		k.revision = revision
+	}
+	return err
+}
+
+// prepare creates the keys that are updated.
+func (w *writer) prepare(ctx context.Context, e *endpoint) error {
+	w.turn, w.mine = make([]int, concurrent), make([][]held, concurrent)
+	for i := range w.mine {
+		w.mine[i] = make([]held, perWorker)
+	}
+	_, err := measure.Each(ctx, concurrent, concurrent*perWorker, func(ctx context.Context, i int) (err error) {
+		k := &w.mine[i%concurrent][i/concurrent]
+		k.key = fmt.Sprintf("%supdated-%04d", w.prefix, i)
+		k.revision, err = e.create(ctx, i, k.key, valueOf(i))
+		return err
+	})
+	return err
+}
+
+func (r *run) measureWrites(ctx context.Context) error {
+	writers := map[*endpoint]*writer{}
+	for _, e := range r.endpoints {
+		writers[e] = &writer{prefix: r.prefix + "written/"}
+	}
+	one := func(ctx context.Context, e *endpoint) ([]sample, error) {
+		l, _, err := writers[e].create(ctx, e, 1, r)
+		return []sample{rateOf(l)}, err
+	}
+	if err := r.compare(ctx, r.scale.rounds, true, one, &Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
+		return err
+	}
+	many := func(ctx context.Context, e *endpoint) ([]sample, error) {
+		created, keys, err := writers[e].create(ctx, e, concurrent, r)
+		if err != nil {
+			return nil, err
+		}
+		deleted, err := writers[e].delete(ctx, e, keys)
+		return []sample{rateOf(created), rateOf(deleted)}, err
+	}
+	creates := &Row{What: "create, 64 at a time", Unit: "/s", targets: createTargets}
+	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
+		return err
+	}
+	update := func(ctx context.Context, e *endpoint) ([]sample, error) {
+		w := writers[e]
+		if w.mine == nil {
+			if err := w.prepare(ctx, e); err != nil {
+				return nil, err
+			}
+		}
+		l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
+			return w.update(ctx, e, worker)
+		})
+		return []sample{rateOf(l)}, err
+	}
+	return r.compare(ctx, r.scale.rounds, true, update, &Row{What: "update, 64 at a time", Unit: "/s"})
+}
