@@ -78,6 +78,8 @@ func (s *Server) runMember(ctx context.Context) {
 
 // announce writes this member's marks and removes those of others that are gone.
 func (s *Server) announce(ctx context.Context) error {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
 	_, now, err := s.store.Leases(ctx, []int64{})
 	if err != nil {
 		return err
@@ -86,6 +88,7 @@ func (s *Server) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.warnOfNamesake(marks)
 	write := unmarked(s.memberID)
 	for id, seen := range membersOf(marks) {
 		if now-seen > memberGone.Milliseconds() {
@@ -97,12 +100,28 @@ func (s *Server) announce(ctx context.Context) error {
 	for name, value := range marksOf(s.me(), now) {
 		write[name] = value
 	}
+	mine := write[memberMark(s.memberID)]
 	for name, value := range write {
 		if marks[name] == value {
 			delete(write, name)
 		}
 	}
-	return s.log.SetMarks(ctx, write)
+	if err := s.log.SetMarks(ctx, write); err != nil {
+		return err
+	}
+	s.announced = mine
+	return nil
+}
+
+// warnOfNamesake warns, once, of another process that writes this member's marks.
+func (s *Server) warnOfNamesake(marks map[string]string) {
+	found := marks[memberMark(s.memberID)]
+	if s.announced == "" || found == "" || found == s.announced || s.hasNamesake {
+		return
+	}
+	s.hasNamesake = true
+	s.o.Log.Warn("another member of this database has the same name; start each with a --name of its own",
+		"name", s.o.Name, "urls", memberOf(marks, s.memberID).ClientURLs)
 }
 
 func memberMark(id uint64) string { return fmt.Sprintf("%s%016x", markMember, id) }

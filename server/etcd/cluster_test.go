@@ -1,10 +1,14 @@
 package etcd
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -103,6 +107,43 @@ func TestMemberListShared(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Two members with one name are told of each other.
+func TestMemberNamesake(t *testing.T) {
+	dsn := logtest.Postgres(t)
+	var said lockedBuffer
+	one := serveOn(t, dsn, true, Options{Log: slog.New(slog.NewTextHandler(&said, nil))})
+	two := serveOn(t, dsn, true, Options{})
+	for range 2 {
+		for _, m := range []*endpoint{one, two} {
+			time.Sleep(2 * time.Millisecond) // the mark is a time
+			if err := m.announce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := strings.Count(said.String(), "has the same name"); n != 1 {
+		t.Errorf("%d warnings of another member with the same name", n)
+	}
+}
+
+// lockedBuffer is a buffer for a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestMemberChanges(t *testing.T) {

@@ -44,7 +44,10 @@ func serveOn(t testing.TB, dsn string, run bool, o Options) *endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Dir, o.Log = t.TempDir(), out
+	o.Dir = t.TempDir()
+	if o.Log == nil {
+		o.Log = out
+	}
 	m := &endpoint{Server: New(store, log, o)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

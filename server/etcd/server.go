@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -40,6 +41,10 @@ type Server struct {
 	o     Options
 
 	clusterID, memberID uint64
+
+	announcing  sync.Mutex // guards the next two
+	announced   string     // what this member's mark said last
+	hasNamesake bool
 
 	metrics   *metrics
 	lessor    lessor
