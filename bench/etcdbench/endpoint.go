@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -82,6 +84,10 @@ func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
 		}
 		e.clients = append(e.clients, c)
 	}
+	if err := reach(ctx, other.URL); err != nil {
+		e.closeClients()
+		return nil, fmt.Errorf("%s: %s is not reached: %w", other.Name, other.URL, err)
+	}
 	status, err := e.status(ctx, dialTimeout)
 	if err != nil {
 		e.closeClients()
@@ -89,6 +95,23 @@ func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
 	}
 	e.Version = status.Version
 	return e, nil
+}
+
+// reach says why nobody can be reached at an address. A client of gRPC tries again, and says less.
+func reach(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	network, at := "tcp", u.Host
+	if strings.HasPrefix(u.Scheme, "unix") {
+		network, at = "unix", u.Host+u.Path
+	}
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, at)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // plain returns what an error of gRPC says.

@@ -34,7 +34,9 @@ type Options struct {
 	Keys int
 	// Only are the measurements to make, by the names in Steps; none: all.
 	Only []string
-	// PIDs are the processes of endpoints, by the endpoint's name; plinth's own are known.
+	// PIDs are the processes of endpoints, by the endpoint's name; plinth's own are known. The first
+	// is the endpoint itself, whose memory is measured. CPU time and writes to disks are those of
+	// all, such as the database server's of a shim.
 	PIDs map[string][]int
 	// Quick takes short rounds and few keys, to see that everything works.
 	Quick bool

@@ -42,8 +42,8 @@ func (r *run) measureMemory(ctx context.Context) error {
 	idle := &Row{What: fmt.Sprintf("idle CPU, %s keys", keys), Unit: "ms/s", Less: true}
 	before := map[*endpoint]spent{}
 	err := r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]sample, error) {
-		s, known := spend(e.pids)
-		before[e] = s
+		before[e], _ = spend(e.pids)
+		s, known := spend(e.pids[:min(len(e.pids), 1)])
 		return []sample{{
 			value: mebibytes(s.rss), none: !known,
 			note: measure.Number(mebibytes(s.private)) + " MiB without pages of files",

@@ -47,10 +47,11 @@ func (r *run) runOwn(ctx context.Context, o *own) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	arguments := append(append([]string{}, r.Command[1:]...), "--dsn", o.scratch.DSN, "--listen-client-urls", url)
-	// It is not killed when ctx ends: stop ends it.
+	arguments := append(append([]string{}, r.Command[1:]...), "--listen-client-urls", url)
+	// It is not killed when ctx ends: stop ends it. Its DSN may have a password, which others would
+	// see among its arguments.
 	o.cmd = exec.CommandContext(context.WithoutCancel(ctx), r.Command[0], append(arguments, r.Arguments...)...)
-	o.cmd.Stdout, o.cmd.Stderr, o.cmd.Env = &o.output, &o.output, os.Environ()
+	o.cmd.Stdout, o.cmd.Stderr, o.cmd.Env = &o.output, &o.output, append(os.Environ(), "PLINTH_DSN="+o.scratch.DSN)
 	begun := time.Now()
 	if err := o.cmd.Start(); err != nil {
 		o.cmd = nil
@@ -90,7 +91,7 @@ func (o *own) untilListening(ctx context.Context, url string) error {
 		}
 		select {
 		case ended := <-o.ended:
-			o.ended <- ended
+			o.cmd = nil
 			return fmt.Errorf("plinth's endpoint has ended: %w: %s", ended, o.output.text())
 		case <-ctx.Done():
 			return fmt.Errorf("plinth's endpoint does not listen: %w: %s", ctx.Err(), o.output.text())

@@ -33,9 +33,10 @@ Other endpoints are written to, so do not name one that somebody needs. All keys
 /registry/plinth-bench-…, and the command deletes them at the end.
 
 All endpoints take turns in short rounds, and a ratio is the median of the ratios of neighbouring
-rounds. Every event of a watch is checked: lost, repeated and disordered ones are counted. Memory,
-CPU and writes to disks are those of plinth's own process and of the processes that --pid names,
-with all that they have started; name the database server of a shim too.
+rounds. Every event of a watch is checked: lost, repeated and disordered ones are counted. CPU time
+and writes to disks are those of plinth's own process and of the processes that --pid names, with
+all that they have started; name database servers too. Memory is that of the endpoint alone: of
+plinth's process, or of the first that --pid names.
 
 A run takes about five minutes for each endpoint, a shim longer, because it has to be filled. The
 machine should do nothing else meanwhile. With --quick the figures are not compared with the

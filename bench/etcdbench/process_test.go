@@ -1,0 +1,63 @@
+package etcdbench
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestSpend looks at a shell that computes, and whose child writes.
+func TestSpend(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no /proc")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done
+		dd if=/dev/zero of="$0" bs=1048576 count=4 2>/dev/null; sync "$0"; echo; cat; :`, file)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		if _, ok := spend([]int{cmd.Process.Pid}); ok {
+			t.Error("a process that has ended is known")
+		}
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	s, ok := spend([]int{cmd.Process.Pid, cmd.Process.Pid})
+	if !ok || s.cpu < 10*time.Millisecond || s.rss <= 0 || s.private <= 0 || s.private > s.rss {
+		t.Errorf("%+v, %v", s, ok)
+	}
+	// The file may be on a disk in memory, which nobody writes to.
+	if s.written != 0 && s.written < 4<<20 {
+		t.Errorf("%d bytes were written", s.written)
+	}
+	for deadline := time.Now().Add(time.Minute); len(withChildren([]int{cmd.Process.Pid})) != 2; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the shell and its child are %v", withChildren([]int{cmd.Process.Pid}))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, ok := spend(nil); ok {
+		t.Error("no process is known")
+	}
+	if one, err := read(os.Getpid()); err != nil || one.rss <= 0 {
+		t.Errorf("%+v, %v", one, err)
+	}
+}

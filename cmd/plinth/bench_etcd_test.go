@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/plinth-io/plinth/bench/etcdbench"
+)
+
+// TestBenchEtcd measures this binary, which is plinth with asPlinth, on the databases that there
+// are, and another one that is running already, whose keys have to be gone in the end.
+func TestBenchEtcd(t *testing.T) {
+	t.Setenv(asPlinth, "1")
+	other := startEtcdProcess(t)
+	out := filepath.Join(t.TempDir(), "out")
+	var stdout, stderr bytes.Buffer
+	code := run([]string{"bench", "etcd", "--quick", "--churn", "2s", "--against", "other=" + other.url, "--pid", "other=" + other.pid, "--out", out}, &stdout, &stderr)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	t.Logf("\n%s", stdout.String())
+	if want := ", other. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("no %q in %s", want, stderr.String())
+	}
+	b, err := os.ReadFile(filepath.Join(out, "etcd.json"))
+	must(t, err)
+	var report etcdbench.Report
+	must(t, json.Unmarshal(b, &report))
+	checkEtcdReport(t, &report, len(benchDatabases()))
+	found, err := filepath.Glob(filepath.Join(out, "*"))
+	if err != nil || len(found) != len(report.Files) {
+		t.Errorf("directory has %v, report names %v, %v", found, report.Files, err)
+	}
+	if keys := other.count(t); keys != 0 {
+		t.Errorf("%d keys were left behind", keys)
+	}
+}
+
+// checkEtcdReport checks that each endpoint has a figure in each row, and that no event is missing.
+func checkEtcdReport(t *testing.T, r *etcdbench.Report, own int) {
+	if len(r.Endpoints) != own+1 || len(r.Rows) != 20 {
+		t.Errorf("%d endpoints and %d rows", len(r.Endpoints), len(r.Rows))
+	}
+	for _, row := range r.Rows {
+		want := own + 1
+		if strings.HasPrefix(row.What, "start to the first answer") {
+			want = own // the other one was running already
+		}
+		if len(row.Cells) != want {
+			t.Errorf("%s: %d endpoints", row.What, len(row.Cells))
+		}
+		for _, c := range row.Cells {
+			faults := strings.HasSuffix(row.What, "events lost, repeated or out of order") || strings.HasSuffix(row.What, "failed writes")
+			mayBeNone := faults || strings.HasPrefix(row.What, "idle CPU") || strings.Contains(row.What, "database") || strings.Contains(row.What, "disks")
+			if c.Error != "" || faults && c.Value != 0 || !mayBeNone && c.Value <= 0 {
+				t.Errorf("%s: %+v", row.What, c)
+			}
+			if c.Target != nil && c.Target.Met != nil {
+				t.Errorf("%s: a quick run judges: %+v", row.What, c.Target)
+			}
+		}
+	}
+}
+
+func TestBenchEtcdRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--dsn", "oracle://u:s3cret@h/db"}, "begins with oracle://"},
+		{[]string{"--against", "etcd"}, `--against: "etcd": write NAME=URL`},
+		{[]string{"--against", "etcd=127.0.0.1:2379"}, "write NAME=URL, such as etcd=http://127.0.0.1:2379"},
+		{[]string{"--against", "a=http://x", "--against", "a=http://y"}, `the name "a" comes twice`},
+		{[]string{"--against", "sqlite=http://x", "--dsn", "sqlite://x"}, "is the name of two endpoints"},
+		{[]string{"--dsn", "sqlite://x", "--dsn", "sqlite://y"}, "is the name of two endpoints"},
+		{[]string{"--dsn", "none"}, "leaves nothing to measure"},
+		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=x"}, "write NAME=PID"},
+		{[]string{"--dsn", "sqlite://x", "--pid", "kine=1"}, `there is no endpoint "kine"; the endpoints are sqlite`},
+		{[]string{"--dsn", "sqlite://x", "--churn", "1ms"}, "--churn: write at least 1s"},
+		{[]string{"--dsn", "sqlite://x", "--churn-rate", "-1"}, "write 0 or more"},
+		{[]string{"--dsn", "sqlite://x", "--only", "reads"}, `"reads": write some of start, fill, memory`},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(append([]string{"bench", "etcd"}, c.args...), &stdout, &stderr)
+		out := stderr.String()
+		if code != 2 || strings.Count(out, "\n") != 1 || strings.Contains(out, "s3cret") || !strings.Contains(out, c.want) {
+			t.Errorf("%v: exit code %d, printed %s", c.args, code, out)
+		}
+	}
+}
+
+// TestBenchEtcdInterrupted ends a run while its writers are at work.
+func TestBenchEtcdInterrupted(t *testing.T) {
+	t.Setenv(asPlinth, "1")
+	exe, err := os.Executable()
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir := t.TempDir()
+	r, err := etcdbench.Run(ctx, etcdbench.Options{
+		DSNs: []string{"sqlite://x"}, Dir: dir, Quick: true, Churn: time.Hour, Only: []string{"watch", "churn"},
+		Command: []string{exe, "etcd"}, Progress: &cancelAt{word: "churn, ", cancel: cancel},
+	})
+	if !errors.Is(err, etcdbench.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var table bytes.Buffer
+	must(t, r.WriteTable(&table))
+	if !strings.Contains(table.String(), "INTERRUPTED") {
+		t.Error(table.String())
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "scratch-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// cancelAt ends a context some time after a word was written.
+type cancelAt struct {
+	word   string
+	cancel func()
+	once   sync.Once
+}
+
+func (c *cancelAt) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(c.word)) {
+		c.once.Do(func() { time.AfterFunc(time.Second, c.cancel) })
+	}
+	return len(b), nil
+}
+
+// etcdProcess is plinth's endpoint in a process of its own, on SQLite.
+type etcdProcess struct{ url, pid string }
+
+func startEtcdProcess(t *testing.T) *etcdProcess {
+	t.Helper()
+	exe, err := os.Executable()
+	must(t, err)
+	p := &etcdProcess{url: "http://127.0.0.1:" + freePort(t)}
+	cmd := exec.Command(exe, "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", p.url)
+	var output bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), asPlinth+"=1"), &output
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, output.String())
+		}
+	})
+	p.pid = strconv.Itoa(cmd.Process.Pid)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		response, err := http.Get(p.url + "/health")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return p
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the endpoint does not answer: %v", err)
+		}
+	}
+}
+
+// count returns the number of all keys.
+func (p *etcdProcess) count(t *testing.T) int64 {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.url}})
+	must(t, err)
+	defer client.Close()
+	all, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	must(t, err)
+	return all.Count
+}
