@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
@@ -34,23 +37,38 @@ func (r *run) measureStart(ctx context.Context) error {
 	return nil
 }
 
-// measureMemory measures resident memory with all keys, and then the CPU time of doing nothing.
+// measureMemory measures resident memory with all keys, then the CPU time of doing nothing, and then
+// memory again after all keys were read, as each start of a kube-apiserver does.
 func (r *run) measureMemory(ctx context.Context) error {
+	keys := measure.Number(float64(r.scale.keys)) + " keys of 1 KiB"
 	sleep(ctx, r.scale.settle)
-	keys := measure.Number(float64(r.scale.keys))
-	memory := &Row{What: fmt.Sprintf("memory, %s keys of 1 KiB", keys), Unit: "MiB", Less: true, targets: memoryTargets}
-	idle := &Row{What: fmt.Sprintf("idle CPU, %s keys", keys), Unit: "ms/s", Less: true}
-	before := map[*endpoint]spent{}
-	err := r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]sample, error) {
-		before[e], _ = spend(e.pids)
-		s, known := spend(e.pids[:min(len(e.pids), 1)])
-		return []sample{{
-			value: mebibytes(s.rss), none: !known,
-			note: measure.Number(mebibytes(s.private)) + " MiB without pages of files",
-		}}, nil
-	}, memory)
+	if err := r.compare(ctx, 1, false, memory, &Row{What: "memory, " + keys, Unit: "MiB", Less: true, targets: memoryTargets}); err != nil {
+		return err
+	}
+	if err := r.measureIdle(ctx); err != nil {
+		return err
+	}
+	err := r.compare(ctx, 1, false, r.readAll, &Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
 	if err != nil {
 		return err
+	}
+	sleep(ctx, r.scale.settle)
+	return r.compare(ctx, 1, false, memory, &Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, targets: memoryTargets})
+}
+
+// memory is that of the endpoint itself.
+func memory(_ context.Context, e *endpoint) ([]sample, error) {
+	s, known := spend(e.pids[:min(len(e.pids), 1)])
+	return []sample{{
+		value: mebibytes(s.rss), none: !known,
+		note: measure.Number(mebibytes(s.private)) + " MiB without pages of files",
+	}}, nil
+}
+
+func (r *run) measureIdle(ctx context.Context) error {
+	before := map[*endpoint]spent{}
+	for _, e := range r.endpoints {
+		before[e], _ = spend(e.pids)
 	}
 	r.progress.Say("idle")
 	sleep(ctx, r.scale.idle)
@@ -58,7 +76,28 @@ func (r *run) measureMemory(ctx context.Context) error {
 		s, known := spend(e.pids)
 		used := measure.Millis(s.cpu - before[e].cpu)
 		return []sample{{value: used / r.scale.idle.Seconds(), none: !known}}, nil
-	}, idle)
+	}, &Row{What: "idle CPU", Unit: "ms/s", Less: true})
+}
+
+// readAll reads all keys of the run in pages, once.
+func (r *run) readAll(ctx context.Context, e *endpoint) ([]sample, error) {
+	begun, seen := time.Now(), 0
+	for o := (kubernetes.ListOptions{Limit: r.scale.page}); ; {
+		got, err := e.clients[0].Kubernetes.List(ctx, r.prefix, o)
+		if err != nil {
+			return nil, err
+		}
+		seen += len(got.Kvs)
+		if int64(len(got.Kvs)) < o.Limit || seen >= r.scale.keys {
+			break
+		}
+		o.Continue = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
+		o.Revision = got.Revision
+	}
+	if seen != r.scale.keys {
+		return nil, fmt.Errorf("the pages have %d keys instead of %d", seen, r.scale.keys)
+	}
+	return []sample{{value: measure.Millis(time.Since(begun))}}, nil
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

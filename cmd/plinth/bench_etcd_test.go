@@ -52,7 +52,7 @@ func TestBenchEtcd(t *testing.T) {
 
 // checkEtcdReport checks that each endpoint has a figure in each row, and that no event is missing.
 func checkEtcdReport(t *testing.T, r *etcdbench.Report, own int) {
-	if len(r.Endpoints) != own+1 || len(r.Rows) != 20 {
+	if len(r.Endpoints) != own+1 || len(r.Rows) != 22 {
 		t.Errorf("%d endpoints and %d rows", len(r.Endpoints), len(r.Rows))
 	}
 	for _, row := range r.Rows {
