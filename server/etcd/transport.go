@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +33,7 @@ const (
 	firstBytes      = 30 * time.Second // for a client to say which protocol it speaks
 	streamWindow    = 1 << 20          // bytes that a client may send before they are read
 	writeBuffer     = 64 << 10
+	streamWorkers   = 128 // goroutines that serve requests and keep their stacks
 )
 
 // Transport serves a Server: gRPC, and its pages by HTTP, on the same listeners. A connection that
@@ -101,7 +101,7 @@ func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
 		grpc.InitialConnWindowSize(4 * streamWindow),
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.SharedWriteBuffer(true),
-		grpc.NumStreamWorkers(uint32(2 * runtime.GOMAXPROCS(0))),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(t.countRequest),
 		grpc.ChainStreamInterceptor(t.countStream),
 	}
