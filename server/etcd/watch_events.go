@@ -12,6 +12,9 @@ import (
 
 // wanted leaves out of events what the watch's filters do. It may change events.
 func (w *watch) wanted(events []*sqlstore.Event) []*sqlstore.Event {
+	if w.prevKV {
+		beforeRevision(events)
+	}
 	if !w.noPut && !w.noDelete {
 		return events
 	}
@@ -21,6 +24,36 @@ func (w *watch) wanted(events []*sqlstore.Event) []*sqlstore.Event {
 		}
 		return w.noPut
 	})
+}
+
+// beforeRevision makes each event replace what was there before its revision, as etcd tells it: that
+// is something else where one transaction has written a key twice. A revision is never divided.
+func beforeRevision(events []*sqlstore.Event) {
+	if !slices.ContainsFunc(events, replacesOwn) {
+		return
+	}
+	type keyAt struct {
+		key      string
+		revision int64
+	}
+	before := make(map[keyAt]*sqlstore.Entry)
+	for i, ev := range events {
+		revision, _ := sqlstore.Split(ev.Entry.Revision)
+		at := keyAt{ev.Entry.Key, revision}
+		if replacesOwn(ev) {
+			own := *ev // other watches have the same event
+			own.Prev = before[at]
+			events[i] = &own
+		} else if _, again := before[at]; !again {
+			before[at] = ev.Prev
+		}
+	}
+}
+
+// replacesOwn says whether an event replaces what the same transaction wrote.
+func replacesOwn(ev *sqlstore.Event) bool {
+	revision, _ := sqlstore.Split(ev.Entry.Revision)
+	return ev.Prev != nil && ev.Prev.Revision >= sqlstore.FirstID(revision)
 }
 
 // eventsOf returns events as clients see them.

@@ -122,6 +122,22 @@ func TestWatchEvents(t *testing.T) {
 	c.want("2@9 DELETE:a=/0/9/0/0<a=3/6/8/2/0")
 }
 
+// TestWatchWrittenTwice wants what was there before the transaction told as replaced, though the
+// transaction has written the key before.
+func TestWatchWrittenTwice(t *testing.T) {
+	for _, o := range []sqlstore.Options{{}, {WindowBytes: 1, CacheBytes: 1}} {
+		s := serveWatches(t, o, Options{})
+		s.do(putting("a", "0"))
+		s.do(putting("a", "1"), deleting("a"), putting("b", "1"), deleting("b"))
+		s.do(putting("a", "2"))
+		s.do(deleting("a"), putting("a", "3"), deleting("a"))
+		c := s.open(t.Context())
+		c.create(&pb.WatchCreateRequest{RangeEnd: []byte{0}, PrevKv: true, StartRevision: 3})
+		c.want("0@5 created", "0@5 PUT:a=1/2/3/2/0<a=0/2/2/1/0 DELETE:a=/0/3/0/0<a=0/2/2/1/0 PUT:b=1/3/3/1/0 DELETE:b=/0/3/0/0"+
+			" PUT:a=2/4/4/1/0 DELETE:a=/0/5/0/0<a=2/4/4/1/0 PUT:a=3/5/5/1/0 DELETE:a=/0/5/0/0<a=2/4/4/1/0")
+	}
+}
+
 // TestWatchFuture wants a watch of the future to leave out what comes before.
 func TestWatchFuture(t *testing.T) {
 	s := serveWatches(t, sqlstore.Options{}, Options{})
