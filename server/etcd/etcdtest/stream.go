@@ -27,6 +27,7 @@ type stream struct {
 	last      map[int64]int64    // revision of the last event, by watch
 	told      map[int64]int64    // revision of the last progress, by watch
 	progress  int64              // and of all
+	next      int64              // revision that progress must reach after the last creation
 	asked     []*pb.WatchCreateRequest
 	faults    []string
 	err       error
@@ -169,6 +170,10 @@ func (p *player) sendWatch(i int, r *pb.WatchRequest) string {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		// Progress up to the newest revision may have been told of the other watches, before.
+		if c.StartRevision > 0 && c.StartRevision <= p.head {
+			s.next = p.head + 1
+		}
 		return s.created[n]
 	}
 	if c := r.GetCancelRequest(); c != nil {
@@ -207,7 +212,7 @@ func (p *player) settle(i int) {
 	s := p.streams[i]
 	for {
 		s.mu.Lock()
-		var future int64
+		future := s.next
 		for _, start := range s.open {
 			future = max(future, start)
 		}
