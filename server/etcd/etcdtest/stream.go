@@ -206,6 +206,16 @@ func (p *player) cancel(s *stream, id int64) string {
 	return "canceled"
 }
 
+// settleAll settles all streams. To settle one may make revisions that the others wait for.
+func (p *player) settleAll() {
+	for head := int64(-1); head != p.head; {
+		head = p.head
+		for i := range p.streams {
+			p.settle(i)
+		}
+	}
+}
+
 // settle waits until all that has happened has been told to all watches of a stream. etcd says so
 // if it is asked for progress, unless one watch starts in the future or was canceled by compaction.
 func (p *player) settle(i int) {
