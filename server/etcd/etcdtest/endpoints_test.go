@@ -19,11 +19,22 @@ type endpoint func(testing.TB) string
 // eachEndpoint runs test on plinth with each dialect, side by side.
 func eachEndpoint(t *testing.T, test func(*testing.T, endpoint)) {
 	t.Parallel()
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, plinthOn(d)) })
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, plinthOn(d, sqlstore.Options{})) })
 }
 
-func plinthOn(d logtest.Dialect) endpoint {
-	return func(t testing.TB) string { return servePlinth(t, d.Fresh(t)) }
+// eachMemory is eachEndpoint, and runs test on plinth without memory, too: values and all changes but
+// the newest are read from the database.
+func eachMemory(t *testing.T, test func(*testing.T, endpoint)) {
+	eachEndpoint(t, test)
+	t.Run("forgetful", func(t *testing.T) {
+		logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+			test(t, plinthOn(d, sqlstore.Options{CacheBytes: 1, WindowBytes: 1}))
+		})
+	})
+}
+
+func plinthOn(d logtest.Dialect, o sqlstore.Options) endpoint {
+	return func(t testing.TB) string { return servePlinth(t, d.Fresh(t), o) }
 }
 
 // realEtcd is what plinth is compared with, and on which tests prove that etcd passes them.
@@ -32,13 +43,14 @@ func realEtcd(t testing.TB) string {
 }
 
 // servePlinth serves the database at dsn as plinth etcd does.
-func servePlinth(t testing.TB, dsn string) string {
+func servePlinth(t testing.TB, dsn string, o sqlstore.Options) string {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlstore.Open(t.Context(), log, sqlstore.Options{History: -1})
+	o.History = -1
+	store, err := sqlstore.Open(t.Context(), log, o)
 	if err != nil {
 		log.Close()
 		t.Fatal(err)

@@ -84,7 +84,7 @@ var kinds = []struct {
 	{10, func(g *generator) Step { return Step{Request: &pb.LeaseLeasesRequest{}} }},
 	{60, func(g *generator) Step { return g.watch() }},
 	{5, func(g *generator) Step { return Step{Request: &pb.StatusRequest{}} }},
-	{20, func(g *generator) Step { return Step{Request: &pb.HashKVRequest{Revision: max(g.revision(), 0)}} }},
+	{20, func(g *generator) Step { return Step{Request: &pb.HashKVRequest{Revision: g.revision()}} }},
 	{4, func(g *generator) Step { return Step{Request: g.alarm()} }},
 }
 
@@ -170,8 +170,16 @@ func (g *generator) bound() int64 {
 	return pick(g, g.past(), g.past(), head-20, 1, -1)
 }
 
-// lease is mostly one that has been granted.
-func (g *generator) lease() int64 { return int64(1 + g.IntN(5)) }
+// lease is mostly one that has been granted, and half of the time one to which many keys are attached.
+func (g *generator) lease() int64 {
+	switch {
+	case g.often(40):
+		return pick[int64](g, -1, 77, 1<<62)
+	case g.often(2):
+		return 1
+	}
+	return int64(2 + g.IntN(4))
+}
 
 // ttl is too long for a test, so that no lease expires here.
 func (g *generator) ttl() int64 {
@@ -205,6 +213,11 @@ func (g *generator) readRange() *pb.RangeRequest {
 		MinModRevision: g.bound(), MaxModRevision: g.bound(), MinCreateRevision: g.bound(), MaxCreateRevision: g.bound(),
 	}
 	r.Key, r.RangeEnd = g.ends()
+	if g.often(8) { // a page of what is sorted
+		r.Key, r.RangeEnd = pick(g, []byte(nil), []byte{0}, []byte("a")), []byte{0}
+		r.Limit, r.SortOrder, r.SortTarget = int64(1+g.IntN(6)), pb.RangeRequest_DESCEND, pb.RangeRequest_SortTarget(g.IntN(5))
+		return r
+	}
 	if g.often(3) {
 		r.Limit = pick[int64](g, 1, 2, 3, 100, -1, 1<<62)
 	}
@@ -240,10 +253,17 @@ func (g *generator) alarm() *pb.AlarmRequest {
 	return r
 }
 
+func (g *generator) watchID() int64 {
+	if g.often(20) {
+		return pick[int64](g, -7, 1<<62)
+	}
+	return int64(g.IntN(4))
+}
+
 func (g *generator) watch() Step {
 	s := Step{Stream: g.IntN(Streams)}
 	if g.often(4) {
-		s.Request = &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: int64(g.IntN(4))}}}
+		s.Request = &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: g.watchID()}}}
 		return s
 	}
 	if g.often(8) {
@@ -263,10 +283,10 @@ func (g *generator) watch() Step {
 		c.StartRevision = pick[int64](g, -1, 1)
 	}
 	if g.often(3) {
-		c.WatchId = int64(g.IntN(4))
+		c.WatchId = g.watchID()
 	}
 	if g.often(5) {
-		c.Filters = append(c.Filters, pb.WatchCreateRequest_FilterType(g.IntN(2)))
+		c.Filters, c.PrevKv = append(c.Filters, pb.WatchCreateRequest_FilterType(g.IntN(2))), !g.often(4)
 	}
 	if g.often(40) {
 		c.Filters = append(c.Filters, pb.WatchCreateRequest_FilterType(g.IntN(3)))

@@ -44,7 +44,7 @@ func TestLikeEtcd(t *testing.T) {
 			return play(t, realEtcd, etcdtest.Generate(s, sequenceLength))
 		})
 	}
-	eachEndpoint(t, func(t *testing.T, plinth endpoint) {
+	eachMemory(t, func(t *testing.T, plinth endpoint) {
 		for s, record := range want {
 			t.Run(fmt.Sprintf("seed=%d", s), func(t *testing.T) {
 				steps := etcdtest.Generate(s, sequenceLength)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // fuzzed are the requests that are one message with one answer.
@@ -44,7 +45,7 @@ func FuzzRequest(f *testing.F) {
 		}
 	}
 	f.Add(uint8(3), deep(f, 200))
-	conn := etcdtest.Dial(f, servePlinth(f, "sqlite://:memory:"))
+	conn := etcdtest.Dial(f, servePlinth(f, "sqlite://:memory:", sqlstore.Options{}))
 	kv := pb.NewKVClient(conn)
 	var newest int64
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {

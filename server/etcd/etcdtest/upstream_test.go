@@ -37,6 +37,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // TestUpstreamStorage runs the tests that kube-apiserver's storage has to pass through its client of etcd
@@ -57,7 +58,7 @@ func TestUpstreamStorageAlone(t *testing.T) {
 	for _, d := range logtest.Dialects {
 		for _, name := range slices.Sorted(maps.Keys(upstreamGateTests)) {
 			t.Run(d.Name+"/"+name, func(t *testing.T) {
-				upstreamGateTests[name](t.Context(), t, plinthOn(d)(t))
+				upstreamGateTests[name](t.Context(), t, plinthOn(d, sqlstore.Options{})(t))
 			})
 		}
 	}
