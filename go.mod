@@ -50,6 +50,8 @@ require (
 
 require gopkg.in/natefinch/lumberjack.v2 v2.2.1
 
+require github.com/anishathalye/porcupine v1.3.1
+
 require (
 	github.com/stretchr/testify v1.12.1 // indirect
 	go.etcd.io/bbolt v1.4.0

@@ -1,0 +1,60 @@
+package etcdtest
+
+import (
+	"errors"
+	"slices"
+)
+
+// Verdict is what was found out about a History.
+type Verdict struct {
+	Faults   []string
+	history  *History
+	drawings map[string]drawing
+}
+
+// Check judges a history that all clients have ended, and whose watches have come to its end. The
+// union of what the watches were told must be one sequence of revisions without gaps, and it must
+// explain everything: each watch was told its part of it, each call read the state of the revision
+// that it names, each write is there once, what nobody wrote are leases that ended in time, and no call
+// was told less than what was answered before it began. Beside that, and without regard to
+// watches and revisions of headers, the calls on each key must be linearizable.
+func Check(h *History) *Verdict {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := unite(h.Watches)
+	owner := o.owners(h.Calls)
+	for i := range h.Calls {
+		c := &h.Calls[i]
+		switch {
+		case c.Writes() && c.Succeeded:
+			o.checkWrite(c)
+		case c.Error == "":
+			o.checkRead(c)
+		}
+	}
+	o.checkTimes(h.Calls)
+	for _, w := range h.Watches {
+		o.checkWatch(w)
+		if at := w.Position(); at < o.told {
+			if missed := o.firstIn(w, at+1, o.told); missed != 0 {
+				o.fault("watch %s ended at %d and was not told of %d", w.Name, at, missed)
+			}
+		}
+	}
+	o.checkLeases(h.Leases, owner)
+	v := &Verdict{history: h, drawings: checkKeys(h, o, owner, Patience)}
+	v.Faults = slices.Clone(o.faults)
+	return v
+}
+
+// Save writes the history, and a drawing of the calls on each key that are not linearizable, to dir. It
+// returns the paths.
+func (v *Verdict) Save(dir string) (paths []string, err error) {
+	path, err := v.history.Save(dir)
+	paths = append(paths, path)
+	for name, d := range v.drawings {
+		path, failed := d.save(dir, name)
+		paths, err = append(paths, path), errors.Join(err, failed)
+	}
+	return paths, err
+}
