@@ -26,6 +26,8 @@ func Check(h *History) *Verdict {
 	for i := range h.Calls {
 		c := &h.Calls[i]
 		switch {
+		case c.Refused:
+			o.fault("%+v was refused", *c)
 		case c.Writes() && c.Succeeded:
 			o.checkWrite(c)
 		case c.Error == "":

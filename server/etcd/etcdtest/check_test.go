@@ -128,6 +128,7 @@ func TestCheck(t *testing.T) {
 		{"event that is newer than its header", func(h *History) { h.stream(1, 0).Responses[1].Revision = 2 }, "the header of a response with 3 has 2"},
 		{"progress ahead of an event", func(h *History) { h.stream(1, 1).Responses[1].Revision = 6 }, "progress to 6, but 6 was not told"},
 		{"watch that is canceled", func(h *History) { h.stream(1, 1).Responses[1].Canceled = "why" }, "why"},
+		{"refused call", func(h *History) { h.Calls[3].Refused = true }, "was refused"},
 		{"lease that ends early", func(h *History) { h.Leases[0].Renewed = 18e9 }, "had ended at 20s"},
 		{"lease that does not end", func(h *History) { h.Leases[0].Gone = false }, "has not ended"},
 		{"lease that nobody was granted", func(h *History) { h.Leases = nil }, "made by nobody"},

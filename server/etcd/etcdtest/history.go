@@ -50,7 +50,8 @@ type Call struct {
 	At             int64    `json:",omitempty"` // revision that is read; 0: the newest
 	Limit          int64    `json:",omitempty"`
 
-	Error string `json:",omitempty"` // the call may or may not have happened, now or later
+	Error   string `json:",omitempty"` // the call may or may not have happened, now or later
+	Refused bool   `json:",omitempty"` // the error is one that no outage explains
 	Answer
 }
 
@@ -147,12 +148,18 @@ func (w *Watch) Position() (revision int64) {
 func (s *Stream) Position() int64 {
 	revision := s.Start - 1
 	for _, r := range s.Responses {
-		if r.Progress {
-			revision = max(revision, r.Revision)
-		}
-		for _, c := range r.Changes {
-			revision = max(revision, c.KV.Mod)
-		}
+		revision = max(revision, r.position())
+	}
+	return revision
+}
+
+// position is the last revision to which r tells everything, 0 if it tells nothing.
+func (r *Response) position() (revision int64) {
+	if r.Progress {
+		revision = r.Revision
+	}
+	for _, c := range r.Changes {
+		revision = max(revision, c.KV.Mod)
 	}
 	return revision
 }
