@@ -36,11 +36,13 @@ CLUSTER ?= sqlite,postgres,mariadb
 test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet, kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
 
-# SEED and REQUESTS are those of the random requests that etcd and plinth are compared by.
+# SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
+# that of the load that goes on for SECONDS through kills and outages, whose history is checked.
 SEED ?= $(shell date +%s)
 REQUESTS ?= 40000
-test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) go test -timeout 60m ./server/etcd/etcdtest
+SECONDS ?= 300
+test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, and break it for SECONDS
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
 
 test-quick: cc ## run the tests of test without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...

@@ -30,11 +30,12 @@ func Check(h *History) *Verdict {
 			o.fault("%+v was refused", *c)
 		case c.Writes() && c.Succeeded:
 			o.checkWrite(c)
-		case c.Error == "":
+		case c.Error == "" && c.Kind != Compact:
 			o.checkRead(c)
 		}
 	}
 	o.checkTimes(h.Calls)
+	o.checkCompactions(h.Calls)
 	for _, w := range h.Watches {
 		o.checkWatch(w)
 		if at := w.Position(); at < o.told {

@@ -142,3 +142,41 @@ func (o *order) checkTimes(calls []Call) {
 		}
 	}
 }
+
+// checkCompactions wants revisions to be read until they are compacted, and not afterwards.
+func (o *order) checkCompactions(calls []Call) {
+	var compactions []*Call
+	for i := range calls {
+		if calls[i].Kind == Compact {
+			compactions = append(compactions, &calls[i])
+		}
+	}
+	for i := range calls {
+		c := &calls[i]
+		if c.At == 0 || c.Error != "" && !c.Compacted {
+			continue
+		}
+		done, begun := int64(0), int64(0) // compactions that were answered before c, and that may have been
+		for _, other := range compactions {
+			if other == c {
+				continue
+			}
+			if other.Begin <= c.End {
+				begun = max(begun, other.At)
+			}
+			if other.Error == "" && other.End < c.Begin {
+				done = max(done, other.At)
+			}
+		}
+		equal := int64(0) // a revision cannot be compacted twice
+		if c.Kind == Compact {
+			equal = 1
+		}
+		if !c.Compacted && c.At < done+equal {
+			o.fault("%+v was answered after %d was compacted", *c, done)
+		}
+		if c.Compacted && c.At >= begun+equal {
+			o.fault("%+v, but only %d was compacted", *c, begun)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func keyHistories(h *History, o *order, owner map[int64]*Call) map[string][]porc
 	all := map[string][]porcupine.Operation{}
 	for i := range h.Calls {
 		c := &h.Calls[i]
-		if c.Kind == List || c.Error != "" && c.Revision == 0 {
+		if c.Kind == List || c.Kind == Compact || c.Error != "" && c.Revision == 0 {
 			continue
 		}
 		end := c.End

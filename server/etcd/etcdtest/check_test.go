@@ -129,6 +129,11 @@ func TestCheck(t *testing.T) {
 		{"progress ahead of an event", func(h *History) { h.stream(1, 1).Responses[1].Revision = 6 }, "progress to 6, but 6 was not told"},
 		{"watch that is canceled", func(h *History) { h.stream(1, 1).Responses[1].Canceled = "why" }, "why"},
 		{"refused call", func(h *History) { h.Calls[3].Refused = true }, "was refused"},
+		{"list of a compacted revision", compaction(19, 5, false), ""},
+		{"list of a compacted revision, at its end", compaction(16, 5, false), ""},
+		{"list below a compacted revision", compaction(16, 6, false), "was answered after 6 was compacted"},
+		{"list that is compacted too early", compaction(16, 5, true), "but only 5 was compacted"},
+		{"list that may be compacted", compaction(17, 6, true), ""},
 		{"lease that ends early", func(h *History) { h.Leases[0].Renewed = 18e9 }, "had ended at 20s"},
 		{"lease that does not end", func(h *History) { h.Leases[0].Gone = false }, "has not ended"},
 		{"lease that nobody was granted", func(h *History) { h.Leases = nil }, "made by nobody"},
@@ -148,6 +153,18 @@ func TestCheck(t *testing.T) {
 				t.Errorf("found %q; want %q", all, c.want)
 			}
 		})
+	}
+}
+
+// compaction adds one at second at to revision. list says whether the second page of the list was told of it.
+func compaction(at time.Duration, revision int64, list bool) func(*History) {
+	return func(h *History) {
+		begin := at * time.Second
+		h.Calls = append(h.Calls, Call{Client: 2, Begin: begin, End: begin + 1, Kind: Compact, At: revision, Answer: Answer{Revision: 6, Succeeded: true}})
+		if list {
+			h.Calls[8].Error, h.Calls[8].Compacted = "compacted", true
+			h.Calls[8].Answer = Answer{}
+		}
 	}
 }
 

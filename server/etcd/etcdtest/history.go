@@ -31,10 +31,11 @@ func (h *History) Now() time.Duration { return time.Since(h.begin) }
 
 // Kinds of calls.
 const (
-	Get    = "get"
-	List   = "list"   // one page
-	Put    = "put"    // of all Keys in one transaction
-	Delete = "delete" // of one key
+	Get     = "get"
+	List    = "list"    // one page
+	Put     = "put"     // of all Keys in one transaction
+	Delete  = "delete"  // of one key
+	Compact = "compact" // of all below the revision At
 )
 
 // Call is one request and its answer.
@@ -50,8 +51,9 @@ type Call struct {
 	At             int64    `json:",omitempty"` // revision that is read; 0: the newest
 	Limit          int64    `json:",omitempty"`
 
-	Error   string `json:",omitempty"` // the call may or may not have happened, now or later
-	Refused bool   `json:",omitempty"` // the error is one that no outage explains
+	Error     string `json:",omitempty"` // the call may or may not have happened, now or later
+	Refused   bool   `json:",omitempty"` // the error is one that no outage explains
+	Compacted bool   `json:",omitempty"` // the error is that the revision At was compacted
 	Answer
 }
 

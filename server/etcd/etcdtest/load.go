@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -42,13 +43,14 @@ const (
 func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 	l.history = NewHistory()
 	var clients, watches sync.WaitGroup
-	var all []*client
+	var all, watchers []*client
 	watching, end := context.WithCancel(ctx)
 	defer watches.Wait()
 	defer end()
 	for i, w := range l.watches() {
 		c := l.newClient(1000 + i)
 		defer c.close()
+		watchers = append(watchers, c)
 		watches.Go(func() { c.watch(watching, w) })
 	}
 	for i := range l.Clients {
@@ -57,6 +59,9 @@ func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 		all = append(all, c)
 		clients.Go(func() { c.play(stop, ctx) })
 	}
+	compactor := l.newClient(2000)
+	defer compactor.close()
+	clients.Go(func() { compactor.compact(stop, ctx, watchers) })
 	clients.Wait()
 	last := all[0]
 	if err := last.awaitLeases(ctx); err != nil {
@@ -81,6 +86,8 @@ type client struct {
 	mods    map[string]int64 // mod revisions of pods as it knows them; 0: not there
 	lease   *Lease
 	written int
+
+	position atomic.Int64 // of a client that watches
 }
 
 func (l *Load) newClient(id int) *client {
@@ -138,7 +145,7 @@ func (c *client) playOne(ctx context.Context) bool {
 	key := fmt.Sprintf("%sdefault/p%d", pods, c.rand.IntN(podCount))
 	switch n := c.rand.IntN(100); {
 	case n < 45:
-		return c.write(ctx, Call{Kind: Put, Keys: []string{key}, Compare: true, Expect: c.mods[key]})
+		return c.update(ctx, key)
 	case n < 55 && c.mods[key] != 0:
 		return c.write(ctx, Call{Kind: Delete, Keys: []string{key}, Compare: true, Expect: c.mods[key]})
 	case n < 60:
@@ -165,6 +172,17 @@ func (c *client) playOne(ctx context.Context) bool {
 	}
 }
 
+// update puts a key, once more if another client was faster.
+func (c *client) update(ctx context.Context, key string) bool {
+	for range 2 {
+		call := Call{Kind: Put, Keys: []string{key}, Compare: true, Expect: c.mods[key]}
+		if call = c.transact(ctx, call); call.Error != "" || call.Succeeded {
+			return call.Error == ""
+		}
+	}
+	return true
+}
+
 // call records a call. ask returns its answer.
 func (c *client) call(ctx context.Context, call Call, ask func(context.Context) (Answer, error)) Call {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -173,7 +191,8 @@ func (c *client) call(ctx context.Context, call Call, ask func(context.Context) 
 	answer, err := ask(ctx)
 	call.End = c.load.history.Now()
 	if err != nil {
-		call.Error, call.Refused = err.Error(), !outage(err, call)
+		call.Error, call.Compacted = err.Error(), rpctypes.Error(err) == rpctypes.ErrCompacted
+		call.Refused = !call.Compacted && !outage(err, call)
 	} else {
 		call.Answer = answer
 	}
@@ -193,8 +212,10 @@ func outage(err error, call Call) bool {
 	return false
 }
 
-// write puts a value of its own, or deletes. If the comparison fails, it learns what is there.
-func (c *client) write(ctx context.Context, call Call) bool {
+func (c *client) write(ctx context.Context, call Call) bool { return c.transact(ctx, call).Error == "" }
+
+// transact puts a value of its own, or deletes. If the comparison fails, it learns what is there.
+func (c *client) transact(ctx context.Context, call Call) Call {
 	txn := &pb.TxnRequest{}
 	if call.Kind == Put {
 		c.written++
@@ -226,7 +247,7 @@ func (c *client) write(ctx context.Context, call Call) bool {
 		c.lease = nil // it may have ended
 	}
 	c.learn(call)
-	return call.Error == ""
+	return call
 }
 
 // learn remembers mod revisions for the comparisons of later calls.
@@ -287,6 +308,30 @@ func (c *client) page(ctx context.Context, call Call) Call {
 		}
 		return Answer{Revision: r.Header.Revision, Succeeded: true, KVs: kvsOf(r.Kvs), Count: r.Count, More: r.More}, nil
 	})
+}
+
+// compact compacts every second what all watches have been told.
+func (c *client) compact(stop, ctx context.Context, watchers []*client) {
+	for compacted := int64(0); stop.Err() == nil; pauseFor(stop, time.Second) {
+		through := watchers[0].position.Load()
+		for _, w := range watchers {
+			through = min(through, w.position.Load())
+		}
+		if through <= compacted {
+			continue
+		}
+		call := c.call(ctx, Call{Kind: Compact, At: through}, func(ctx context.Context) (a Answer, err error) {
+			r, err := c.kv().Compact(ctx, &pb.CompactionRequest{Revision: through, Physical: c.rand.IntN(2) == 0})
+			if err != nil {
+				return a, err
+			}
+			return Answer{Revision: r.Header.Revision, Succeeded: true}, nil
+		})
+		if call.Error == "" {
+			compacted = through
+		}
+		c.move()
+	}
 }
 
 // grant gets a new lease for the next keys.

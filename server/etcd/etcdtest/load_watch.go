@@ -34,6 +34,7 @@ func (c *client) watch(ctx context.Context, w watchKind) {
 	position := int64(firstWrite - 1)
 	for ctx.Err() == nil && !c.load.reached(position) {
 		position = c.follow(ctx, w, position)
+		c.position.Store(position)
 		c.move()
 		pauseFor(ctx, time.Duration(c.rand.IntN(50))*time.Millisecond)
 	}
@@ -76,6 +77,7 @@ func (c *client) follow(ctx context.Context, w watchKind, position int64) int64 
 		response := responseOf(r, c.load.history.Now())
 		s.Responses = append(s.Responses, response)
 		position = max(position, response.position())
+		c.position.Store(position)
 		if response.Canceled != "" {
 			return position
 		}

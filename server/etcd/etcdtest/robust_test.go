@@ -44,6 +44,7 @@ func TestRobust(t *testing.T) {
 type cluster struct {
 	server  *dbserver.Server // nil for SQLite
 	members []*member
+	long    bool // outages may last longer
 }
 
 func startCluster(t *testing.T, members int, start func(testing.TB) *dbserver.Server) *cluster {
@@ -84,6 +85,7 @@ func (m *member) reachThrough(t *testing.T) {
 
 // run plays the load through faults, and judges what clients saw.
 func (c *cluster) run(t *testing.T, seed uint64, lasts time.Duration) {
+	c.long = lasts >= time.Minute
 	load := &etcdtest.Load{Clients: 6, Seed: seed}
 	for _, m := range c.members {
 		load.Members = append(load.Members, m.clients.address())
@@ -224,6 +226,9 @@ func (c *cluster) outages(m *member, r *rand.Rand) map[string]func() error {
 			return err
 		}
 		wait(r, 300, 1500)
+		if c.long && r.IntN(3) == 0 {
+			wait(r, 4000, 20000) // longer than plinth waits for an answer
+		}
 		return c.server.Thaw()
 	}
 	all["cut a member off the database"] = func() error { m.database.cut(); return nil }
