@@ -19,7 +19,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-const memberVariable = "PLINTH_TEST_ETCD_MEMBER"
+const (
+	memberVariable = "PLINTH_TEST_ETCD_MEMBER"
+	tightVariable  = "PLINTH_TEST_ETCD_TIGHT" // not empty: the member has next to nothing in memory
+)
 
 // TestMain makes the test binary a member that a test kills. It is built without Kubernetes, unlike plinth.
 func TestMain(m *testing.M) {
@@ -39,7 +42,11 @@ func runMember(dsn string) error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlstore.Open(ctx, log, sqlstore.Options{History: -1, Log: logger})
+	o := sqlstore.Options{History: -1, Log: logger}
+	if os.Getenv(tightVariable) != "" {
+		o.WindowBytes, o.CacheBytes, o.Snapshots = 1, 1, 1
+	}
+	store, err := sqlstore.Open(ctx, log, o)
 	if err != nil {
 		return err
 	}
@@ -74,6 +81,7 @@ type member struct {
 	dsn      string
 	clients  *way // to the process
 	database *way // nil for SQLite
+	tight    bool // the next process has next to nothing in memory
 	process  *exec.Cmd
 	stdin    io.Closer
 	log      strings.Builder // of the processes so far; read when they have ended
@@ -83,6 +91,10 @@ type member struct {
 func (m *member) start() error {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), memberVariable+"="+m.dsn)
+	if m.tight {
+		cmd.Env = append(cmd.Env, tightVariable+"=1")
+	}
+	m.tight = !m.tight
 	cmd.Stderr = &m.log
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()

@@ -57,8 +57,8 @@ func startCluster(t *testing.T, members int, start func(testing.TB) *dbserver.Se
 		c.server = start(t)
 		dsn = logtest.CreateDatabase(t, c.server)
 	}
-	for range members {
-		m := &member{dsn: dsn, clients: newWay(t, "")}
+	for i := range members {
+		m := &member{dsn: dsn, clients: newWay(t, ""), tight: i%2 == 1}
 		if c.server != nil {
 			m.reachThrough(t)
 		}
