@@ -51,7 +51,7 @@ type etcdOptions struct {
 
 func newEtcdOptions() *etcdOptions {
 	return &etcdOptions{
-		cacheBytes:  256 << 20,
+		cacheBytes:  16 << 20,
 		logging:     logging.Options{Format: logging.Text},
 		defaultName: "etcd.db",
 	}

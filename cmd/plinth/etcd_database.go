@@ -22,8 +22,14 @@ type etcdDatabase struct {
 	store *sqlstore.Store // owns log
 }
 
-// requestOverhead is what a request may have above its --max-request-bytes, as in etcd.
-const requestOverhead = 512 << 10
+const (
+	// etcdWindow is what recent events may take in memory. Watches that are further behind read the
+	// database, and kube-apiserver's never are.
+	etcdWindow = 8 << 20
+	// etcdSnapshots is how many lists can be read in pages at once without the database's help: to an
+	// etcd all kinds of objects are one resource.
+	etcdSnapshots = 64
+)
 
 // openDatabase opens the database, if it is one that plinth serves etcd's keys from, or a new one.
 func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err error) {
@@ -49,7 +55,8 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if err == nil {
 		// Clients compact, not time.
 		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{
-			History: -1, CacheBytes: int(o.cacheBytes), MaxValueBytes: o.server.MaxRequestBytes + requestOverhead, Log: o.log,
+			History: -1, CacheBytes: int(o.cacheBytes), WindowBytes: etcdWindow, Snapshots: etcdSnapshots,
+			Log: o.log,
 		})
 	}
 	if err != nil {
