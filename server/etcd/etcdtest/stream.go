@@ -90,7 +90,9 @@ func (s *stream) take(r *pb.WatchResponse) {
 			delete(s.compacted, id)
 		}
 	case len(r.Events) == 0:
-		s.progress = max(s.progress, r.Header.GetRevision())
+		if id == forAll { // what one watch is told says nothing about the others
+			s.progress = max(s.progress, r.Header.GetRevision())
+		}
 		for watch := range s.open {
 			if id == watch || id == forAll {
 				s.told[watch] = max(s.told[watch], r.Header.GetRevision())
