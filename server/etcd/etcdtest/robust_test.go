@@ -195,6 +195,10 @@ func (c *cluster) outages(m *member, r *rand.Rand) map[string]func() error {
 			return m.start()
 		},
 		"cut clients off": func() error { m.clients.cut(); return nil },
+		"lose what a member answers": func() error {
+			m.clients.lose(time.Duration(20+r.IntN(200)) * time.Millisecond)
+			return nil
+		},
 		"delay clients": func() error {
 			m.clients.slow(time.Duration(1+r.IntN(30)) * time.Millisecond)
 			wait(r, 300, 800)
@@ -232,6 +236,13 @@ func (c *cluster) outages(m *member, r *rand.Rand) map[string]func() error {
 		return c.server.Thaw()
 	}
 	all["cut a member off the database"] = func() error { m.database.cut(); return nil }
+	all["lose what the database answers"] = func() error { // so that it is not known what was committed
+		for range 5 {
+			m.database.lose(time.Duration(20+r.IntN(100)) * time.Millisecond)
+			wait(r, 50, 150)
+		}
+		return nil
+	}
 	all["delay a member's database"] = func() error {
 		m.database.slow(time.Duration(1+r.IntN(20)) * time.Millisecond)
 		wait(r, 300, 1000)

@@ -1,6 +1,7 @@
 package etcdtest_test
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ type way struct {
 	target  string // HOST:PORT; none yet if empty
 	delay   time.Duration
 	blocked chan struct{} // nothing passes until it is closed; nil: all does
+	mute    bool          // what the target answers is lost
 	conns   map[net.Conn]bool
 	closed  bool
 }
@@ -66,6 +68,20 @@ func (w *way) unblock() {
 	}
 }
 
+// lose loses all answers from now on, and then what has been asked meanwhile is cut off.
+func (w *way) lose(d time.Duration) {
+	w.setMute(true)
+	time.Sleep(d)
+	w.cut()
+	w.setMute(false)
+}
+
+func (w *way) setMute(mute bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute = mute
+}
+
 // cut ends all connections, with what is on its way.
 func (w *way) cut() {
 	w.mu.Lock()
@@ -106,8 +122,8 @@ func (w *way) accept() {
 		if !w.add(from, to) {
 			return
 		}
-		w.wg.Go(func() { w.carry(from, to) })
-		w.wg.Go(func() { w.carry(to, from) })
+		w.wg.Go(func() { w.carry(from, to, false) })
+		w.wg.Go(func() { w.carry(to, from, true) })
 	}
 }
 
@@ -123,7 +139,7 @@ func (w *way) add(conns ...net.Conn) bool {
 	return !w.closed
 }
 
-func (w *way) carry(from, to net.Conn) {
+func (w *way) carry(from, to net.Conn, answers bool) {
 	defer w.drop(from, to)
 	buffer := make([]byte, 1<<16)
 	for {
@@ -132,8 +148,12 @@ func (w *way) carry(from, to net.Conn) {
 			return
 		}
 		w.mu.Lock()
-		delay, blocked := w.delay, w.blocked
+		delay, blocked, lost := w.delay, w.blocked, w.mute && answers
 		w.mu.Unlock()
+		if lost {
+			_, _ = io.Copy(io.Discard, from) // until it is cut: no later answer must arrive in its place
+			return
+		}
 		if blocked != nil {
 			<-blocked
 		}
