@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/coreos/go-systemd/v22 v22.5.0
 	github.com/go-logr/logr v1.4.3
 	github.com/go-sql-driver/mysql v1.10.1
@@ -49,8 +50,6 @@ require (
 )
 
 require gopkg.in/natefinch/lumberjack.v2 v2.2.1
-
-require github.com/anishathalye/porcupine v1.3.1
 
 require (
 	github.com/stretchr/testify v1.12.1 // indirect
