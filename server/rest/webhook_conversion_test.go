@@ -329,8 +329,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Kind       string `json:"kind"`
 		APIVersion string `json:"apiVersion"`
 		Request    struct {
-			UID               string   `json:"uid"`
-			DesiredAPIVersion string   `json:"desiredAPIVersion"`
+			UID               string     `json:"uid"`
+			DesiredAPIVersion string     `json:"desiredAPIVersion"`
 			Objects           []document `json:"objects"`
 		} `json:"request"`
 	}

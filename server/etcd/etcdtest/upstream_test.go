@@ -311,6 +311,7 @@ func (u *upstream) checkStored(ctx context.Context, t *testing.T, key string) {
 	if err != nil {
 		t.Fatalf("decode %s: %v", key, err)
 	}
+	//lint:ignore SA1019 the field is deprecated, and must not be stored all the same
 	if pod := o.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
 		t.Errorf("stored as %v", pod)
 	}
