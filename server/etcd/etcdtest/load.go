@@ -47,11 +47,11 @@ func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 	watching, end := context.WithCancel(ctx)
 	defer watches.Wait()
 	defer end()
-	for i, w := range l.watches() {
+	for i, k := range l.watches() {
 		c := l.newClient(1000 + i)
 		defer c.close()
 		watchers = append(watchers, c)
-		watches.Go(func() { c.watch(watching, w) })
+		watches.Go(func() { c.watch(watching, k) })
 	}
 	for i := range l.Clients {
 		c := l.newClient(i)
@@ -159,9 +159,9 @@ func (c *client) playOne(ctx context.Context) bool {
 	case n < 78:
 		return c.get(ctx, key)
 	case n < 88:
-		return c.list(ctx, pods, pods[:len(pods)-1]+"0")
+		return c.list(ctx, span(pods))
 	case n < 91:
-		return c.list(ctx, events, events[:len(events)-1]+"0")
+		return c.list(ctx, span(events))
 	case n < 94 && c.lease != nil:
 		return c.renew(ctx)
 	case n < 96 || c.lease == nil:
@@ -282,7 +282,8 @@ func (c *client) get(ctx context.Context, key string) bool {
 }
 
 // list reads all pages at the revision of the first. Each may come from another member.
-func (c *client) list(ctx context.Context, from, end string) bool {
+func (c *client) list(ctx context.Context, span [2]string) bool {
+	from, end := span[0], span[1]
 	for at := int64(0); ; {
 		call := c.page(ctx, Call{Kind: List, Keys: []string{from, end}, At: at, Limit: pageLength})
 		if call.Error != "" || !call.More {
@@ -396,9 +397,10 @@ func (c *client) timeToLive(ctx context.Context, id int64) (*pb.LeaseTimeToLiveR
 
 // readAll reads everything from each member and returns the last revision.
 func (c *client) readAll(ctx context.Context) (revision int64, err error) {
+	everything := span("/registry/")
 	for c.member = range c.conns {
 		for {
-			call := c.page(ctx, Call{Kind: List, Keys: []string{"/registry/", "/registry0"}})
+			call := c.page(ctx, Call{Kind: List, Keys: everything[:]})
 			if call.Error == "" {
 				revision = call.Revision
 				break

@@ -2,66 +2,82 @@ package etcdtest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// watchKind is how a client of the load watches.
+// watchKind is watches that share streams, and how their client watches.
 type watchKind struct {
-	*Watch
+	watches  []*Watch
 	restless bool // it goes on at any member every second or so
 	progress bool // it wants to be told progress without asking
 }
 
 // watches are those of the load.
 func (l *Load) watches() (all []watchKind) {
-	add := func(name, from, end string, before, restless, progress bool) {
-		w := l.history.AddWatch(&Watch{Name: name, From: from, End: end, Before: before})
-		all = append(all, watchKind{w, restless, progress})
+	watch := func(name, from, end string, before bool) *Watch {
+		return l.history.AddWatch(&Watch{Name: name, From: from, End: end, Before: before})
 	}
-	add("all", "/registry/", "/registry0", true, false, false)
-	add("all, restless", "/registry/", "/registry0", false, true, false)
-	add("pods", pods, pods[:len(pods)-1]+"0", true, false, true)
-	add("pods, restless", pods, pods[:len(pods)-1]+"0", true, true, true)
-	add("events", events, events[:len(events)-1]+"0", false, false, true)
-	add("one pod", pods+"default/p1", pods+"default/p1\x00", false, true, false)
+	one := func(restless, progress bool, watches ...*Watch) {
+		all = append(all, watchKind{watches, restless, progress})
+	}
+	everything, allPods, allEvents := span("/registry/"), span(pods), span(events)
+	one(false, false, watch("all", everything[0], everything[1], true))
+	one(true, false, watch("all, restless", everything[0], everything[1], false))
+	one(false, true, watch("pods", allPods[0], allPods[1], true))
+	one(false, false, watch("pods of a stream", allPods[0], allPods[1], false), watch("events of a stream", allEvents[0], allEvents[1], true))
+	one(true, true, watch("pods of a stream, restless", allPods[0], allPods[1], true), watch("one pod, restless", pods+"default/p1", pods+"default/p1\x00", false))
 	return all
 }
 
-// watch follows w from the first revision to the load's target, or until ctx ends.
-func (c *client) watch(ctx context.Context, w watchKind) {
-	position := int64(firstWrite - 1)
-	for ctx.Err() == nil && !c.load.reached(position) {
-		position = c.follow(ctx, w, position)
-		c.position.Store(position)
+// span returns the keys with a prefix that ends with a slash: the first one, and the end of them.
+func span(prefix string) [2]string { return [2]string{prefix, prefix[:len(prefix)-1] + "0"} }
+
+// watch follows watches from the first revision to the load's target, or until ctx ends.
+func (c *client) watch(ctx context.Context, k watchKind) {
+	positions := make([]int64, len(k.watches))
+	for i := range positions {
+		positions[i] = firstWrite - 1
+	}
+	for ctx.Err() == nil && !c.reached(positions) {
+		c.follow(ctx, k, positions)
 		c.move()
 		pauseFor(ctx, time.Duration(c.rand.IntN(50))*time.Millisecond)
 	}
 }
 
-func (l *Load) reached(position int64) bool {
-	target := l.target.Load()
-	return target != 0 && position >= target
+// reached notes how far the client's watches have come, and tells whether that is the load's target.
+func (c *client) reached(positions []int64) bool {
+	c.position.Store(slices.Min(positions))
+	target := c.load.target.Load()
+	return target != 0 && slices.Min(positions) >= target
 }
 
-// follow watches with one stream and returns how far the watch has come.
-func (c *client) follow(ctx context.Context, w watchKind, position int64) int64 {
+// follow watches with one stream, and moves positions with what it is told.
+func (c *client) follow(ctx context.Context, k watchKind, positions []int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if w.restless {
+	if k.restless {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(200+c.rand.IntN(1500))*time.Millisecond)
 		defer cancel()
 	}
 	stream, err := pb.NewWatchClient(c.conns[c.member]).Watch(ctx)
 	if err != nil {
-		return position
+		return
 	}
-	s := &Stream{Member: c.member, Start: position + 1}
-	w.Streams = append(w.Streams, s)
-	create := &pb.WatchCreateRequest{Key: []byte(w.From), RangeEnd: []byte(w.End), StartRevision: s.Start, PrevKv: w.Before, ProgressNotify: w.progress}
-	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
-		return position
+	streams := make([]*Stream, len(k.watches))
+	for i, w := range k.watches {
+		streams[i] = &Stream{Member: c.member, Start: positions[i] + 1}
+		w.Streams = append(w.Streams, streams[i])
+		create := &pb.WatchCreateRequest{
+			WatchId: int64(i + 1), Key: []byte(w.From), RangeEnd: []byte(w.End),
+			StartRevision: streams[i].Start, PrevKv: w.Before, ProgressNotify: k.progress,
+		}
+		if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+			return
+		}
 	}
 	asked := make(chan struct{})
 	defer func() { cancel(); <-asked }()
@@ -69,20 +85,22 @@ func (c *client) follow(ctx context.Context, w watchKind, position int64) int64 
 		defer close(asked)
 		askProgress(ctx, stream)
 	}()
-	for !c.load.reached(position) {
+	for !c.reached(positions) {
 		r, err := stream.Recv()
 		if err != nil {
-			return position
+			return
 		}
 		response := responseOf(r, c.load.history.Now())
-		s.Responses = append(s.Responses, response)
-		position = max(position, response.position())
-		c.position.Store(position)
+		for i, s := range streams {
+			if r.WatchId == int64(i+1) || r.WatchId == -1 { // of one watch, or of all
+				s.Responses = append(s.Responses, response)
+				positions[i] = max(positions[i], response.position())
+			}
+		}
 		if response.Canceled != "" {
-			return position
+			return
 		}
 	}
-	return position
 }
 
 // askProgress asks now and then until ctx or the stream ends.
