@@ -21,7 +21,7 @@ func (s *Store) catchUp(target int64) error {
 			s.tail.page.grow() // a revision is larger than the page
 			continue
 		}
-		if !s.complete(rows, applied, target, full) {
+		if s.mayLackRows() || !s.complete(rows, applied, target, full) {
 			if reloaded, err := s.reloadIfSwept(applied); reloaded || err != nil {
 				return err
 			}
@@ -43,6 +43,10 @@ func (s *Store) wholeRows(rows []Row, full bool) int {
 	}
 	return s.whole(len(rows), func(i int) int64 { return rows[i].Revision })
 }
+
+// mayLackRows says that ids do not tell whether rows are missing: another process may have swept the
+// last rows of a revision that has several, and its other rows look like all of it.
+func (s *Store) mayLackRows() bool { return s.raw && !s.log.Exclusive() }
 
 // complete says that no revision is missing between applied and the last row of a
 // page, nor up to target if it is the last page.

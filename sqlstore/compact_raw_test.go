@@ -51,3 +51,75 @@ func TestCutTo(t *testing.T) {
 		t.Errorf("state %s, want %s", got, want)
 	}
 }
+
+// newRawReplicas opens two Stores of raw keys on one database. Neither is told what the other writes.
+func newRawReplicas(t *testing.T) (a, b *Store) {
+	h := &hub{log: openRawLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
+	t.Cleanup(func() { h.log.Close() })
+	open := func() *Store {
+		s, err := Open(t.Context(), h.join(t, true), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	return open(), open()
+}
+
+// TestSweptBehind has a replica compact deletes that the other has not read. The other must neither keep the
+// keys, nor decide its transactions as if they were there, nor go on with watches as if nothing was missing.
+func TestSweptBehind(t *testing.T) {
+	for name, catchUp := range map[string]func(*testing.T, *Store){
+		"transaction": func(t *testing.T, b *Store) {
+			do(t, b, func(tx *Tx) error {
+				if tx.Get("gone") != nil {
+					t.Error("a transaction sees a key that was deleted")
+				}
+				tx.Put("other", nil, 0)
+				return nil
+			})
+		},
+		"sync": func(t *testing.T, b *Store) {
+			if _, err := b.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, deleted := range []string{"alone", "last of a revision"} {
+			t.Run(name+", "+deleted, func(t *testing.T) {
+				a, b := newRawReplicas(t)
+				putRaw(t, a, "gone", "1", "kept", "1")
+				if _, err := b.Sync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				w, err := b.WatchRange("", End, b.Revision())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				do(t, a, func(tx *Tx) error {
+					if deleted != "alone" {
+						tx.Put("beside", []byte("1"), 0)
+					}
+					tx.Delete("gone")
+					return nil
+				})
+				revision, _ := Split(a.Revision())
+				putRaw(t, a, "kept", "2")
+				for _, through := range []int64{revision, revision + 1} {
+					if _, err := a.CutTo(t.Context(), through, true); err != nil {
+						t.Fatal(err)
+					}
+				}
+				catchUp(t, b)
+				if b.Get("gone") != nil {
+					t.Error("a key that was deleted is still there")
+				}
+				if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrCompacted) {
+					t.Errorf("a watcher that missed the delete: %v", err)
+				}
+			})
+		}
+	}
+}

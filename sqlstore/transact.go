@@ -34,7 +34,8 @@ const transactRows = 1000
 // firstRevision is that of the empty state, as in etcd.
 const firstRevision = 1
 
-// errBehind says that other processes wrote more than transactRows.
+// errBehind says that other processes wrote more than transactRows, or compacted some of it: the tail
+// knows what to do then.
 var errBehind = errors.New("the state is behind the log")
 
 // Do commits t. Everything that it writes has one revision, one above that of the transaction
@@ -192,8 +193,8 @@ func (s *Store) tryTransact(b *batch) error {
 
 // decide runs the transactions of b, one after the other, on what was found under the write lock.
 func (s *Store) decide(b *batch, ask Ask, found *Found) (Decision, error) {
-	if len(found.Rows) >= ask.Limit {
-		return Decision{}, errBehind
+	if len(found.Rows) >= ask.Limit || found.Floor > s.end(ask.After) {
+		return Decision{}, errBehind // above the floor alone, no row that was not read can be gone
 	}
 	tx := s.newTx(found)
 	full := errors.Is(s.log.Condition(), ErrFull)
