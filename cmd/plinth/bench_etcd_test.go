@@ -5,14 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,10 +22,10 @@ import (
 // are, and another one that is running already, whose keys have to be gone in the end.
 func TestBenchEtcd(t *testing.T) {
 	t.Setenv(asPlinth, "1")
-	other := startEtcdProcess(t)
+	other := startEtcd(t, t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
 	var stdout, stderr bytes.Buffer
-	code := run([]string{"bench", "etcd", "--quick", "--churn", "2s", "--against", "other=" + other.url, "--pid", "other=" + other.pid, "--out", out}, &stdout, &stderr)
+	code := run([]string{"bench", "etcd", "--quick", "--churn", "2s", "--against", "other=" + other.urls[0], "--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--out", out}, &stdout, &stderr)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
@@ -45,7 +42,7 @@ func TestBenchEtcd(t *testing.T) {
 	if err != nil || len(found) != len(report.Files) {
 		t.Errorf("directory has %v, report names %v, %v", found, report.Files, err)
 	}
-	if keys := other.count(t); keys != 0 {
+	if keys := countKeys(t, other); keys != 0 {
 		t.Errorf("%d keys were left behind", keys)
 	}
 }
@@ -142,45 +139,11 @@ func (c *cancelAt) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// etcdProcess is plinth's endpoint in a process of its own, on SQLite.
-type etcdProcess struct{ url, pid string }
-
-func startEtcdProcess(t *testing.T) *etcdProcess {
+// countKeys returns the number of all keys of an endpoint.
+func countKeys(t *testing.T, p *etcdProcess) int64 {
 	t.Helper()
-	exe, err := os.Executable()
-	must(t, err)
-	p := &etcdProcess{url: "http://127.0.0.1:" + freePort(t)}
-	cmd := exec.Command(exe, "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", p.url)
-	var output bytes.Buffer
-	cmd.Env, cmd.Stderr = append(os.Environ(), asPlinth+"=1"), &output
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		must(t, cmd.Process.Signal(syscall.SIGTERM))
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v: %s", err, output.String())
-		}
-	})
-	p.pid = strconv.Itoa(cmd.Process.Pid)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		response, err := http.Get(p.url + "/health")
-		if err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return p
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the endpoint does not answer: %v", err)
-		}
-	}
-}
+	client := p.client(nil)
 
-// count returns the number of all keys.
-func (p *etcdProcess) count(t *testing.T) int64 {
-	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.url}})
-	must(t, err)
-	defer client.Close()
 	all, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 	must(t, err)
 	return all.Count
