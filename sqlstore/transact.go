@@ -220,11 +220,14 @@ func (s *Store) newTx(found *Found) *Tx {
 	snap := s.state.current("")
 	revision, _ := Split(found.Head.Revision)
 	tx := &Tx{
-		entries:  snap.entries.Copy(),
+		entries:  new(entryMap),
 		revision: max(revision, firstRevision),
 		at:       found.At,
 		now:      found.Now,
 		leases:   make(map[int64]Lease, len(found.Leases)),
+	}
+	if snap.entries != &noEntries { // which all Stores have, while a copy changes the original
+		tx.entries = snap.entries.Copy()
 	}
 	var foreign []string
 	for i := range found.Rows {

@@ -262,3 +262,30 @@ func TestLeaseKeys(t *testing.T) {
 		t.Errorf("leases %v, %v", leases, err)
 	}
 }
+
+// TestFirstTransactions wants Stores that begin empty to share nothing that a transaction changes. The
+// race detector sees it otherwise.
+func TestFirstTransactions(t *testing.T) {
+	stores := make([]*Store, 16)
+	for i := range stores {
+		stores[i] = openRaw(t, "sqlite://:memory:", Options{})
+	}
+	var g errgroup.Group
+	for _, s := range stores {
+		g.Go(func() error {
+			_, err := s.Do(context.Background(), Transaction{Run: func(tx *Tx) error {
+				tx.Put("a", nil, 0)
+				return nil
+			}})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range stores {
+		if o := do(t, s, func(*Tx) error { return nil }); o.Revision != 2 {
+			t.Errorf("store %d is at revision %d after one transaction", i, o.Revision)
+		}
+	}
+}
