@@ -80,6 +80,15 @@ func (b *batch) reset() {
 	*b = batch{changes: b.changes[:0], waiters: b.waiters[:0], keys: b.keys, results: b.results[:0]}
 }
 
+// alone returns a batch with b's i-th change, or transaction, only.
+func (b *batch) alone(i int) *batch {
+	one := &batch{waiters: []*pending{b.waiters[i]}}
+	if len(b.changes) > 0 {
+		one.changes = []Change{b.changes[i]}
+	}
+	return one
+}
+
 func (b *batch) fail(err error) {
 	for _, p := range b.waiters {
 		p.answer(nil, err)

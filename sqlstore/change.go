@@ -83,6 +83,9 @@ func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // checkChange refuses what can be refused without the database.
 func (s *Store) checkChange(c *Change) error {
+	if s.raw {
+		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, ErrKind)
+	}
 	if err := s.checkKey(c.Key); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}

@@ -84,13 +84,10 @@ func (s *Store) runCommitter() {
 	for s.commits.await(s.health.probeIn(), s.probe) {
 		b := <-s.commits.done
 		s.commits.take(b)
-		switch {
-		case len(b.waiters) == 0:
-			s.commits.done <- b
-		case s.raw:
-			s.transact(b)
-		default:
+		if len(b.waiters) > 0 {
 			s.append(b)
+		} else {
+			s.commits.done <- b
 		}
 	}
 }
@@ -147,7 +144,7 @@ func (s *Store) append(b *batch) {
 		s.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
 		s.tail.lookFor(0)
 		b.fail(err)
-	case errors.Is(err, ErrUnavailable) || len(b.changes) == 1:
+	case errors.Is(err, ErrUnavailable) || len(b.waiters) == 1:
 		b.fail(err)
 	default:
 		s.appendEach(b)
@@ -159,8 +156,8 @@ func (s *Store) append(b *batch) {
 // appendEach tries every change alone after a batch has failed because of its content and
 // nothing was written: one bad change must not fail its neighbours.
 func (s *Store) appendEach(b *batch) {
-	for i, p := range b.waiters {
-		one := &batch{changes: []Change{b.changes[i]}, waiters: []*pending{p}}
+	for i := range b.waiters {
+		one := b.alone(i)
 		if err := s.appendLog(one); err != nil {
 			if errors.Is(err, ErrUnknown) {
 				s.heads.addUnknown()
@@ -182,14 +179,18 @@ func (s *Store) appendLog(b *batch) error {
 		}
 	}
 	begin := time.Now()
-	appended, err := s.boundedAppend(s.o.AppendTimeout, b.changes)
-	s.stats.appended(len(b.changes), time.Since(begin))
+	err := s.write(b)
+	s.stats.appended(len(b.waiters), time.Since(begin))
 	s.health.wrote(err)
-	if err != nil {
-		return err
+	return err
+}
+
+func (s *Store) write(b *batch) (err error) {
+	if s.raw {
+		return s.transact(b)
 	}
-	b.appended = appended
-	return nil
+	b.appended, err = s.boundedAppend(s.o.AppendTimeout, b.changes)
+	return err
 }
 
 // probe asks whether the database takes writes again: an empty batch takes the write

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Transaction is one transaction on raw keys.
@@ -42,6 +41,9 @@ var errBehind = errors.New("the state is behind the log")
 // before, and is seen at once. Do returns when it is durable and visible to readers of this
 // Store. Errors are those of Commit, and of t.Run.
 func (s *Store) Do(ctx context.Context, t Transaction) (Outcome, error) {
+	if !s.raw {
+		return Outcome{}, fmt.Errorf("transaction: %w: objects are written one by one", ErrKind)
+	}
 	var pinned map[int64][]byte
 	for {
 		p := newPending(Change{})
@@ -111,60 +113,9 @@ func (s *Store) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error)
 	}
 }
 
-// transact runs b's transactions in one of the log and hands b to the tail, or answers its
-// callers if there is nothing for the tail to apply.
-func (s *Store) transact(b *batch) {
-	err := s.transactLog(b)
-	switch {
-	case err == nil:
-		s.tail.commits <- b
-		return
-	case errors.Is(err, ErrUnknown):
-		s.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
-		s.tail.lookFor(0)
-		b.fail(err)
-	case errors.Is(err, ErrUnavailable) || len(b.waiters) == 1:
-		b.fail(err)
-	default:
-		s.transactEach(b)
-	}
-	b.reset()
-	s.commits.done <- b
-}
-
-// transactEach tries every transaction alone after a batch has failed because of its content and
-// nothing was written.
-func (s *Store) transactEach(b *batch) {
-	for _, p := range b.waiters {
-		one := &batch{waiters: []*pending{p}}
-		if err := s.transactLog(one); err != nil {
-			if errors.Is(err, ErrUnknown) {
-				s.heads.addUnknown()
-				s.tail.lookFor(0)
-			}
-			one.fail(err)
-			continue
-		}
-		s.tail.commits <- one
-	}
-}
-
-func (s *Store) transactLog(b *batch) error {
-	if s.Healthy() != nil {
-		if err := s.probe(); errors.Is(err, ErrUnavailable) {
-			return err
-		}
-	}
-	begin := time.Now()
-	err := s.tryTransact(b)
-	s.stats.appended(len(b.waiters), time.Since(begin))
-	s.health.wrote(err)
-	return err
-}
-
-// tryTransact waits until the state has what this process wrote before, so that other processes'
+// transact runs the transactions of b in one of the log. It waits until the state has what this process wrote before, so that other processes'
 // rows alone are read under the lock.
-func (s *Store) tryTransact(b *batch) error {
+func (s *Store) transact(b *batch) error {
 	leases := b.leases()
 	for {
 		if err := s.Wait(s.ctx, s.commits.written); err != nil {

@@ -161,6 +161,17 @@ func TestDoFails(t *testing.T) {
 	}
 }
 
+// TestDoKind wants each kind of Store to refuse the other's writes.
+func TestDoKind(t *testing.T) {
+	raw, objects := openRaw(t, "sqlite://:memory:", Options{}), newStore(t, Options{})
+	if _, err := raw.Commit(t.Context(), Change{Key: pods + "a", Value: value(pods+"a", 1)}); !errors.Is(err, ErrKind) {
+		t.Errorf("a change of raw keys: %v", err)
+	}
+	if _, err := objects.Do(t.Context(), Transaction{Run: increment}); !errors.Is(err, ErrKind) {
+		t.Errorf("a transaction of objects: %v", err)
+	}
+}
+
 // TestCounter wants transactions of several Stores to see each other's effects.
 func TestCounter(t *testing.T) {
 	for name, dsn := range map[string]string{"sqlite": "", "postgres": logtest.Postgres(t), "mariadb": logtest.MariaDB(t)} {
