@@ -37,17 +37,18 @@ const sequenceLength = 2000
 // TestLikeEtcd sends the same random requests to etcd and to plinth, and compares all answers and all
 // that watches are told.
 func TestLikeEtcd(t *testing.T) {
-	seed, n := fromEnvironment(t, seedVariable, 1), int(fromEnvironment(t, requestsVariable, sequenceLength))
+	seed, n := fromEnvironment(t, seedVariable, 1), int(fromEnvironment(t, requestsVariable, 1000))
+	length := min(n, sequenceLength)
 	want := map[uint64]func() *etcdtest.Record{}
-	for s := seed; n > 0; s, n = s+1, n-sequenceLength {
+	for s := seed; n > 0; s, n = s+1, n-length {
 		want[s] = sync.OnceValue(func() *etcdtest.Record {
-			return play(t, realEtcd, etcdtest.Generate(s, sequenceLength))
+			return play(t, realEtcd, etcdtest.Generate(s, length))
 		})
 	}
 	eachMemory(t, func(t *testing.T, plinth endpoint) {
 		for s, record := range want {
 			t.Run(fmt.Sprintf("seed=%d", s), func(t *testing.T) {
-				steps := etcdtest.Generate(s, sequenceLength)
+				steps := etcdtest.Generate(s, length)
 				if n, d := etcdtest.Compare(record(), play(t, plinth, steps)); d != "" {
 					t.Errorf("plinth differs from etcd:\n%s\n%s", d, shortest(t, plinth, steps[:n], kindOf(d)))
 				}
