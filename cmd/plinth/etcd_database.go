@@ -53,9 +53,8 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 		err = usagef("%s: %v; %s, then import again, or write another DSN", dialects.Describe(d.dsn), err, emptying(d.dsn))
 	}
 	if err == nil {
-		// Clients compact, not time.
 		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{
-			History: -1, CacheBytes: int(o.cacheBytes), WindowBytes: etcdWindow, Snapshots: etcdSnapshots,
+			CacheBytes: int(o.cacheBytes), WindowBytes: etcdWindow, Snapshots: etcdSnapshots,
 			Log: o.log,
 		})
 	}

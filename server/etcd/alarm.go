@@ -100,11 +100,6 @@ func (s *Server) alarmed(t pb.AlarmType) bool {
 // corrupt says whether there is a CORRUPT alarm, with which etcd answers nothing from its keys.
 func (s *Server) corrupt() bool { return s.alarmed(pb.AlarmType_CORRUPT) }
 
-// noSpace says whether only requests that write nothing but deletes are taken.
-func (s *Server) noSpace() bool {
-	return s.full(context.Background(), 0) || s.alarmed(pb.AlarmType_NOSPACE)
-}
-
 // What etcd counts for a lease and, besides its key and value, for a put.
 const (
 	leaseCost = 64

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,4 +121,9 @@ func TestAlarmShared(t *testing.T) {
 		m1.alarm(t, alarmOn, alarmFull, 5)
 		eventually(t, "raised by itself", m2.noSpace)
 	})
+}
+
+// noSpace says whether only requests that write nothing but deletes are taken.
+func (s *Server) noSpace() bool {
+	return s.full(context.Background(), 0) || s.alarmed(pb.AlarmType_NOSPACE)
 }
