@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -18,19 +20,19 @@ type database struct {
 	store     *sqlstore.Store
 	shared    bool // other servers may serve the same database
 	made      bool // this start has made the database
-	highWater *highWater
+	highWater *highwater.Mark
 }
 
 // openDatabase opens the database, if it is the one that clients of this server know.
 func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, start *progress) (d database, err error) {
-	if d.highWater, err = readHighWater(c.DataDir, c.DSN, c.Log); err != nil {
+	if d.highWater, err = highwater.Read(revisionFile(c.DataDir), c.DSN, c.Log); err != nil {
 		return d, err
 	}
 	// Asked before anything is made: a refusal leaves no empty database behind.
-	mustExist := d.highWater.known() && !c.NewDatabase
+	mustExist := d.highWater.Known() && !c.NewDatabase
 	log, err := connect(ctx, c, mustExist, start)
 	if mustExist && errors.Is(err, sqlstore.ErrNoLog) {
-		return d, d.highWater.refuse(fmt.Sprintf("there is no plinth database (%v)", err))
+		return d, configError("%w", d.highWater.Refuse(fmt.Sprintf("there is no plinth database (%v)", err)))
 	}
 	if err != nil {
 		return d, fmt.Errorf("open database: %w", err)
@@ -52,6 +54,14 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, s
 	return d, nil
 }
 
+// revisionFile is where the highest revision served is kept. A server without a directory has none.
+func revisionFile(dataDir string) string {
+	if dataDir == "" {
+		return ""
+	}
+	return filepath.Join(dataDir, "revision")
+}
+
 // checkLog refuses a log that is not to be served. It asks a few short questions, which a
 // database that hangs does not answer.
 func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) error {
@@ -62,9 +72,12 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 		return configError("%s: %w; empty it and copy again, or write another DSN", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {
-		err = d.highWater.check(ctx, log, c.NewDatabase, c.Log)
+		err = d.highWater.Check(ctx, log, c.NewDatabase, c.Log)
 	}
-	if err != nil && !errors.Is(err, ErrConfig) {
+	if errors.Is(err, highwater.ErrOther) {
+		return configError("%w", err)
+	}
+	if err != nil {
 		return fmt.Errorf("compare the database with what was served: %w", err)
 	}
 	return err

@@ -71,7 +71,7 @@ func (s *Server) startJobs() {
 	if s.shared {
 		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Log) })
 	}
-	s.serving.Go(func() { s.highWater.keep(s.ctx, s.store.Revision, s.config.Log) })
+	s.serving.Go(func() { s.highWater.Keep(s.ctx, s.store.Revision, s.config.Log) })
 }
 
 // goPart runs a part that a health check is about.

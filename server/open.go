@@ -131,7 +131,7 @@ func (s *Server) begin(ctx context.Context) error {
 	if err := s.writeKubeconfig(); err != nil {
 		return err
 	}
-	s.highWater.remember(s.store.Revision(), s.config.Log)
+	s.highWater.Remember(s.store.Revision(), s.config.Log)
 	s.goPart(extensionsJob, s.apiServices.Run)
 	s.awaitRegistered(ctx)
 	s.startJobs() // after what the start waits for, which they would slow down

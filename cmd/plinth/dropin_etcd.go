@@ -42,7 +42,7 @@ func newEtcdDropInOptions() *etcdDropIn {
 }
 
 // ownEtcdFlags are those of plinth etcd that etcd does not have, or means otherwise.
-var ownEtcdFlags = []string{"dsn", "endpoint", "database-timeout", "cache-bytes", "insecure-plaintext", "shutdown-timeout", "log-format", "v"}
+var ownEtcdFlags = []string{"dsn", "endpoint", "database-timeout", "cache-bytes", "insecure-plaintext", "new-database", "shutdown-timeout", "log-format", "v"}
 
 // flags returns etcd's flags. They are those of Go's package: -name and --name are the same.
 func (o *etcdDropIn) flags() *flag.FlagSet {

@@ -28,6 +28,7 @@ type etcdOptions struct {
 	dsn             string
 	databaseTimeout time.Duration
 	dataDir         string
+	newDatabase     bool
 	cacheBytes      byteSize
 	unsafe          bool
 

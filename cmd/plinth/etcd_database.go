@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/kine"
+	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -20,6 +21,7 @@ type etcdDatabase struct {
 	dsn   string
 	log   sqlstore.Log
 	store *sqlstore.Store // owns log
+	mark  *highwater.Mark
 }
 
 const (
@@ -39,7 +41,15 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if err := refuseKine(ctx, d.dsn); err != nil {
 		return d, err
 	}
-	if d.log, err = o.connect(ctx, d.dsn); err != nil {
+	if d.mark, err = highwater.Read(filepath.Join(o.dataDir, "etcd-revision"), d.dsn, o.log); err != nil {
+		return d, err
+	}
+	mustExist := d.mark.Known() && !o.newDatabase // so that a refusal leaves no empty database behind
+	d.log, err = o.connect(ctx, d.dsn, mustExist)
+	if mustExist && errors.Is(err, sqlstore.ErrNoLog) {
+		return d, usagef("%v", d.mark.Refuse(fmt.Sprintf("there is no plinth database (%v)", err)))
+	}
+	if err != nil {
 		return d, fmt.Errorf("open database: %w", aboutKind(err))
 	}
 	if d.log.Made() {
@@ -53,6 +63,12 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 		err = usagef("%s: %v; %s, then import again, or write another DSN", dialects.Describe(d.dsn), err, emptying(d.dsn))
 	}
 	if err == nil {
+		err = d.mark.Check(ctx, d.log, o.newDatabase, o.log)
+	}
+	if errors.Is(err, highwater.ErrOther) {
+		err = usagef("%v", err)
+	}
+	if err == nil {
 		d.store, err = sqlstore.Open(ctx, d.log, sqlstore.Options{
 			CacheBytes: int(o.cacheBytes), WindowBytes: etcdWindow, Snapshots: etcdSnapshots,
 			Log: o.log,
@@ -61,7 +77,21 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if err != nil {
 		return d, errors.Join(err, d.log.Close())
 	}
+	o.remember(d)
 	return d, nil
+}
+
+// remember writes what is served into the data directory, which a database on a server has not made.
+// Such a server goes on without one.
+func (o *etcdOptions) remember(d etcdDatabase) {
+	if dialects.InMemory(d.dsn) {
+		return
+	}
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		o.log.Warn("there is no data directory, so nothing will notice if the database is restored from an older backup; give --data-dir", "err", err)
+		return
+	}
+	d.mark.Remember(d.store.Revision(), o.log)
 }
 
 // aboutKind says what to write instead of a database that plinth serve has.
@@ -116,10 +146,10 @@ func refuseKine(ctx context.Context, dsn string) error {
 const openWait = 15 * time.Second
 
 // connect opens the log. It waits for a database that cannot be reached yet.
-func (o *etcdOptions) connect(ctx context.Context, dsn string) (sqlstore.Log, error) {
+func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (sqlstore.Log, error) {
 	end := time.Now().Add(o.databaseTimeout)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd}
+		d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd, MustExist: mustExist}
 		if o.databaseTimeout > 0 {
 			d.Wait = max(time.Second, min(time.Until(end), openWait))
 		}

@@ -20,7 +20,8 @@ func (o *etcdOptions) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.StringVar(&o.dsn, "dsn", "", "`database` that holds all keys: sqlite://PATH, postgres://… or mysql://…; by default "+o.defaultName+" in the data directory")
 	f.DurationVar(&o.databaseTimeout, "database-timeout", time.Minute, "how long to wait at the start for a database that cannot be reached, does not answer, or is locked")
-	f.StringVar(&o.dataDir, "data-dir", "plinth-data", "`directory` of the database, without --dsn, and of the certificate of --auto-tls")
+	f.StringVar(&o.dataDir, "data-dir", "plinth-data", "`directory` of the database, without --dsn, of the file with the highest revision served, and of the certificate of --auto-tls")
+	f.BoolVar(&o.newDatabase, "new-database", false, "serve another database than the one served before from this data directory, even a new and empty one; for one start: left in place it permits every later change of the database, too")
 	f.Var(&o.cacheBytes, "cache-bytes", "`size` of the values kept in memory, such as 256MiB; keys are all in memory, other values are read from the database")
 	f.Int64Var(&o.server.QuotaBackendBytes, "quota-backend-bytes", 0, "`bytes` of the database above which only reads and deletes are taken; 0: 2 GiB, as in etcd; negative: no limit")
 	f.BoolVar(&o.unsafe, "unsafe-no-fsync", false, "do not wait for the disk: faster, and a crash of the machine may lose data; for the database in the data directory, others have durability=off in their DSN")
@@ -87,6 +88,7 @@ var etcdFlagGroups = []flagGroup{
 		"dsn",
 		"database-timeout",
 		"data-dir",
+		"new-database",
 		"cache-bytes",
 		"quota-backend-bytes",
 		"unsafe-no-fsync",

@@ -97,6 +97,7 @@ func (r *etcdRun) begin() {
 	r.work.Go(func() { r.server.Run(ctx) })
 	r.work.Go(func() { r.o.tls.run(ctx, r.o.log) })
 	r.work.Go(func() { r.o.compaction.run(ctx, r.database.store, r.o.log) })
+	r.work.Go(func() { r.database.mark.Keep(ctx, r.database.store.Revision, r.o.log) })
 	r.transport.Serve(r.listeners...)
 	r.pagesOnly = &http.Server{Handler: r.server.Pages(), ReadHeaderTimeout: time.Minute, TLSConfig: r.o.transport.TLS, ErrorLog: slog.NewLogLogger(r.o.log.Handler(), slog.LevelDebug)}
 	for _, l := range r.metrics {

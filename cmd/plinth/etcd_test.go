@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -121,6 +122,60 @@ func TestEtcdCommand(t *testing.T) {
 		if text := complaint(out); code == 0 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "--dsn") {
 			t.Errorf("plinth etcd: exit code %d: %s", code, out)
 		}
+	})
+}
+
+// TestEtcdSetBack exchanges a database for an older one: revisions go on above what was served, and a
+// watch from before hears that it is compacted. A database that is empty is refused.
+func TestEtcdSetBack(t *testing.T) {
+	t.Parallel()
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		ctx, dir, dsn := withPatience(t), t.TempDir(), d.Fresh(t)
+		first := startEtcd(t, dir, "--dsn="+dsn)
+		put, err := first.client(nil).Put(ctx, "a", "1")
+		must(t, err)
+		first.stop()
+		path := filepath.Join(dir, "plinth-data", "etcd-revision")
+		text, err := os.ReadFile(path)
+		must(t, err)
+		var cluster string
+		var revision int64
+		if _, err := fmt.Sscanf(string(text), "%s %d", &cluster, &revision); err != nil || revision != put.Header.Revision {
+			t.Fatalf("the file has %q, %v; want revision %d", text, err, put.Header.Revision)
+		}
+		const served = 500 // as if the backup were older than the file
+		must(t, os.WriteFile(path, fmt.Appendf(nil, "%s %d\n", cluster, served), 0o600))
+
+		restored := startEtcd(t, dir, "--dsn="+dsn)
+		c := restored.client(nil)
+		got, err := c.Get(ctx, "a")
+		must(t, err)
+		if len(got.Kvs) != 1 || got.Header.Revision <= served {
+			t.Errorf("restored: %v", got)
+		}
+		for _, from := range []int64{put.Header.Revision, served, served + 1} {
+			if w := <-c.Watch(ctx, "a", clientv3.WithRev(from)); w.CompactRevision <= served {
+				t.Errorf("a watch from revision %d got %+v", from, w)
+			}
+		}
+		again, err := c.Put(ctx, "a", "2")
+		must(t, err)
+		if again.Header.Revision != got.Header.Revision+1 {
+			t.Errorf("after revision %d comes %d", got.Header.Revision, again.Header.Revision)
+		}
+		restored.stop()
+		if text := restored.stderr.String(); !strings.Contains(text, "the database is older than what was served before") {
+			t.Errorf("no warning: %s", text)
+		}
+
+		other := d.Fresh(t)
+		for range 2 { // the first leaves nothing behind
+			code, out := runPlinth(t, "etcd", "--listen-client-urls=http://127.0.0.1:0", "--data-dir="+filepath.Join(dir, "plinth-data"), "--dsn="+other)
+			if text := complaint(out); code != 2 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "now there is no plinth database") || !strings.Contains(text, "--new-database") {
+				t.Errorf("an empty database: exit code %d: %s", code, out)
+			}
+		}
+		startEtcd(t, dir, "--dsn="+other, "--new-database").stop()
 	})
 }
 

@@ -1,0 +1,219 @@
+// Package highwater notices that a database was set back, or exchanged for another one, by a file
+// beside it. It must not know what is served.
+package highwater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// A database that was restored from a backup is behind what its clients have seen, and would
+// give the revisions that they hold to other changes. So would a database that they do not
+// know at all, for example when a volume is not mounted. The database cannot notice this. A
+// file in the data directory can: it has the cluster that was served last, its
+// newest revision, written now and then, and the name of its database. If the same cluster is
+// further back, it goes on above what was served, with everything older marked as compacted,
+// so that clients list anew. Another cluster is refused, unless it was copied from the known
+// one or the caller permits it.
+
+const (
+	every = 10 * time.Second
+	// slack is more revisions than can be served between two writes of the file.
+	slack = 1_000_000
+)
+
+// ErrOther says that a database is not the one that was served before.
+var ErrOther = errors.New("another database")
+
+// Mark is the file. Without a path it remembers nothing. Only one goroutine uses it at a time.
+type Mark struct {
+	path    string
+	last    served // content of the file
+	failing bool   // to be written
+
+	cluster, database string // what is being served
+	raw               bool   // it has raw keys, whose revisions are not ids
+}
+
+// served is what was served, at most up to revision, which is the one that clients see.
+type served struct {
+	cluster  string
+	revision int64
+	database string // empty if an older version wrote the file
+}
+
+// Read reads the file of a database, if there is one. A database in memory is new every time, so
+// it has none.
+func Read(path, dsn string, out *slog.Logger) (*Mark, error) {
+	if path == "" || dialects.InMemory(dsn) {
+		return &Mark{}, nil
+	}
+	h := &Mark{path: path, database: dialects.Describe(dsn)}
+	text, err := os.ReadFile(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which revisions were served: %w", err)
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	if n, _ := fmt.Sscanf(first, "%s %d", &h.last.cluster, &h.last.revision); n != 2 {
+		out.Warn("the file of the newest revision served cannot be read and is ignored; write CLUSTER REVISION into it if you know them", "file", h.path)
+		h.last = served{}
+	}
+	h.last.database, _, _ = strings.Cut(rest, "\n")
+	return h, nil
+}
+
+// Known tells whether the file names a cluster that was served.
+func (h *Mark) Known() bool { return h.last.revision > 0 }
+
+// Check compares the log with the file. It raises the log's revision if the log is behind the
+// file, or another one that is permitted. Its error wraps ErrOther if the log is refused.
+func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, out *slog.Logger) error {
+	h.cluster, h.raw = log.ClusterID(), log.Kind() == sqlstore.KindEtcd
+	if !h.Known() {
+		return nil
+	}
+	head, err := log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	same, err := h.isKnown(ctx, log)
+	if err != nil {
+		return err
+	}
+	now, above := h.revision(head.Revision), h.last.revision+slack
+	switch {
+	case same && now >= h.last.revision:
+		if newDatabase {
+			out.Warn("--new-database is given and the database is the known one: take the flag away, or it permits the next change, too")
+		}
+		return nil
+	case same:
+		out.Warn("the database is older than what was served before, as a restored backup is; going on above it", "revision", now, "served", h.last.revision, "above", above)
+	case newDatabase:
+		above = max(above, now+1) // watches of the other cluster must end, whatever this one has
+		out.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
+	default:
+		from, to := sqlstore.RangeOf(object.Root)
+		what := "objects"
+		if h.raw {
+			from, to = sqlstore.Raw{}.Range()
+			what = "keys"
+		}
+		n, err := log.Count(ctx, from, to, head.Revision)
+		if err != nil {
+			return err
+		}
+		return h.Refuse(fmt.Sprintf("there is cluster %s with %d %s at revision %d", h.cluster, n, what, now))
+	}
+	if h.raw {
+		above = sqlstore.LastID(above)
+	}
+	return log.Raise(ctx, above)
+}
+
+// revision returns the revision that clients see for an id of the log.
+func (h *Mark) revision(id int64) int64 {
+	if h.raw {
+		id, _ = sqlstore.Split(id)
+	}
+	return id
+}
+
+// isKnown tells whether log is the cluster that was served before, or a copy of it.
+func (h *Mark) isKnown(ctx context.Context, log sqlstore.Log) (bool, error) {
+	if h.cluster == h.last.cluster {
+		return true, nil
+	}
+	return sqlstore.CopiedFrom(ctx, log, h.last.cluster)
+}
+
+// Refuse returns an error that says what was served, what is there now, and what to do.
+func (h *Mark) Refuse(now string) error {
+	return fmt.Errorf("%w: this is not the database that was served from %s before: that had %s; now %s at %s; mount or name the right database, or say with --new-database (PLINTH_NEW_DATABASE=true) that another one is meant",
+		ErrOther, filepath.Dir(h.path), h.last, now, h.database)
+}
+
+func (s served) String() string {
+	text := fmt.Sprintf("cluster %s at revision %d", s.cluster, s.revision)
+	if s.database != "" {
+		text += " in " + s.database
+	}
+	return text
+}
+
+// Remember writes the file, with the newest id that was served. After a failure the server goes
+// on: the file is written again soon. Only the first failure in a row is logged.
+func (h *Mark) Remember(newest int64, out *slog.Logger) {
+	err := h.write(h.revision(newest))
+	if err != nil && !h.failing {
+		out.Warn("the newest revision could not be written to the data directory; it is tried again", "err", err)
+	}
+	h.failing = err != nil
+}
+
+func (h *Mark) write(revision int64) error {
+	now := served{h.cluster, revision, h.database}
+	if h.path == "" || now == h.last {
+		return nil
+	}
+	if err := replaceFile(h.path, fmt.Appendf(nil, "%s %d\n%s\n", now.cluster, now.revision, now.database)); err != nil {
+		return err
+	}
+	h.last = now
+	return nil
+}
+
+// replaceFile replaces a file as a whole: after a crash it has the old content or the new.
+func replaceFile(path string, text []byte) (err error) {
+	temp := path + ".new"
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp) // it takes space on a disk that may be full
+		}
+	}()
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// Keep writes the file now and then until ctx ends, and once more then.
+func (h *Mark) Keep(ctx context.Context, newest func() int64, out *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for done := false; !done; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			done = true
+		}
+		h.Remember(newest(), out)
+	}
+}
