@@ -74,7 +74,7 @@ type scale struct {
 }
 
 var (
-	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 3 * time.Second, idle: 10 * time.Second, objects: 10_000, keys: 100_000, page: 500,
+	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 40 * time.Second, idle: 10 * time.Second, objects: 10_000, keys: 100_000, page: 500,
 		watchers: 100, watchRounds: 3, watch: 4 * time.Second, churners: 200, churned: 1000, resources: 10, compactions: 10}
 	quick = scale{rounds: 2, round: 100 * time.Millisecond, starts: 1, settle: 100 * time.Millisecond, idle: 300 * time.Millisecond, objects: 300, keys: 1000, page: 50,
 		watchers: 10, watchRounds: 1, watch: 500 * time.Millisecond, churners: 20, churned: 100, resources: 2, compactions: 3}

@@ -26,6 +26,7 @@ type own struct {
 	output  tail
 	ended   chan error // gets what Wait returns
 	took    time.Duration
+	data    string // directory, if there is one
 }
 
 // startOwn starts plinth on a scratch database beside the one that dsn names.
@@ -47,7 +48,11 @@ func (r *run) runOwn(ctx context.Context, o *own) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	arguments := append(append([]string{}, r.Command[1:]...), "--listen-client-urls", url)
+	// Its data directory is new, too: a known one would refuse a database that it has not served.
+	if o.data, err = os.MkdirTemp(r.dir, "data-"); err != nil {
+		return nil, err
+	}
+	arguments := append(append([]string{}, r.Command[1:]...), "--listen-client-urls", url, "--data-dir", o.data)
 	// It is not killed when ctx ends: stop ends it. Its DSN may have a password, which others would
 	// see among its arguments.
 	o.cmd = exec.CommandContext(context.WithoutCancel(ctx), r.Command[0], append(arguments, r.Arguments...)...)
@@ -104,6 +109,9 @@ func (o *own) untilListening(ctx context.Context, url string) error {
 func (o *own) stop(ctx context.Context) (err error) {
 	if o.cmd != nil {
 		err = o.end()
+	}
+	if o.data != "" {
+		err = errors.Join(err, os.RemoveAll(o.data))
 	}
 	return errors.Join(err, o.scratch.Drop(context.WithoutCancel(ctx)))
 }

@@ -36,6 +36,12 @@ const (
 // ErrOther says that a database is not the one that was served before.
 var ErrOther = errors.New("another database")
 
+// otherError is an ErrOther that says everything itself.
+type otherError struct{ text string }
+
+func (e *otherError) Error() string        { return e.text }
+func (e *otherError) Is(target error) bool { return target == ErrOther }
+
 // Mark is the file. Without a path it remembers nothing. Only one goroutine uses it at a time.
 type Mark struct {
 	path    string
@@ -143,8 +149,8 @@ func (h *Mark) isKnown(ctx context.Context, log sqlstore.Log) (bool, error) {
 
 // Refuse returns an error that says what was served, what is there now, and what to do.
 func (h *Mark) Refuse(now string) error {
-	return fmt.Errorf("%w: this is not the database that was served from %s before: that had %s; now %s at %s; mount or name the right database, or say with --new-database (PLINTH_NEW_DATABASE=true) that another one is meant",
-		ErrOther, filepath.Dir(h.path), h.last, now, h.database)
+	return &otherError{fmt.Sprintf("this is not the database that was served from %s before: that had %s; now %s at %s; mount or name the right database, or say with --new-database (PLINTH_NEW_DATABASE=true) that another one is meant",
+		filepath.Dir(h.path), h.last, now, h.database)}
 }
 
 func (s served) String() string {
