@@ -113,7 +113,7 @@ func testTour(t *testing.T, s *stockAPIServer) {
 	in("create", "configmap", "a", "--from-literal=n=1")
 	in("patch", "configmap", "a", "--type=merge", `--patch={"data":{"n":"2"}}`)
 	in("annotate", "configmap", "a", "example.com/note=x")
-	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: tour}\ndata: {n: %q}\n"
+	const manifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"tour"},"data":{"n":%q}}`
 	s.kubectlWith(t, fmt.Sprintf(manifest, "1"), "apply", "-f", "-")
 	s.kubectlWith(t, fmt.Sprintf(manifest, "2"), "apply", "-f", "-")
 	s.kubectlWith(t, fmt.Sprintf(manifest, "3"), "apply", "--server-side", "--force-conflicts", "-f", "-")
