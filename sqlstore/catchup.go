@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// catchUp reads rows from the log until there are no more and at least revision
-// target, which is known to be committed, is applied.
+// catchUp reads rows from the log until there are no more. Then revision target, which was seen in
+// the log, is applied, unless the database has lost it: InnoDB shows a commit to others before it is
+// durable. Other rows will get its ids then, so that what was not read must not count as applied.
 func (s *Store) catchUp(target int64) error {
 	for {
 		limit, applied := s.tail.page.limit(), s.Revision()
@@ -28,6 +29,10 @@ func (s *Store) catchUp(target int64) error {
 		}
 		s.applyRows(rows)
 		s.tail.page.read(len(rows), sizeOf(rows))
+		if !full && s.end(s.Revision()) < target {
+			s.tail.forget(target)
+			return nil
+		}
 		if !full {
 			s.state.advance(target)
 			return nil

@@ -1,9 +1,11 @@
 package sqlstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
 )
@@ -124,5 +126,49 @@ func TestRaise(t *testing.T) {
 	defer w.Close()
 	if n := len(poll(t, w, 5001)); n != 1 {
 		t.Errorf("%d events", n)
+	}
+}
+
+// TestLostCommit lets a replica hear of a commit that the database loses, as MariaDB may when it is
+// killed: another commit gets the revision.
+func TestLostCommit(t *testing.T) {
+	a, b, _, logB := newReplicas(t, true)
+	first := create(t, a, maps+"ns/first")
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.Watch(maps, maps, first.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	logB.hint(first.Revision + 1)
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := b.Wait(soon, first.Revision+1); !errors.Is(err, ErrFuture) {
+		t.Fatalf("a revision that is not in the database is served: %v", err)
+	}
+	second := create(t, a, maps+"ns/second")
+	if second.Revision != first.Revision+1 {
+		t.Fatalf("revision %d follows %d", second.Revision, first.Revision)
+	}
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.Get(second.Key) == nil {
+		t.Error("the commit that got the revision is missing")
+	}
+	if events := poll(t, w, second.Revision); len(events) != 1 {
+		t.Errorf("%d events, want 1", len(events))
+	}
+}
+
+// TestLostHead lets a reader wait for such a commit.
+func TestLostHead(t *testing.T) {
+	a, b, _, logB := newReplicas(t, true)
+	first := create(t, a, maps+"ns/first")
+	logB.lost.Store(1)
+	if at, err := b.Sync(t.Context()); err != nil || at != first.Revision {
+		t.Errorf("revision %d, %v, want %d", at, err, first.Revision)
 	}
 }

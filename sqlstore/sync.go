@@ -42,8 +42,15 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.Wait(ctx, head.Revision); err != nil {
-		return 0, fmt.Errorf("catch up with the log: %w: %w", ErrUnavailable, err)
+	// A head that the database has lost, as it may when it is killed, never comes: then the present
+	// one has everything.
+	for want := head.Revision; !s.waitForTail(ctx, want); want = min(want, head.Revision) {
+		if err := ctx.Err(); err != nil {
+			return 0, fmt.Errorf("catch up with the log: %w: %w", ErrUnavailable, err)
+		}
+		if head, err = s.askHead(ctx); err != nil {
+			return 0, err
+		}
 	}
 	return s.Revision(), nil
 }
@@ -132,7 +139,7 @@ func (s *Store) readHead() {
 			s.tail.lookFor(r.head.Revision)
 		}
 	}
-	if r.err == nil && s.heads.hasUnknown() && s.waitForTail(r.head.Revision) {
+	if r.err == nil && s.heads.hasUnknown() && s.waitForTail(s.ctx, r.head.Revision) {
 		s.heads.resolve(unknown)
 	}
 	close(r.done)
@@ -140,8 +147,8 @@ func (s *Store) readHead() {
 
 // waitForTail says whether the tail reaches revision within QueryTimeout. It must not wait
 // for ever: callers of Sync wait for the next head meanwhile.
-func (s *Store) waitForTail(revision int64) bool {
-	ctx, cancel := context.WithTimeout(s.ctx, s.o.QueryTimeout)
+func (s *Store) waitForTail(ctx context.Context, revision int64) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.o.QueryTimeout)
 	defer cancel()
 	return s.Wait(ctx, revision) == nil
 }

@@ -55,6 +55,10 @@ func (t *tail) lookFor(head int64) {
 	}
 }
 
+// forget takes back a hint at a revision that the database has lost. A hint at one that is there after
+// all comes again with the next head.
+func (t *tail) forget(target int64) { t.hint.CompareAndSwap(target, 0) }
+
 func (s *Store) runFollow() { s.log.Follow(s.ctx, s.tail.lookFor) }
 
 func (s *Store) runTail() {
@@ -134,9 +138,10 @@ func (s *Store) applyBatch(b *batch) {
 // false if the Store gives up at Close.
 func (s *Store) reach(revision int64) bool {
 	for s.Revision() < revision {
+		before := s.Revision()
 		err := s.catchUp(revision)
 		s.health.read(err)
-		if err != nil {
+		if err != nil || s.Revision() == before {
 			s.pause(s.tail.backOff())
 		}
 		if s.ctx.Err() != nil {

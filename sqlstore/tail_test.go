@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type replica struct {
 	hub  *hub
 	deaf bool          // gets no hints
 	gate chan struct{} // if set, reading rows waits until it is closed
+
+	lost atomic.Int64 // what the next head has beyond the log's
 }
 
 func (h *hub) join(t testing.TB, deaf bool) *replica {
@@ -54,11 +57,31 @@ func (r *replica) Follow(ctx context.Context, hint func(int64)) {
 	r.hub.mu.Unlock()
 }
 
+// hint tells the replica's Store of a revision.
+func (r *replica) hint(revision int64) {
+	for {
+		r.hub.mu.Lock()
+		hint := r.hub.hints[r]
+		r.hub.mu.Unlock()
+		if hint != nil {
+			hint(revision)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (r *replica) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
 	if r.gate != nil {
 		<-r.gate
 	}
 	return r.faultyLog.Rows(ctx, after, limit)
+}
+
+func (r *replica) Head(ctx context.Context) (Head, error) {
+	head, err := r.faultyLog.Head(ctx)
+	head.Revision += r.lost.Swap(0)
+	return head, err
 }
 
 // Close leaves the log to the other replicas.

@@ -136,7 +136,7 @@ func (s *Store) transact(b *batch) error {
 			return err
 		}
 		s.tail.lookFor(head)
-		if !s.waitForTail(head) {
+		if !s.waitForTail(s.ctx, head) {
 			return fmt.Errorf("read what other servers wrote: %w", ErrUnavailable)
 		}
 	}
