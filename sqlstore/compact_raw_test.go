@@ -123,3 +123,23 @@ func TestSweptBehind(t *testing.T) {
 		}
 	}
 }
+
+// TestCutToEmpty compacts the first revision, which has no rows.
+func TestCutToEmpty(t *testing.T) {
+	s := openRaw(t, fileDSN(t), Options{})
+	if found, err := s.CutTo(t.Context(), 1, true); err != nil || found != 0 {
+		t.Fatalf("%d, %v", found, err)
+	}
+	if floor, revision := s.Floor(), s.Revision(); floor != LastID(1) || revision != LastID(1) {
+		t.Errorf("floor %d, revision %d, want %d", floor, revision, LastID(1))
+	}
+	w, err := s.WatchRange("", End, LastID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	putRaw(t, s, "a", "1")
+	if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 || events[0].Entry.Revision != FirstID(2) {
+		t.Errorf("events %v, %v", events, err)
+	}
+}

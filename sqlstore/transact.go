@@ -264,6 +264,9 @@ func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found in
 	if err != nil {
 		return 0, fmt.Errorf("compact to revision %d: %w", revision, err)
 	}
+	if revision == firstRevision {
+		s.state.advance(through) // it has no rows
+	}
 	s.raiseFloor(through)
 	if found, _ = Split(floor); floor >= through {
 		return found, nil

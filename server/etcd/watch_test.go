@@ -204,6 +204,17 @@ func TestWatchCompacted(t *testing.T) {
 	c.want("8@6 created", "8@6 PUT:a=2/2/6/3/0")
 }
 
+// TestWatchCompactedEmpty compacts the first revision, which is that of an empty store.
+func TestWatchCompactedEmpty(t *testing.T) {
+	s := serveWatches(t, sqlstore.Options{}, Options{})
+	s.compact(1)
+	c := s.open(t.Context())
+	c.create(&pb.WatchCreateRequest{Key: []byte("a"), StartRevision: 1})
+	c.want("0@1 created")
+	c.cancelWatch(0)
+	c.want("0@1 canceled")
+}
+
 // TestWatchFloorPages wants all changes of a compacted revision that is larger than a page.
 func TestWatchFloorPages(t *testing.T) {
 	for _, n := range []int{15, 16, 17, 3000} {
