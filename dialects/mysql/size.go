@@ -14,8 +14,7 @@ import (
 const countable = 64 << 20
 
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
-// estimate. All of these figures are some seconds late, and MySQL keeps them for
-// information_schema_stats_expiry, a day by default.
+// estimate. All of these figures are some seconds late.
 func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
 	var table int64
 	err = l.db.QueryRowContext(ctx, `
