@@ -181,6 +181,9 @@ func (o *etcdOptions) checkURLs() error {
 				return usagef("--%s %s: TLS needs --cert-file and --key-file, or --auto-tls", flag, a)
 			}
 			secure = secure || a.Secure()
+			if flag == "listen-client-urls" && !a.Secure() && (o.tls.trustedCA != "" || o.tls.clientAuth) {
+				o.log.Warn("clients need no certificate at a URL that is not https:// or unixs://, whatever --trusted-ca-file and --client-cert-auth say", "url", a)
+			}
 		}
 	}
 	if len(o.listen) == 0 {

@@ -86,7 +86,7 @@ func TestEtcdCommand(t *testing.T) {
 	t.Parallel()
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		ctx, dir, dsn := withPatience(t), t.TempDir(), d.Fresh(t)
-		first := startEtcd(t, dir, "--dsn="+dsn, "--name=one", "--initial-cluster=one=http://127.0.0.1:2380", "--heartbeat-interval=100")
+		first := startEtcd(t, dir, "--dsn="+dsn, "--name=one", "--initial-cluster=one=http://127.0.0.1:2380", "--heartbeat-interval=100", "--trusted-ca-file=ca.crt")
 		put, err := first.client(nil).Put(ctx, "a", "1")
 		must(t, err)
 		if put.Header.Revision != 2 {
@@ -104,6 +104,9 @@ func TestEtcdCommand(t *testing.T) {
 		first.stop()
 		if !strings.Contains(first.stderr.String(), "these flags have no effect on plinth flags=--initial-cluster,--heartbeat-interval") {
 			t.Errorf("no warning of flags: %s", first.stderr)
+		}
+		if !strings.Contains(first.stderr.String(), "clients need no certificate at a URL that is not https:// or unixs://") {
+			t.Errorf("no warning of plaintext: %s", first.stderr)
 		}
 		again := startEtcd(t, dir, "--dsn="+dsn)
 		got, err := again.client(nil).Get(ctx, "a")

@@ -138,9 +138,14 @@ func sections(cmd *cobra.Command) (groups cliflag.NamedFlagSets, ungrouped []str
 	return groups, ungrouped
 }
 
-// groupFlags makes the help of cmd show its flags in groups.
-func groupFlags(cmd *cobra.Command) {
-	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+// groupFlags makes the help of own show its flags in groups. Commands below it, which inherit the
+// function, have few.
+func groupFlags(own *cobra.Command) {
+	own.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd != own {
+			own.Root().HelpFunc()(cmd, args)
+			return
+		}
 		out := cmd.OutOrStdout()
 		fmt.Fprintf(out, "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n", cmd.Long, cmd.UseLine(), cmd.Example)
 		groups, _ := sections(cmd)

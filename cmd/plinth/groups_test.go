@@ -59,6 +59,19 @@ func TestServeHelp(t *testing.T) {
 	}
 }
 
+// TestHelpBelowGroups checks that a command below one whose flags are in groups shows its own.
+func TestHelpBelowGroups(t *testing.T) {
+	root, out := newRoot(), new(bytes.Buffer)
+	root.SetOut(out)
+	root.SetArgs([]string{"etcd", "import", "--help"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "\n      --from-kine database   ") {
+		t.Error(out)
+	}
+}
+
 // TestUsageStyle checks that usage texts begin without a capital, except for names, and end without
 // a full stop.
 func TestUsageStyle(t *testing.T) {

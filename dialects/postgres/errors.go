@@ -131,6 +131,7 @@ func unavailableCode(code string) bool {
 		"58030", // I/O error
 		"55P03", // lock not available
 		"3D000", // no such database: it may be being restored
+		"55000", // the database takes no connections, as while it is maintained
 		"28P01", "28000":
 		return true
 	}
