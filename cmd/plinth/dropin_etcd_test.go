@@ -62,11 +62,11 @@ func TestEtcdDropInBadFlags(t *testing.T) {
 		"--data-dir":           "flag needs an argument: -data-dir",
 		"--unsafe-no-fsync=si": `invalid boolean value "si"`,
 		"member":               `unexpected "member"`,
-		"--data-dir=" + taken:  "it has the data of another etcd, which plinth cannot read",
-		"--data-dir=what?":     "write a path without a question mark",
-		"--data-dir=x --listen-client-urls=https://127.0.0.1:0": `--listen-client-urls https://127.0.0.1:0: TLS needs --cert-file and --key-file, or --auto-tls`,
-		"--data-dir=x --listen-client-urls=127.0.0.1:0":         `--listen-client-urls "127.0.0.1:0": write http://HOST:PORT`,
-		"--data-dir=x --listen-client-urls=unix://":             `--listen-client-urls "unix://": write http://HOST:PORT`,
+		"--listen-client-urls=http://127.0.0.1:0 --data-dir=" + taken: "it has the data of another etcd, which plinth cannot read",
+		"--listen-client-urls=http://127.0.0.1:0 --data-dir=what?":    "write a path without a question mark",
+		"--data-dir=x --listen-client-urls=https://127.0.0.1:0":       `--listen-client-urls https://127.0.0.1:0: TLS needs --cert-file and --key-file, or --auto-tls`,
+		"--data-dir=x --listen-client-urls=127.0.0.1:0":               `--listen-client-urls "127.0.0.1:0": write http://HOST:PORT`,
+		"--data-dir=x --listen-client-urls=unix://":                   `--listen-client-urls "unix://": write http://HOST:PORT`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			var stderr bytes.Buffer

@@ -164,7 +164,7 @@ func (s *Server) watchOver(ctx context.Context) error {
 	}
 	l.beaten = time.Now()
 	if shifted > 0 {
-		s.o.Log.Info("leases expire later by the time that no server watched over them", "time", time.Duration(shifted)*time.Millisecond)
+		s.o.Log.Debug("leases expire later by the time that no server watched over them", "time", time.Duration(shifted)*time.Millisecond)
 	}
 	return nil
 }
