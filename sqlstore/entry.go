@@ -46,7 +46,7 @@ func (e *Entry) With(revision int64, value []byte) *Entry {
 func (e *Entry) Ends(last []byte) Change {
 	c := Change{Key: e.Key, Expect: e.Revision, Delete: true, Value: last}
 	if e.Unreadable() != nil {
-		c.Value, c.stored, c.form = nil, e.form.stored, e.form
+		c.Value, c.stored, c.form = nil, e.form.sealed.stored, e.form
 	}
 	return c
 }

@@ -55,8 +55,8 @@ func (e *UnreadableError) Error() string {
 
 // note adds e if it cannot be read.
 func (e *UnreadableError) note(entry *Entry) {
-	if f := entry.form; f != nil && f.err != nil {
-		e.Objects = append(e.Objects, &Unreadable{entry.Key, entry.Revision, f.err})
+	if f := entry.form; f != nil && f.sealed != nil {
+		e.Objects = append(e.Objects, &Unreadable{entry.Key, entry.Revision, f.sealed.err})
 	}
 }
 
@@ -69,11 +69,15 @@ func (s *Store) tellUnreadable(e *UnreadableError) {
 // form is how the log holds an entry's value, if not as it is, and what a raw key's entry has
 // beside that.
 type form struct {
-	stored []byte // of an unreadable entry, else nil
-	err    error  // why it is unreadable
-	tried  atomic.Int64
+	sealed *sealed // of an unreadable entry, else nil
+	tenure         // of a raw key
+}
 
-	tenure // of a raw key
+// sealed is what an unreadable entry has in the place of a value.
+type sealed struct {
+	stored []byte
+	err    error // why it is unreadable
+	tried  atomic.Int64
 }
 
 // transformed is the form of all entries that can be read.
@@ -94,10 +98,10 @@ func (s *Store) hide(e *Entry) []byte {
 
 // Unreadable returns nil, or an *Unreadable. An unreadable entry has no Value.
 func (e *Entry) Unreadable() error {
-	if e.form == nil || e.form.err == nil {
+	if e.form == nil || e.form.sealed == nil {
 		return nil
 	}
-	return &Unreadable{e.Key, e.Revision, e.form.err}
+	return &Unreadable{e.Key, e.Revision, e.form.sealed.err}
 }
 
 // HadUnreadable says whether an object could not be read since the Store was opened. It may be
@@ -135,9 +139,9 @@ func (s *Store) open(ctx context.Context, row *Row) *Entry {
 	value, _, err := s.o.Transformer.FromStorage(ctx, row.Key, row.Value)
 	if err != nil {
 		s.hadUnreadable.Store(true)
-		f := &form{stored: row.Value, err: err}
+		f := &sealed{stored: row.Value, err: err}
 		f.tried.Store(time.Now().UnixNano())
-		return &Entry{Key: row.Key, Revision: row.Revision, CreateRevision: row.CreateRevision, At: row.At, form: f}
+		return &Entry{Key: row.Key, Revision: row.Revision, CreateRevision: row.CreateRevision, At: row.At, form: &form{sealed: f}}
 	}
 	plain := *row
 	plain.Value = value
@@ -151,16 +155,17 @@ func (s *Store) open(ctx context.Context, row *Row) *Entry {
 // readable returns e, or what can be read now of an entry that could not be read before: a
 // key may have come up meanwhile.
 func (s *Store) readable(e *Entry) *Entry {
-	if e == nil || e.form == nil || e.form.err == nil {
+	if e == nil || e.form == nil || e.form.sealed == nil {
 		return e
 	}
-	now, tried := time.Now().UnixNano(), e.form.tried.Load()
-	if now-tried < int64(readAgainAfter) || !e.form.tried.CompareAndSwap(tried, now) {
+	f := e.form.sealed
+	now, tried := time.Now().UnixNano(), f.tried.Load()
+	if now-tried < int64(readAgainAfter) || !f.tried.CompareAndSwap(tried, now) {
 		return e
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, readAgainWait)
 	defer cancel()
-	again := s.open(ctx, &Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: e.form.stored})
+	again := s.open(ctx, &Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
 	s.state.swap(e, again)
 	return again
 }
@@ -184,7 +189,7 @@ func (st *state) swap(e, again *Entry) {
 func (s *Store) readableOnly(f func(*Entry) bool) (visit func(*Entry) bool, failed func() error) {
 	var bad *UnreadableError
 	visit = func(e *Entry) bool {
-		if e = s.readable(e); e.form == nil || e.form.err == nil {
+		if e = s.readable(e); e.form == nil || e.form.sealed == nil {
 			return f(e)
 		}
 		if bad == nil {

@@ -27,7 +27,7 @@ type etcdDatabase struct {
 const (
 	// etcdWindow is what recent events may take in memory. Watches that are further behind read the
 	// database, and kube-apiserver's never are.
-	etcdWindow = 8 << 20
+	etcdWindow = 4 << 20
 	// etcdSnapshots is how many lists can be read in pages at once without the database's help: to an
 	// etcd all kinds of objects are one resource.
 	etcdSnapshots = 64
