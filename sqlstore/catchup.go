@@ -29,11 +29,12 @@ func (s *Store) catchUp(target int64) error {
 		}
 		s.applyRows(rows)
 		s.tail.page.read(len(rows), sizeOf(rows))
-		if !full && s.end(s.Revision()) < target {
+		switch {
+		case full: // there may be more
+		case s.end(s.Revision()) < target:
 			s.tail.forget(target)
 			return nil
-		}
-		if !full {
+		default:
 			s.state.advance(target)
 			return nil
 		}

@@ -24,20 +24,6 @@ import (
 // testdata: plinth's own release, and the newest.
 var apiserverReleases = []struct{ version, module string }{{"v1.33.13", "cluster"}, {"v1.37.2", "apiserver"}}
 
-// buildAPIServer builds a kube-apiserver into dir. The first time it takes minutes; then most of it is
-// in Go's cache.
-func buildAPIServer(t *testing.T, dir, version, module string) string {
-	t.Helper()
-	program := filepath.Join(dir, "kube-apiserver-"+version)
-	cmd := exec.Command("go", "build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+version, "-o", program, "k8s.io/kubernetes/cmd/kube-apiserver")
-	cmd.Dir = filepath.Join("testdata", module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build kube-apiserver %s: %v: %s", version, err, out)
-	}
-	return program
-}
-
 // stockAPIServer is a kube-apiserver as its release has it, with certificates of its own.
 type stockAPIServer struct {
 	program, dir, port string

@@ -33,19 +33,15 @@ const apiserverVariable = "PLINTH_TEST_APISERVER"
 
 // TestKubeAPIServer runs kube-apiservers of two releases, as they are, on plinth etcd.
 func TestKubeAPIServer(t *testing.T) {
-	wanted := os.Getenv(apiserverVariable)
-	if wanted == "" {
+	if os.Getenv(apiserverVariable) == "" {
 		t.Skipf("%s is not set; make test-etcd sets it", apiserverVariable)
 	}
 	bin := t.TempDir()
 	for _, r := range apiserverReleases {
 		t.Run(r.version, func(t *testing.T) {
-			program := buildAPIServer(t, bin, r.version, r.module)
-			for _, d := range logtest.Dialects {
-				if slices.Contains(strings.Split(wanted, ","), d.Name) {
-					t.Run(d.Name, func(t *testing.T) { testAPIServer(t, program, r.version, d) })
-				}
-			}
+			program := filepath.Join(bin, "kube-apiserver-"+r.version)
+			must(t, buildPrograms(r.module, r.version, program, "k8s.io/kubernetes/cmd/kube-apiserver"))
+			eachWanted(t, apiserverVariable, func(t *testing.T, d logtest.Dialect) { testAPIServer(t, program, r.version, d) })
 			t.Run("tls", func(t *testing.T) { testAPIServerTLS(t, program) })
 		})
 	}

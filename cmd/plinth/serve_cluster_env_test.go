@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plinth-io/plinth/cmd/plinth/kubectltest"
+	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
 // clusterTools are programs of Kubernetes and others, as testdata/cluster/go.mod has them,
@@ -31,17 +33,33 @@ var clusterTools = []string{
 	"helm.sh/helm/v3/cmd/helm",
 }
 
-// buildCluster builds the tools into dir. The first time it takes minutes; then most of it
-// is in Go's cache.
+// buildCluster builds the tools into dir.
 func buildCluster(dir string) error {
-	args := append([]string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v1.33.13", "-o", dir + "/"}, clusterTools...)
+	return buildPrograms("cluster", "v1.33.13", dir+"/", clusterTools...)
+}
+
+// buildPrograms builds programs from a module below testdata, which take version for Kubernetes' one.
+// The first time it takes minutes; then most of it is in Go's cache.
+func buildPrograms(module, version, output string, programs ...string) error {
+	args := append([]string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version, "-o", output}, programs...)
 	cmd := exec.Command("go", args...)
-	cmd.Dir = filepath.Join("testdata", "cluster")
+	cmd.Dir = filepath.Join("testdata", module)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// eachWanted runs test on the dialects that variable names, separated by commas.
+func eachWanted(t *testing.T, variable string, test func(*testing.T, logtest.Dialect)) {
+	t.Helper()
+	wanted := strings.Split(os.Getenv(variable), ",")
+	for _, d := range logtest.Dialects {
+		if slices.Contains(wanted, d.Name) {
+			t.Run(d.Name, func(t *testing.T) { test(t, d) })
+		}
+	}
 }
 
 // realCluster is a plinth with a cluster's components around it, set up by the commands of

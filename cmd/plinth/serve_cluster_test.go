@@ -32,17 +32,12 @@ const clusterVariable = "PLINTH_TEST_CLUSTER"
 // kube-scheduler themselves, a kubelet and kwok for the nodes, and helm and kubectl as its
 // users.
 func TestCluster(t *testing.T) {
-	wanted := os.Getenv(clusterVariable)
-	if wanted == "" {
+	if os.Getenv(clusterVariable) == "" {
 		t.Skipf("%s is not set; make test-cluster sets it", clusterVariable)
 	}
 	bin := t.TempDir()
 	must(t, buildCluster(bin))
-	for _, d := range logtest.Dialects {
-		if slices.Contains(strings.Split(wanted, ","), d.Name) {
-			t.Run(d.Name, func(t *testing.T) { testCluster(t, newRealCluster(t, bin, d.Fresh(t))) })
-		}
-	}
+	eachWanted(t, clusterVariable, func(t *testing.T, d logtest.Dialect) { testCluster(t, newRealCluster(t, bin, d.Fresh(t))) })
 }
 
 // The nodes: all pods go to a-1 to a-5 but those that tolerate losable nodes.
