@@ -22,7 +22,7 @@ type Options struct {
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
 	WindowBytes int
-	// CacheBytes bounds the values of raw keys in memory; 16 MiB. Their keys are all there.
+	// CacheBytes bounds the values of raw keys in memory; 8 MiB. Their keys are all there.
 	CacheBytes int
 	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
 	MaxBatch      int
@@ -141,7 +141,7 @@ func (o Options) withDefaults() Options {
 		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
 	}
 	orInt(&o.WindowBytes, 32<<20)
-	orInt(&o.CacheBytes, 16<<20)
+	orInt(&o.CacheBytes, 8<<20)
 	orInt(&o.MaxBatch, 512)
 	orInt(&o.MaxBatchBytes, 4<<20)
 	orInt(&o.MaxValueBytes, 3<<20)

@@ -52,7 +52,7 @@ type etcdOptions struct {
 
 func newEtcdOptions() *etcdOptions {
 	return &etcdOptions{
-		cacheBytes:  16 << 20,
+		cacheBytes:  8 << 20,
 		logging:     logging.Options{Format: logging.Text},
 		defaultName: "etcd.db",
 	}

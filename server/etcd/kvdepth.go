@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"sync"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -15,13 +17,13 @@ func refuseDeep(r *pb.TxnRequest, data []byte) bool {
 	if shallow(data, maxDepth) {
 		return false
 	}
-	r.Compare = manyCompares
+	r.Compare = manyCompares()
 	return true
 }
 
-// manyCompares are more than any transaction may have. They take no memory to speak of: nobody
-// looks at them, because their number alone is an error.
-var manyCompares = make([]*pb.Compare, 1<<20)
+// manyCompares are more than any transaction may have. Nobody looks at them, because their number
+// alone is an error. They are made for the first client that needs them.
+var manyCompares = sync.OnceValue(func() []*pb.Compare { return make([]*pb.Compare, 1<<20) })
 
 // shallow says whether an encoded transaction has at most that many levels. What cannot be
 // decoded is not deep.
