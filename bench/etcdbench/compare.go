@@ -29,6 +29,11 @@ type round func(ctx context.Context, e *endpoint) ([]sample, error)
 // compare loads all endpoints in turn, rounds times, after a round that warms up and does not
 // count. An endpoint that fails is left out from then on, and its rows say why.
 func (r *run) compare(ctx context.Context, rounds int, warm bool, load round, rows ...*Row) error {
+	return r.compareAt(ctx, r.endpoints, rounds, warm, load, rows...)
+}
+
+// compareAt is compare for some endpoints.
+func (r *run) compareAt(ctx context.Context, endpoints []*endpoint, rounds int, warm bool, load round, rows ...*Row) error {
 	r.report.Rows = append(r.report.Rows, rows...)
 	failed := map[*endpoint]bool{}
 	first := 0
@@ -36,7 +41,7 @@ func (r *run) compare(ctx context.Context, rounds int, warm bool, load round, ro
 		first = -1
 	}
 	for i := first; i < rounds; i++ {
-		for _, e := range r.endpoints {
+		for _, e := range endpoints {
 			if failed[e] {
 				continue
 			}

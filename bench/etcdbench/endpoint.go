@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/status"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/plinth-io/plinth/bench/measure"
 )
@@ -60,6 +61,7 @@ func (t TLS) config() (*tls.Config, error) {
 type endpoint struct {
 	Endpoint
 	clients []*kubernetes.Client
+	servers []corev1client.CoreV1Interface // of a kube-apiserver, which has no clients
 	pids    []int
 	own     *own // nil: was running already
 }

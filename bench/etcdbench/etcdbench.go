@@ -21,6 +21,9 @@ type Options struct {
 	DSNs []string
 	// Others are the endpoints beside plinth.
 	Others []Other
+	// Servers are kube-apiservers that run on endpoints: URL is a kubeconfig. One is plinth's unless its
+	// name begins with etcd or kine.
+	Servers []Other
 	// TLS has the files for the endpoints beside plinth.
 	TLS TLS
 	// Dir gets etcd.json and the charts. It also holds the SQLite files while they are measured, so
@@ -64,6 +67,7 @@ type scale struct {
 	settle, idle  time.Duration // before memory is looked at, and while nothing happens
 	objects, keys int           // in a list, and in all
 	page          int64
+	objectRounds  int
 	watchers      int
 	watchRounds   int
 	watch         time.Duration
@@ -74,9 +78,9 @@ type scale struct {
 }
 
 var (
-	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 40 * time.Second, idle: 10 * time.Second, objects: 10_000, keys: 100_000, page: 500,
+	full = scale{rounds: 9, round: 500 * time.Millisecond, starts: 5, settle: 40 * time.Second, idle: 10 * time.Second, objects: 10_000, keys: 100_000, page: 500, objectRounds: 5,
 		watchers: 100, watchRounds: 3, watch: 4 * time.Second, churners: 200, churned: 1000, resources: 10, compactions: 10}
-	quick = scale{rounds: 2, round: 100 * time.Millisecond, starts: 1, settle: 100 * time.Millisecond, idle: 300 * time.Millisecond, objects: 300, keys: 1000, page: 50,
+	quick = scale{rounds: 2, round: 100 * time.Millisecond, starts: 1, settle: 100 * time.Millisecond, idle: 300 * time.Millisecond, objects: 300, keys: 1000, page: 50, objectRounds: 2,
 		watchers: 10, watchRounds: 1, watch: 500 * time.Millisecond, churners: 20, churned: 100, resources: 2, compactions: 3}
 )
 
@@ -89,6 +93,7 @@ type run struct {
 	progress  measure.Progress
 	report    *Report
 	endpoints []*endpoint
+	servers   []*endpoint // kube-apiservers
 }
 
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was
@@ -104,7 +109,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	defer r.progress.Clear()
 	err = r.measure(ctx)
-	r.report.finish(r.endpoints)
+	r.report.finish(append(r.endpoints, r.servers...))
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
 		err = ErrInterrupted
@@ -137,7 +142,7 @@ func newRun(o Options) (*run, error) {
 		Plinth: o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		CPUs: runtime.NumCPU(), Begun: r.progress.Begun, Quick: o.Quick,
 	}
-	if len(o.DSNs)+len(o.Others) == 0 {
+	if len(o.DSNs)+len(o.Others)+len(o.Servers) == 0 {
 		return nil, errors.New("there is nothing to measure")
 	}
 	for _, dsn := range o.DSNs {
@@ -164,6 +169,7 @@ var steps = []step{
 	{"write", "writes", (*run).measureWrites},
 	{"watch", "watches", (*run).measureWatch},
 	{"churn", "churn", (*run).measureChurn},
+	{"objects", "kube-apiservers", (*run).measureObjects},
 }
 
 // Steps are the names of the measurements. Memory and reads need fill.
@@ -213,6 +219,14 @@ func (r *run) connect(ctx context.Context) error {
 		}
 		e.pids = r.PIDs[other.Name]
 		r.endpoints = append(r.endpoints, e)
+	}
+	for _, other := range r.Servers {
+		r.progress.Say("%s: connect", other.Name)
+		e, err := dialServer(other)
+		if err != nil {
+			return err
+		}
+		r.servers = append(r.servers, e)
 	}
 	for i, dsn := range r.DSNs {
 		r.progress.Say("%s: start", dialects.Scheme(dsn))

@@ -16,6 +16,7 @@ var (
 	createTargets = []target{{"sqlite", "etcd", atLeast(1.5)}, {"postgres mysql", "kine", atLeast(5)}}
 	pageTargets   = []target{{"", "etcd", atMost(1)}, {"", "kine", atMost(0.1)}}
 	delayTargets  = []target{{"", "etcd", atMost(1)}}
+	objectTargets = []target{{"sqlite", "etcd", atLeast(1)}, {"postgres", "kine", atLeast(3)}}
 	memoryTargets = []target{{"", "etcd", atMost(0.5)}}
 	lossTargets   = []target{{"", "", atMost(0)}}
 )

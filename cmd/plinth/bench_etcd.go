@@ -32,6 +32,10 @@ plinth's targets.
 Other endpoints are written to, so do not name one that somebody needs. All keys are below
 /registry/plinth-bench-…, and the command deletes them at the end.
 
+With --kubeconfig the command measures kube-apiservers, too, which must be running on the endpoints that
+are to be compared: creating, updating and listing ConfigMaps in a namespace that it deletes at the end.
+Name them sqlite, postgres, mysql, etcd… or kine…, after what they run on.
+
 All endpoints take turns in short rounds, and a ratio is the median of the ratios of neighbouring
 rounds. Every event of a watch is checked: lost, repeated and disordered ones are counted. CPU time
 and writes to disks are those of plinth's own process and of the processes that --pid names, with
@@ -45,8 +49,8 @@ and 1 if something failed or the run was interrupted.`
 
 // benchEtcdFlags are flags that become Options.
 type benchEtcdFlags struct {
-	o                   etcdbench.Options
-	against, pids, only []string
+	o                            etcdbench.Options
+	against, servers, pids, only []string
 }
 
 func newBenchEtcd() *cobra.Command {
@@ -58,6 +62,7 @@ func newBenchEtcd() *cobra.Command {
 		Args:  noArgs,
 		Example: `  plinth bench etcd
   plinth bench etcd --against etcd=http://127.0.0.1:2379 --pid etcd=4711 --against kine=http://127.0.0.1:2380
+  plinth bench etcd --dsn none --kubeconfig sqlite=on-plinth.conf --kubeconfig etcd=on-etcd.conf
   plinth bench etcd --only churn --churn 10m --against etcd=http://127.0.0.1:2379`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
@@ -79,6 +84,7 @@ func (b *benchEtcdFlags) add(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringArrayVar(&b.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for plinth etcd; repeat the flag for several; none: no plinth")
 	f.StringArrayVar(&b.against, "against", nil, "`NAME=URL` of an endpoint to measure beside plinth; repeat the flag for several")
+	f.StringArrayVar(&b.servers, "kubeconfig", nil, "`NAME=FILE` of a kube-apiserver that runs on an endpoint, to measure what its clients get; repeat the flag for several")
 	f.StringArrayVar(&b.pids, "pid", nil, "`NAME=PID` of a process whose memory, CPU and writes count as the endpoint's; repeat the flag for several")
 	f.StringVar(&b.o.TLS.Cert, "cert", "", "`file` of the client's certificate, for endpoints with https://")
 	f.StringVar(&b.o.TLS.Key, "key", "", "`file` of the certificate's key")
@@ -108,6 +114,9 @@ func (b *benchEtcdFlags) check() error {
 		b.o.DSNs = nil
 	}
 	names, err := b.others()
+	if err == nil {
+		err = b.apiservers()
+	}
 	if err != nil {
 		return err
 	}
@@ -118,7 +127,7 @@ func (b *benchEtcdFlags) check() error {
 		}
 		names = append(names, name)
 	}
-	if len(names) == 0 {
+	if len(names)+len(b.o.Servers) == 0 {
 		return usagef("--dsn none leaves nothing to measure; write --against NAME=URL")
 	}
 	if err := b.processes(names); err != nil {
@@ -153,6 +162,22 @@ func (b *benchEtcdFlags) others() (names []string, err error) {
 		b.o.Others = append(b.o.Others, etcdbench.Other{Name: name, URL: url})
 	}
 	return names, nil
+}
+
+// apiservers reads --kubeconfig.
+func (b *benchEtcdFlags) apiservers() error {
+	for _, given := range b.servers {
+		name, file, ok := strings.Cut(given, "=")
+		known := func(other etcdbench.Other) bool { return other.Name == name }
+		switch {
+		case !ok || name == "" || file == "":
+			return usagef("--kubeconfig: %q: write NAME=FILE, such as sqlite=kubeconfig", given)
+		case slices.ContainsFunc(b.o.Servers, known):
+			return usagef("--kubeconfig: the name %q comes twice", name)
+		}
+		b.o.Servers = append(b.o.Servers, etcdbench.Other{Name: name, URL: file})
+	}
+	return nil
 }
 
 func hasScheme(url string) bool {
@@ -203,6 +228,9 @@ func announceBenchEtcd(o *etcdbench.Options) string {
 	}
 	for _, other := range o.Others {
 		names = append(names, other.Name)
+	}
+	for _, server := range o.Servers {
+		names = append(names, "a kube-apiserver on "+server.Name)
 	}
 	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.", strings.Join(names, ", "), o.Dir)
 }

@@ -8,12 +8,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/bench/etcdbench"
 )
@@ -85,6 +90,8 @@ func TestBenchEtcdRefuses(t *testing.T) {
 		{[]string{"--against", "sqlite=http://x", "--dsn", "sqlite://x"}, "is the name of two endpoints"},
 		{[]string{"--dsn", "sqlite://x", "--dsn", "sqlite://y"}, "is the name of two endpoints"},
 		{[]string{"--dsn", "none"}, "leaves nothing to measure"},
+		{[]string{"--kubeconfig", "x"}, `--kubeconfig: "x": write NAME=FILE`},
+		{[]string{"--kubeconfig", "a=x", "--kubeconfig", "a=y"}, `the name "a" comes twice`},
 		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=x"}, "write NAME=PID"},
 		{[]string{"--dsn", "sqlite://x", "--pid", "kine=1"}, `there is no endpoint "kine"; the endpoints are sqlite`},
 		{[]string{"--dsn", "sqlite://x", "--churn", "1ms"}, "--churn: write at least 1s"},
@@ -97,6 +104,41 @@ func TestBenchEtcdRefuses(t *testing.T) {
 		if code != 2 || strings.Count(out, "\n") != 1 || strings.Contains(out, "s3cret") || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit code %d, printed %s", c.args, code, out)
 		}
+	}
+}
+
+// TestBenchEtcdObjects measures two servers of the Kubernetes API, in which nothing may be left behind.
+func TestBenchEtcdObjects(t *testing.T) {
+	serve := []string{"serve", "--listen", "127.0.0.1:0", "--controllers=namespace"}
+	a, b := startPlinth(t, nil, serve...), startPlinth(t, nil, serve...)
+	out := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	code := run([]string{"bench", "etcd", "--quick", "--dsn", "none", "--kubeconfig", "sqlite=" + a.kubeconfig, "--kubeconfig", "etcd=" + b.kubeconfig, "--out", out}, &stdout, &stderr)
+	if code != 0 || !strings.Contains(stderr.String(), "Measuring a kube-apiserver on sqlite, a kube-apiserver on etcd.") {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	t.Logf("\n%s", stdout.String())
+	text, err := os.ReadFile(filepath.Join(out, "etcd.json"))
+	must(t, err)
+	var report etcdbench.Report
+	must(t, json.Unmarshal(text, &report))
+	if len(report.Endpoints) != 2 || len(report.Rows) != 3 {
+		t.Errorf("%d endpoints and %d rows", len(report.Endpoints), len(report.Rows))
+	}
+	for _, row := range report.Rows {
+		own := row.Cells[0]
+		if len(row.Cells) != 2 || own.Error != "" || own.Value <= 0 || len(own.Ratios) != 1 || own.Ratios[0].Target == nil {
+			t.Errorf("%s: %+v", row.What, own)
+		}
+	}
+	for _, p := range []*started{a, b} {
+		config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
+		must(t, err)
+		soon(t, "the namespace is gone", func() bool {
+			list, err := kubernetes.NewForConfigOrDie(config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+			must(t, err)
+			return !slices.ContainsFunc(list.Items, func(n corev1.Namespace) bool { return strings.HasPrefix(n.Name, "plinth-bench") })
+		})
 	}
 }
 
