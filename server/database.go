@@ -97,18 +97,18 @@ func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (s
 			return log, err
 		}
 		if time.Now().Add(pause).After(end) {
-			return nil, gaveUp(err, c.DatabaseTimeout)
+			return nil, gaveUp(err, c.DSN, c.DatabaseTimeout)
 		}
 		start.waits(err, end)
 		sleep(ctx, pause)
 	}
 }
 
-func gaveUp(err error, timeout time.Duration) error {
+func gaveUp(err error, dsn string, timeout time.Duration) error {
 	if timeout <= 0 {
 		return err
 	}
-	return fmt.Errorf("%w; gave up after %v, which --database-timeout sets", err, timeout)
+	return fmt.Errorf("%w; gave up after %v, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, timeout, dialects.Describe(dsn))
 }
 
 // openWait bounds one attempt to open a database that does not answer.

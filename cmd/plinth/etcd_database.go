@@ -159,7 +159,7 @@ func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (
 		}
 		if time.Now().Add(pause).After(end) {
 			if o.databaseTimeout > 0 {
-				err = fmt.Errorf("%w; gave up after %v, which --database-timeout sets", err, o.databaseTimeout)
+				err = fmt.Errorf("%w; gave up after %v, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, o.databaseTimeout, dialects.Describe(dsn))
 			}
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (o *etcdOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.dataDir, "data-dir", "plinth-data", "`directory` of the database, without --dsn, of the file with the highest revision served, and of the certificate of --auto-tls")
 	f.BoolVar(&o.newDatabase, "new-database", false, "serve another database than the one served before from this data directory, even a new and empty one; for one start: left in place it permits every later change of the database, too")
 	f.Var(&o.cacheBytes, "cache-bytes", "`size` of the values kept in memory, such as 256MiB; keys are all in memory, other values are read from the database")
-	f.Int64Var(&o.server.QuotaBackendBytes, "quota-backend-bytes", 0, "`bytes` of the database above which only reads and deletes are taken; 0: 2 GiB, as in etcd; negative: no limit")
+	f.Var((*quotaSize)(&o.server.QuotaBackendBytes), "quota-backend-bytes", "`size` of the database, such as 8GiB, above which only reads and deletes are taken; 0: 2 GiB, as in etcd; negative: no limit")
 	f.BoolVar(&o.unsafe, "unsafe-no-fsync", false, "do not wait for the disk: faster, and a crash of the machine may lose data; for the database in the data directory, others have durability=off in their DSN")
 	f.StringVar(&o.compaction.mode, "auto-compaction-mode", compactPeriodic, "`mode` of --auto-compaction-retention: periodic or revision")
 	f.StringVar(&o.compaction.retention, "auto-compaction-retention", "0", "what compaction keeps: a `duration` such as 8h or a number of hours, or in mode revision a number of revisions; 0: clients compact, as kube-apiserver does")
@@ -82,6 +82,15 @@ func (o *etcdOptions) addOthers(f *pflag.FlagSet) {
 // serves.
 const etcdRefused = `client-cert-allowed-hostname client-crl-file config-file cors host-whitelist`
 
+// etcdRefusals say what to do without each of them.
+var etcdRefusals = map[string]string{
+	"client-cert-allowed-hostname": "leave it out, and let an authority of its own, in --trusted-ca-file, sign the certificates of clients",
+	"client-crl-file":              "leave it out; certificates cannot be revoked, so let an authority of its own sign short-lived ones, and replace it in --trusted-ca-file if one is lost",
+	"config-file":                  "leave it out, and write what is in the file as flags, which have the same names, or as variables such as PLINTH_LISTEN_CLIENT_URLS",
+	"cors":                         "leave it out; there is no JSON gateway that pages in browsers could ask",
+	"host-whitelist":               "leave it out; there is no JSON gateway that browsers could reach under other names. Listen on a loopback address or a socket, or use --trusted-ca-file",
+}
+
 // etcdFlagGroups is the order in which the help of etcd and docs/flags.md show its flags.
 var etcdFlagGroups = []flagGroup{
 	{"Database and files", []string{
@@ -127,10 +136,13 @@ var etcdFlagGroups = []flagGroup{
 // check finds mistakes without any I/O.
 func (o *etcdOptions) check(f *pflag.FlagSet) error {
 	if len(o.refused) > 0 {
-		return usagef("plinth has no %s; leave it out", strings.Join(o.refused, ", "))
+		return usagef("plinth has no %s; %s", o.refused[0], etcdRefusals[strings.TrimPrefix(o.refused[0], "--")])
 	}
 	if strings.TrimSpace(o.dataDir) == "" {
 		return usagef("--data-dir is empty; write a path, such as plinth-data")
+	}
+	if o.server.Name == "" {
+		return usagef("--name is empty; write a name, such as default")
 	}
 	if o.unsafe && o.dsn != "" {
 		return usagef("--unsafe-no-fsync is for the database in the data directory; leave it out, and write durability=off in the DSN of a SQLite database")
@@ -186,6 +198,11 @@ func (o *etcdOptions) checkURLs() error {
 			}
 		}
 	}
+	for _, text := range o.advertise {
+		if _, err := etcd.ParseAddress(strings.TrimSpace(text)); err != nil {
+			return usagef("--advertise-client-urls %v", err)
+		}
+	}
 	if len(o.listen) == 0 {
 		return usagef("--listen-client-urls is empty; write a URL such as http://127.0.0.1:2379")
 	}
@@ -211,6 +228,16 @@ func (b *byteSize) Type() string { return "size" }
 
 // Set implements pflag.Value.
 func (b *byteSize) Set(text string) error {
+	n, err := parseBytes(text)
+	if err != nil || n < 1 {
+		return fmt.Errorf("write a number of bytes, or one with KiB, MiB or GiB, such as 256MiB")
+	}
+	*b = byteSize(n)
+	return nil
+}
+
+// parseBytes reads a number of bytes that may have a unit.
+func parseBytes(text string) (int64, error) {
 	number, shift := text, 0
 	for i, unit := range []string{"KiB", "MiB", "GiB"} {
 		if before, ok := strings.CutSuffix(text, unit); ok {
@@ -218,9 +245,27 @@ func (b *byteSize) Set(text string) error {
 		}
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 1 || n > math.MaxInt>>shift {
-		return fmt.Errorf("write a number of bytes, or one with KiB, MiB or GiB, such as 256MiB")
+	if err == nil && (n > math.MaxInt>>shift || n < math.MinInt>>shift) {
+		err = strconv.ErrRange
 	}
-	*b = byteSize(n << shift)
+	return n << shift, err
+}
+
+// quotaSize is a number of bytes that may be 0 or negative.
+type quotaSize int64
+
+// String implements pflag.Value.
+func (q *quotaSize) String() string { return strconv.FormatInt(int64(*q), 10) }
+
+// Type implements pflag.Value.
+func (q *quotaSize) Type() string { return "size" }
+
+// Set implements pflag.Value.
+func (q *quotaSize) Set(text string) error {
+	n, err := parseBytes(text)
+	if err != nil {
+		return fmt.Errorf("write a number of bytes, or one with KiB, MiB or GiB, such as 8GiB")
+	}
+	*q = quotaSize(n)
 	return nil
 }

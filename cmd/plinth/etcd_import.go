@@ -113,7 +113,7 @@ func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdou
 	rows, err := im.Run(ctx, to)
 	switch {
 	case errors.Is(err, sqlstore.ErrNotEmpty):
-		return fmt.Errorf("--dsn: %w; write the DSN of an empty database", err)
+		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(dsn))
 	case errors.Is(err, sqlstore.ErrHalfCopied):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(dsn))
 	case err != nil:

@@ -70,7 +70,7 @@ func TestEtcdImport(t *testing.T) {
 			t.Fatalf("import: exit code %d: %s", code, out)
 		}
 		code, out = runPlinth(t, "etcd", "import", "--from-kine="+from, "--dsn="+to)
-		if code != 1 || !strings.Contains(out, "write the DSN of an empty database") {
+		if code != 1 || !strings.Contains(out, "holds keys already; write the DSN of an empty database") {
 			t.Errorf("a second import: exit code %d: %s", code, out)
 		}
 		r := []int64{2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15} // revisions of kine

@@ -267,7 +267,14 @@ func TestEtcdBadFlags(t *testing.T) {
 		"--listen-client-urls=https://127.0.0.1:0":                       "TLS needs --cert-file and --key-file, or --auto-tls",
 		"--listen-client-urls=127.0.0.1:0":                               `--listen-client-urls "127.0.0.1:0": write http://HOST:PORT`,
 		"--listen-client-urls=":                                          "--listen-client-urls is empty",
-		"--cert-file=a":                                                  "--cert-file and --key-file belong together",
+		"--cert-file=a":                                                  "--cert-file needs --key-file",
+		"--key-file=a":                                                   "--key-file needs --cert-file",
+		"--name=":                                                        "--name is empty; write a name",
+		"--advertise-client-urls=nonsense":                               `--advertise-client-urls "nonsense": write http://HOST:PORT`,
+		"--listen-client-urls=http://127.0.0.1:65536":                    "write a port up to 65535",
+		"--quota-backend-bytes=2GB":                                      `--quota-backend-bytes: "2GB": write a number of bytes, or one with KiB, MiB or GiB`,
+		"--config-file=etcd.yaml":                                        "plinth has no --config-file; leave it out, and write what is in the file as flags",
+		"--client-crl-file=a":                                            "plinth has no --client-crl-file; leave it out; certificates cannot be revoked",
 		"--auto-tls --cert-file=a --key-file=b":                          "give one of the two",
 		"--client-cert-auth":                                             "--client-cert-auth needs --trusted-ca-file",
 		"--listen-client-urls=unixs://s --cert-file=no --key-file=no":    "--cert-file and --key-file: open no: no such file",
@@ -284,7 +291,7 @@ func TestEtcdBadFlags(t *testing.T) {
 		"--auto-compaction-mode=revision --auto-compaction-retention=1h": "write a number of revisions",
 		"--cache-bytes=much":                                             "write a number of bytes",
 		"--log-level=loud":                                               "write debug, info, warn or error",
-		"--host-whitelist=a":                                             "plinth has no --host-whitelist; leave it out",
+		"--host-whitelist=a":                                             "plinth has no --host-whitelist; leave it out; there is no JSON gateway",
 		"--dsn=http://127.0.0.1:2379":                                    "--dsn: it is the URL of an etcd",
 		"--endpoint=nats://h":                                            "--dsn: nats:// is a store of kine",
 		"--dsn=sqlite://a.db --unsafe-no-fsync":                          "write durability=off in the DSN",
@@ -300,6 +307,20 @@ func TestEtcdBadFlags(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(complaint(out)), "\n")
 		if last := lines[len(lines)-1]; code != 2 || !strings.HasPrefix(last, "plinth: ") || !strings.Contains(last, want) {
 			t.Errorf("%s: exit code %d: %s; want %s", args, code, out, want)
+		}
+	}
+}
+
+func TestQuotaSize(t *testing.T) {
+	for text, want := range map[string]quotaSize{"0": 0, "-1": -1, "8589934592": 8 << 30, "8GiB": 8 << 30} {
+		var q quotaSize
+		if err := q.Set(text); err != nil || q != want {
+			t.Errorf("%s: %d, %v", text, q, err)
+		}
+	}
+	for _, text := range []string{"", "2GB", "9999999999GiB", "-9999999999GiB", "1.5GiB"} {
+		if err := new(quotaSize).Set(text); err == nil {
+			t.Errorf("%s: no error", text)
 		}
 	}
 }

@@ -60,8 +60,10 @@ func (t *etcdTLS) check() error {
 	}
 	lowest, highest := tlsVersions[t.minVersion], tlsVersions[t.maxVersion]
 	switch {
-	case (t.certFile == "") != (t.keyFile == ""):
-		return usagef("--cert-file and --key-file belong together: give both or neither")
+	case t.keyFile == "" && t.certFile != "":
+		return usagef("--cert-file needs --key-file, the private key of its certificate")
+	case t.certFile == "" && t.keyFile != "":
+		return usagef("--key-file needs --cert-file, the certificate of its private key")
 	case t.auto && t.certFile != "":
 		return usagef("--auto-tls makes a certificate, and --cert-file names one: give one of the two")
 	case t.clientAuth && t.trustedCA == "":

@@ -175,18 +175,20 @@ func lockedFile(t *testing.T) string {
 // answers nothing.
 func TestDatabaseTimeout(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"postgres", "mysql"} {
-		cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--database-timeout=5s", "--dsn="+scheme+"://u:s3cret@"+silentPort(t)+"/d")
-		begun := time.Now()
-		_ = cmd.Run()
-		out := stderr.String()
-		last := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]
-		if took := time.Since(begun); took > patience || cmd.ProcessState.ExitCode() != 1 {
-			t.Errorf("%s: ended after %v with %v", scheme, took, cmd.ProcessState)
-		}
-		if !strings.HasPrefix(last, "plinth: open database: ") || !strings.Contains(last, "no answer within") ||
-			!strings.Contains(last, "gave up after 5s, which --database-timeout sets") || strings.Contains(out, "s3cret") {
-			t.Errorf("%s: %s", scheme, out)
+	for _, command := range []string{"serve --listen=127.0.0.1:0", "etcd --listen-client-urls=http://127.0.0.1:0"} {
+		for _, scheme := range []string{"postgres", "mysql"} {
+			cmd, stderr := plinth(t, nil, append(strings.Fields(command), "--data-dir="+t.TempDir(), "--database-timeout=5s", "--dsn="+scheme+"://u:s3cret@"+silentPort(t)+"/d")...)
+			begun := time.Now()
+			_ = cmd.Run()
+			out := stderr.String()
+			last := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]
+			if took := time.Since(begun); took > patience || cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("%s: ended after %v with %v", scheme, took, cmd.ProcessState)
+			}
+			if !strings.HasPrefix(last, "plinth: open database: ") || !strings.Contains(last, "no answer within") ||
+				!strings.Contains(last, "gave up after 5s, which --database-timeout sets: check that "+scheme+"://") || strings.Contains(out, "s3cret") {
+				t.Errorf("%s: %s", scheme, out)
+			}
 		}
 	}
 }

@@ -82,7 +82,7 @@ func sqliteDSN(rest string) (string, error) {
 		case strings.HasPrefix(name, "_"), name == "cache", name == "mode", name == "immutable", name == "vfs" && value == "unix":
 			// How kine goes about it; plinth has its own way.
 		default:
-			return "", fmt.Errorf("sqlite DSN: unknown parameter %q", name)
+			return "", fmt.Errorf("sqlite DSN: unknown parameter %q; known are %s", name, strings.Join(plinthSQLite, ", "))
 		}
 	}
 	return withQuery("sqlite://"+path, kept), nil

@@ -54,7 +54,7 @@ func TestBadDSN(t *testing.T) {
 		"sqlite://a.db?mode=ro":                    "plinth has to write the database",
 		"sqlite://a.db?immutable=1":                "plinth has to write the database",
 		"sqlite://a.db?_synchronous=hunter":        "write durability=full, normal or off",
-		"sqlite://a.db?frobnicate=1":               `unknown parameter "frobnicate"`,
+		"sqlite://a.db?frobnicate=1":               `unknown parameter "frobnicate"; known are durability`,
 		"mysql://u:hunter2@tcp(h)/db?a=b":          "it has a parameter that plinth has not",
 		"mysql://u:hunter2@tcp(h)/db?hunter2":      "it has a parameter that plinth has not",
 		"mysql://u:hunter2@tcp(h)/d#b":             "it has a # where none may be",

@@ -3,6 +3,8 @@ package etcd
 import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -31,7 +33,7 @@ func checkPut(r *pb.PutRequest) error {
 	case r.IgnoreLease && r.Lease != 0:
 		return rpctypes.ErrGRPCLeaseProvided
 	case len(r.Key) > sqlstore.MaxKeyBytes: // etcd bounds only the whole request
-		return rpctypes.ErrGRPCRequestTooLarge
+		return status.Errorf(codes.InvalidArgument, "etcdserver: request is too large: the key has %d bytes, and plinth takes %d at most", len(r.Key), sqlstore.MaxKeyBytes)
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +28,9 @@ type Address struct {
 	Host   string // HOST:PORT; of sockets the path
 }
 
+// maxSocketPath is how many bytes the path of a socket may have.
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
 // ParseAddress reads a URL to listen on. Its error says what to write instead.
 func ParseAddress(text string) (Address, error) {
 	bad := fmt.Errorf("%q: write http://HOST:PORT, https://HOST:PORT or unix:///PATH", text)
@@ -39,9 +44,15 @@ func ParseAddress(text string) (Address, error) {
 		if a.Host += u.Path; a.Host == "" {
 			return Address{}, bad
 		}
+		if len(a.Host) > maxSocketPath {
+			return Address{}, fmt.Errorf("%q: the path has %d bytes, and that of a socket may have %d: write a shorter one", text, len(a.Host), maxSocketPath)
+		}
 	case "http", "https":
 		if u.Port() == "" || strings.Trim(u.Path, "/") != "" {
 			return Address{}, bad
+		}
+		if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+			return Address{}, fmt.Errorf("%q: write a port up to %d", text, math.MaxUint16)
 		}
 	default:
 		return Address{}, bad
@@ -110,8 +121,7 @@ func listenSocket(path string) (net.Listener, error) {
 
 // abandoned tells whether path is a socket that nobody listens on.
 func abandoned(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().Type() != fs.ModeSocket {
+	if !isSocket(path) {
 		return false
 	}
 	c, err := net.DialTimeout("unix", path, 10*time.Second)
@@ -121,11 +131,18 @@ func abandoned(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
 // listenError says what to write instead of an address that cannot be listened on.
 func (a Address) listenError(err error) error {
 	host, _, _ := net.SplitHostPort(a.Host)
 	write := "write another address of this machine"
 	switch {
+	case a.socket() && errors.Is(err, syscall.EADDRINUSE) && !isSocket(a.Host):
+		err, write = errors.New("something else than a socket is there"), "write a path where nothing is, in a directory that is there"
 	case a.socket() && errors.Is(err, syscall.EADDRINUSE):
 		err, write = syscall.EADDRINUSE, "write another path, or end the process that listens there"
 	case a.socket():

@@ -300,6 +300,14 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
+	for text, want := range map[string]string{
+		"http://127.0.0.1:65536":               "write a port up to 65535",
+		"unix:///" + strings.Repeat("a", 1000): "the path has 1001 bytes, and that of a socket may have 1",
+	} {
+		if got, err := ParseAddress(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
 	for text, local := range map[string]bool{"http://127.0.0.1:1": true, "http://[::1]:1": true, "http://localhost:1": true, "unix://a": true, "http://0.0.0.0:1": false, "http://:1": false, "https://192.0.2.1:1": false} {
 		a, err := ParseAddress(text)
 		if err != nil || a.Local() != local {
@@ -335,7 +343,8 @@ func TestListen(t *testing.T) {
 		{"http", taken.Addr().String()}: "address already in use; write another port, or 127.0.0.1:0",
 		{"http", "192.0.2.1:1"}:         "write an address of this machine",
 		{"unix", "taken"}:               "unix://taken: address already in use; write another path",
-		{"unix", "file"}:                "unix://file: address already in use; write another path",
+		{"unix", "file"}:                "unix://file: something else than a socket is there; write a path where nothing is",
+		{"unix", "."}:                   "unix://.: something else than a socket is there; write a path where nothing is",
 		{"unix", "no/such/dir"}:         "write a path in a directory that is there",
 	} {
 		if l, err := a.Listen(); err == nil || !strings.Contains(err.Error(), want) {

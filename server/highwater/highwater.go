@@ -71,7 +71,7 @@ func Read(path, dsn string, out *slog.Logger) (*Mark, error) {
 		return h, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which revisions were served: %w", err)
+		return nil, fmt.Errorf("read which revisions were served: %w; make it a file that user id %d can read, or choose another data directory", err, os.Geteuid())
 	}
 	first, rest, _ := strings.Cut(string(text), "\n")
 	if n, _ := fmt.Sscanf(first, "%s %d", &h.last.cluster, &h.last.revision); n != 2 {

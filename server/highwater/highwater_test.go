@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -46,5 +47,14 @@ func TestRevisionFile(t *testing.T) {
 	}
 	if err := h.write(2); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUnreadableFile has a directory in the place of the file.
+func TestUnreadableFile(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Read(dir, "sqlite://a.db", slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "make it a file that user id") {
+		t.Errorf("%v", err)
 	}
 }
