@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/plinth-io/plinth/cmd/plinth/dropin"
+	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/etcd"
 )
 
@@ -95,12 +96,17 @@ func newEtcdDropIn() *cobra.Command {
 			case f.NArg() > 0:
 				return usagef("unexpected %q; see etcd --help", f.Arg(0))
 			case o.version:
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "etcd Version: %s\nplinth in its place; see etcd --help\n", etcd.Version)
-				return err
+				return printEtcdVersion(cmd.OutOrStdout(), server.BuildInfo())
 			}
 			return o.serve(cmd)
 		},
 	}
+}
+
+// printEtcdVersion prints what etcd does, and what is in its place.
+func printEtcdVersion(w io.Writer, b server.Build) error {
+	_, err := fmt.Fprintf(w, "etcd Version: %s\nGit SHA: %.7s\nGo Version: %s\nGo OS/Arch: %s\nplinth Version: %s\n", etcd.Version, b.Commit, b.Go, b.Platform, b.Version)
+	return err
 }
 
 // printEtcdDropInHelp lists the flags that have an effect. Programs look here for --unsafe-no-fsync.
@@ -127,7 +133,7 @@ func (o *etcdDropIn) serve(cmd *cobra.Command) error {
 	if err := o.check(o.own); err != nil {
 		return err
 	}
-	warnOfIgnored(o.log, o.ignored)
+	o.warn()
 	dir, err := filepath.Abs(o.dataDir)
 	if err != nil {
 		return err

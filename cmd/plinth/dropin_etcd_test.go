@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -78,5 +79,15 @@ func TestEtcdDropInBadFlags(t *testing.T) {
 				t.Errorf("exit code %d: %s; want %s", code, &stderr, want)
 			}
 		})
+	}
+}
+
+// TestEtcdDropInVersion reads the version as programs do.
+func TestEtcdDropInVersion(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := runProgram(newEtcdDropIn(), []string{"--version"}, &stdout, &stderr)
+	lines := regexp.MustCompile(`^etcd Version: 3\.6\.\d+\nGit SHA: \w+\nGo Version: go1\S*\nGo OS/Arch: \w+/\w+\nplinth Version: \S+\n$`)
+	if code != 0 || !lines.Match(stdout.Bytes()) || stderr.Len() > 0 {
+		t.Errorf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
 }

@@ -26,7 +26,7 @@ func documentEnv(cmd *cobra.Command) {
 	})
 }
 
-// fromEnv marks a flag whose value is that of its variable.
+// fromEnv marks a flag whose value is that of a variable, which it names.
 const fromEnv = "plinth_from_env"
 
 // applyEnv sets the flags that were not given from the environment. An empty variable
@@ -34,21 +34,34 @@ const fromEnv = "plinth_from_env"
 func applyEnv(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		value := os.Getenv(envName(f.Name))
-		if f.Changed || value == "" || err != nil || f.Name == "help" {
+		if given(cmd.Flags(), f) || value == "" || err != nil || f.Name == "help" {
 			return
 		}
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
 			err = explain(envName(f.Name), setErr)
 		}
-		_ = cmd.Flags().SetAnnotation(f.Name, fromEnv, nil) // the flag is there
+		_ = cmd.Flags().SetAnnotation(f.Name, fromEnv, []string{envName(f.Name)}) // the flag is there
 	})
 	return err
 }
 
+// given tells whether a flag has been set, under its name or an old one.
+func given(flags *pflag.FlagSet, f *pflag.Flag) bool {
+	for old, name := range oldNames {
+		if f.Name != old && f.Name != name {
+			continue
+		}
+		if flags.Changed(old) || flags.Changed(name) {
+			return true
+		}
+	}
+	return f.Changed
+}
+
 // source names what has set a flag, as the user wrote it: the flag or its variable.
 func source(f *pflag.Flag) string {
-	if _, ok := f.Annotations[fromEnv]; ok {
-		return envName(f.Name)
+	if variable := f.Annotations[fromEnv]; len(variable) > 0 {
+		return variable[0]
 	}
 	return "--" + f.Name
 }
@@ -61,15 +74,15 @@ var otherVariables = []string{"PLINTH_DB_PASSWORD", "PLINTH_DB_PASSWORD_FILE"}
 var notOurs = regexp.MustCompile(`^PLINTH_(TEST|BENCH)|_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$|_NAME$|_ENV_`)
 
 // warnOfVariables reports the variables in environ that look like plinth's and have no
-// effect. They are no error: a variable may be meant for another version.
-func warnOfVariables(root *cobra.Command, environ []string, log *slog.Logger) {
-	known := variables(root)
+// effect on cmd. They are no error: a variable may be meant for another version.
+func warnOfVariables(cmd *cobra.Command, environ []string, log *slog.Logger) {
+	known := variables(cmd.Root())
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(name, "PLINTH_") || slices.Contains(known, name) || notOurs.MatchString(name) {
 			continue
 		}
-		hint := "see plinth serve --help"
+		hint := "see " + cmd.CommandPath() + " --help"
 		if meant := nearest.Of(strings.TrimPrefix(name, "PLINTH_"), withoutPrefix(known)); meant != "" {
 			hint = "did you mean PLINTH_" + meant + "?"
 		}

@@ -11,8 +11,10 @@ import (
 )
 
 func TestWarnOfVariables(t *testing.T) {
+	serve, _, err := newRoot().Find([]string{"serve"})
+	must(t, err)
 	var out bytes.Buffer
-	warnOfVariables(newRoot(), []string{
+	warnOfVariables(serve, []string{
 		"PLINTH_LISTN=127.0.0.1:1", "PLINTH_DB_PASWORD=s3cret", "PLINTH_FROBNICATE=s3cret", // these three
 		"PLINTH_LISTEN=127.0.0.1:1", "PLINTH_DB_PASSWORD=s3cret", "PLINTH_FROM=sqlite://a.db", "PLINTH_OUT=out",
 		"PLINTH_TEST_POSTGRES=postgres://u:s3cret@h/db", "PLINTH_BENCH_X=1", "PLINTH=1", "OTHER=1",

@@ -16,8 +16,9 @@ const etcdHelp = `Serve etcd's API on a SQL database until SIGTERM or SIGINT, fo
 release, k3s, kubeadm, and all other clients of etcd.
 
 Flags have etcd's names where etcd has such a flag. Every flag can also be set by the environment
-variable in brackets. The flag wins. Flags of etcd that make no sense here, such as those about
-peers, are named in one warning and have no effect.
+variable in brackets, or by etcd's own, such as ETCD_NAME. The flag wins, then the variable in
+brackets. Flags of etcd that make no sense here, such as those about peers, are named in one
+warning and have no effect.
 
 The database (--dsn) is given as for "plinth serve", or as kine takes it. It has the keys of etcd's
 clients and nothing else: "plinth serve" needs another one. Any number of these servers may share
@@ -72,10 +73,14 @@ func newEtcd() *cobra.Command {
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
+			if err := applyEtcdEnv(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := o.begin(cmd); err != nil {
 				return nameFlags(cmd, err)
 			}
-			warnOfVariables(cmd.Root(), os.Environ(), o.log)
+			warnOfVariables(cmd, os.Environ(), o.log)
+			warnOfEtcdVariables(cmd.Flags(), os.Environ(), o.log)
 			return nameFlags(cmd, o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(cmd, o.dsn, o.log) }))
 		},
 	}
@@ -95,8 +100,16 @@ func (o *etcdOptions) begin(cmd *cobra.Command) error {
 	if err := o.check(cmd.Flags()); err != nil {
 		return err
 	}
-	warnOfIgnored(o.log, o.ignored)
+	o.warn()
 	return nil
+}
+
+// warn tells what flags do not do, or what they cost.
+func (o *etcdOptions) warn() {
+	warnOfIgnored(o.log, o.ignored)
+	if o.unsafe {
+		o.log.Warn("--unsafe-no-fsync: writes do not wait for the disk, and a crash of the machine may lose them or damage the database")
+	}
 }
 
 // openLog opens the log at the level that --log-level or --v ask for.

@@ -58,7 +58,7 @@ func newServe() *cobra.Command {
 				return nameFlags(cmd, err)
 			}
 			o.begin(cmd.ErrOrStderr())
-			warnOfVariables(cmd.Root(), os.Environ(), o.config.Log)
+			warnOfVariables(cmd, os.Environ(), o.config.Log)
 			begun := func() { warnOfPassword(cmd, o.config.DSN, o.config.Log) }
 			return nameFlags(cmd, serve(cmd.Context(), o.config, o.log.Verbosity, cmd.OutOrStdout(), begun))
 		},
