@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -24,14 +25,19 @@ type Stats struct {
 	Changes       int64 // changes in them
 	Conflicts     int64 // changes whose expectation failed
 	AppendSeconds float64
-	HeadReads     int64 // queries for Sync
-	WatchReads    int64 // pages that watchers behind the window read from the log
-	Compacted     int64 // rows deleted by this process
+	Appends       [len(AppendBounds) + 1]int64 // transactions by the first of AppendBounds that they kept to; the last are slower than all
+	HeadReads     int64                        // queries for Sync
+	WatchReads    int64                        // pages that watchers behind the window read from the log
+	Compacted     int64                        // rows deleted by this process
 }
+
+// AppendBounds are durations of transactions in seconds.
+var AppendBounds = [...]float64{.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192}
 
 type counters struct {
 	watchers, batches, changes, conflicts   atomic.Int64
 	appendNanos                             atomic.Int64
+	appends                                 [len(AppendBounds) + 1]atomic.Int64
 	headReads, watchReads, compactedDeleted atomic.Int64
 }
 
@@ -39,6 +45,8 @@ func (c *counters) appended(changes int, took time.Duration) {
 	c.batches.Add(1)
 	c.changes.Add(int64(changes))
 	c.appendNanos.Add(int64(took))
+	i, _ := slices.BinarySearch(AppendBounds[:], took.Seconds())
+	c.appends[i].Add(1)
 }
 
 // Stats returns the figures of this moment.
@@ -55,6 +63,9 @@ func (s *Store) Stats() Stats {
 		Compacted:     s.stats.compactedDeleted.Load(),
 		Usable:        s.Healthy() == nil,
 		Full:          errors.Is(s.log.Condition(), ErrFull),
+	}
+	for i := range v.Appends {
+		v.Appends[i] = s.stats.appends[i].Load()
 	}
 	s.state.addStats(&v)
 	return v

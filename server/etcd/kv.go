@@ -30,7 +30,11 @@ func (s kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 		}
 	}
 	resp, err := s.readRange(ctx, r)
-	return resp, told(err)
+	if err != nil {
+		return nil, told(err)
+	}
+	s.metrics.requests.ranges.Inc()
+	return resp, nil
 }
 
 // Put implements pb.KVServer.
@@ -56,6 +60,7 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 	if _, err := s.store.Do(ctx, t); err != nil {
 		return nil, told(err)
 	}
+	s.metrics.requests.puts.Inc()
 	return resp, nil
 }
 
@@ -96,6 +101,7 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 	if err != nil {
 		return nil, told(err)
 	}
+	s.metrics.requests.deletes.Inc()
 	return resp, nil
 }
 

@@ -95,6 +95,7 @@ func (s kvService) runTxn(
 		})
 		if err == nil {
 			s.fill(resp.Header)
+			s.metrics.requests.executed(resp)
 			return resp, nil
 		}
 		if !errors.Is(err, errPast) {

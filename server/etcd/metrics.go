@@ -22,6 +22,8 @@ type metrics struct {
 
 	healthy, unhealthy prometheus.Counter // answers of /health
 	checks             *prometheus.CounterVec
+
+	requests requestMetrics
 }
 
 func newMetrics(s *Server) *metrics {
@@ -40,6 +42,7 @@ func newMetrics(s *Server) *metrics {
 	m.checks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "etcd_server_healthchecks_total", Help: "Health checks by kind, name and result.",
 	}, []string{"type", "name", "status"})
+	m.requests.register(m.registry)
 	m.registry.MustRegister(m.checks, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &figures{s: s})
 	return m
 }
@@ -58,6 +61,11 @@ var (
 	serverID       = gauge("etcd_server_id", "1, with the member's id.", "server_id")
 	serverVersion  = gauge("etcd_server_version", "1, with the release of etcd whose answers are given.", "server_version")
 	inCluster      = gauge("etcd_cluster_version", "1, with the version that is told of the cluster.", "cluster_version")
+	leaderChanges  = prometheus.NewDesc("etcd_server_leader_changes_seen_total", "0: there are no elections.", nil, nil)
+	committed      = gauge("etcd_server_proposals_committed_total", "Newest revision, which stands for the index of raft.")
+	applied        = gauge("etcd_server_proposals_applied_total", "Newest revision, which stands for the index of raft.")
+	commitSeconds  = prometheus.NewDesc("etcd_disk_backend_commit_duration_seconds", "Time that a transaction of the database took, with all requests that shared it.", nil, nil)
+	watchersTotal  = gauge("etcd_debugging_mvcc_watcher_total", "Open watches.")
 	quotaBytes     = gauge("etcd_server_quota_backend_bytes", "Quota of the database.")
 	alarmActive    = gauge("etcd_server_alarms", "1 for each alarm that is active.", "server_id", "alarm_type")
 	current        = gauge("etcd_debugging_mvcc_current_revision", "Newest revision.")
@@ -87,7 +95,7 @@ const (
 
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{hasLeader, isLeader, serverID, serverVersion, inCluster, quotaBytes, alarmActive,
+	for _, d := range []*prometheus.Desc{leaderChanges, committed, applied, commitSeconds, watchersTotal, hasLeader, isLeader, serverID, serverVersion, inCluster, quotaBytes, alarmActive,
 		current, compacted, keysTotal, databaseTotal, databaseInUse, transactions, transactionSec} {
 		out <- d
 	}
@@ -116,6 +124,9 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	set(current, float64(s.revision()))
+	set(committed, float64(s.revision()))
+	set(applied, float64(s.revision()))
+	set(watchersTotal, float64(stats.Watchers))
 	set(compacted, float64(compactedBy(stats.Floor)))
 	n := 0
 	for _, entries := range stats.Entries {
@@ -126,6 +137,13 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 		set(databaseTotal, float64(size.Bytes))
 		set(databaseInUse, float64(size.Bytes))
 	}
+	out <- prometheus.MustNewConstMetric(leaderChanges, prometheus.CounterValue, 0)
+	buckets, below := make(map[float64]uint64, len(sqlstore.AppendBounds)), uint64(0)
+	for i, bound := range sqlstore.AppendBounds {
+		below += uint64(stats.Appends[i])
+		buckets[bound] = below
+	}
+	out <- prometheus.MustNewConstHistogram(commitSeconds, uint64(max(stats.Batches, int64(below))), stats.AppendSeconds, buckets)
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(stats.Batches))
 	out <- prometheus.MustNewConstMetric(transactionSec, prometheus.CounterValue, stats.AppendSeconds)
 }

@@ -40,6 +40,7 @@ const (
 // speaks only HTTP/2 is gRPC's own transport, which is faster than net/http's.
 type Transport struct {
 	o        TransportOptions
+	metrics  *requestMetrics
 	grpc     *grpc.Server
 	http     *http.Server
 	streams  *handoff // connections for grpc
@@ -57,9 +58,10 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
+	t.metrics.know(t.grpc.GetServiceInfo())
 	t.http = &http.Server{
 		Handler:           t.either(pages),
 		ReadHeaderTimeout: firstBytes,
@@ -92,7 +94,7 @@ func (o TransportOptions) withDefaults() TransportOptions {
 // no pings that measure the way, and few goroutines serve most requests.
 func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
 	options := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(newCodec(t.metrics)),
 		grpc.MaxRecvMsgSize(maxRequest + requestOverhead),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(t.o.MaxConcurrentStreams),
@@ -111,10 +113,14 @@ func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
 	return options
 }
 
-func (t *Transport) countRequest(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (t *Transport) countRequest(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	t.running.Add(1)
 	defer t.running.Add(-1)
-	return handler(ctx, req)
+	m := t.metrics.methods[info.FullMethod]
+	m.begin()
+	resp, err := handler(ctx, req)
+	m.end(err)
+	return resp, err
 }
 
 // snapshotMethod is the one stream that ends by itself. Others go on as long as the client likes.
@@ -125,7 +131,11 @@ func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.St
 		t.running.Add(1)
 		defer t.running.Add(-1)
 	}
-	return handler(srv, stream)
+	m := t.metrics.methods[info.FullMethod]
+	m.begin()
+	err := handler(srv, stream)
+	m.end(err)
+	return err
 }
 
 // either serves gRPC to clients that would have spoken HTTP/1, too, and pages to all others.

@@ -10,10 +10,11 @@ import (
 // codec encodes the messages of etcd by their own methods. gRPC's codec does not know these, and
 // encodes such a message twice, the first time to learn its size.
 type codec struct {
-	other encoding.CodecV2 // for messages of other services
+	other   encoding.CodecV2 // for messages of other services
+	metrics *requestMetrics
 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+func newCodec(m *requestMetrics) codec { return codec{encoding.GetCodecV2("proto"), m} }
 
 // outgoing and incoming are what messages of etcd are.
 type outgoing interface {
@@ -33,9 +34,12 @@ func (codec) Name() string { return "proto" }
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(outgoing)
 	if !ok {
-		return c.other.Marshal(v)
+		data, err := c.other.Marshal(v)
+		c.metrics.sent.Add(int64(data.Len()))
+		return data, err
 	}
 	size := m.Size()
+	c.metrics.sent.Add(int64(size))
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		into := make([]byte, size)
 		_, err := m.MarshalToSizedBuffer(into)
@@ -52,6 +56,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal implements encoding.CodecV2. Messages of etcd keep nothing of data.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	c.metrics.received.Add(int64(data.Len()))
 	m, ok := v.(incoming)
 	if !ok {
 		return c.other.Unmarshal(data, v)
