@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,6 +116,11 @@ func TestEtcdCommand(t *testing.T) {
 			t.Errorf("after a restart: %v", got)
 		}
 		again.stop()
+		read, stderr := plinth(t, nil, "status", "--dsn="+dsn)
+		summary, err := read.Output()
+		if err != nil || !regexp.MustCompile(`\nKeys +1\nRows +1, with history\nRevision +2; history begins at 0\n`).Match(summary) {
+			t.Errorf("plinth status: %v: %s%s", err, summary, stderr)
+		}
 		code, out := runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn="+dsn)
 		if text := complaint(out); code == 0 || strings.Count(text, "\n") != 1 {
 			t.Errorf("plinth serve: exit code %d: %s", code, out)

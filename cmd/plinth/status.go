@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
@@ -45,6 +46,7 @@ type databaseStatus struct {
 	Name      string `json:"name,omitempty"` // without its password
 	ClusterID string `json:"clusterID,omitempty"`
 	Objects   *int64 `json:"objects,omitempty"`
+	Keys      *int64 `json:"keys,omitempty"` // instead, of plinth etcd
 	Rows      *int64 `json:"rows,omitempty"`
 	Revision  *int64 `json:"revision,omitempty"`
 	Floor     *int64 `json:"floor,omitempty"`
@@ -135,6 +137,11 @@ func (q *statusQuery) readDatabase(ctx context.Context) (*status, error) {
 		Name: dialects.Describe(q.dsn), ClusterID: found.ClusterID, Objects: &found.Objects, Rows: &found.Rows,
 		Revision: &found.Revision, Floor: &found.Floor, Bytes: &found.Bytes,
 	}}
+	if found.Kind == sqlstore.KindEtcd {
+		s.Database.Objects, s.Database.Keys = nil, &found.Objects
+		found.Revision, _ = sqlstore.Split(found.Revision) // which its clients see
+		found.Floor, _ = sqlstore.Split(found.Floor)
+	}
 	if found.Free >= 0 {
 		s.Database.FreeBytes = &found.Free
 	}
@@ -181,6 +188,9 @@ func (d *databaseStatus) print(line func(name, format string, args ...any)) {
 	}
 	if d.Objects != nil {
 		line("Objects", "%d", *d.Objects)
+	}
+	if d.Keys != nil {
+		line("Keys", "%d", *d.Keys)
 	}
 	if d.Rows != nil {
 		line("Rows", "%d, with history", *d.Rows)
