@@ -9,11 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/etcd"
@@ -184,7 +187,14 @@ func absolutePath(path string) string {
 // hosts are the names and addresses that clients may find the server by.
 func (r *etcdRun) hosts() (hosts []string) {
 	for _, text := range append(r.advertised(), r.urls()...) {
-		if u, err := url.Parse(text); err == nil && u.Hostname() != "" && !strings.HasPrefix(u.Scheme, "unix") {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil:
+		case u.Scheme == "unix" || u.Scheme == "unixs": // etcd's clients take the file's name for that of the server
+			if name := path.Base(u.Host + u.Path); len(validation.IsDNS1123Subdomain(name)) == 0 {
+				hosts = append(hosts, name)
+			}
+		case u.Hostname() != "":
 			hosts = append(hosts, u.Hostname())
 		}
 	}

@@ -192,15 +192,18 @@ func TestEtcdSetBack(t *testing.T) {
 func TestEtcdTLS(t *testing.T) {
 	t.Parallel()
 	ctx, dir := withPatience(t), t.TempDir()
-	auto := startEtcd(t, dir, "--auto-tls", "--listen-client-urls=https://127.0.0.1:0,unix://"+filepath.Join(dir, "s"), "--listen-metrics-urls=http://127.0.0.1:0")
+	auto := startEtcd(t, dir, "--auto-tls", "--listen-client-urls=https://127.0.0.1:0,unix://"+filepath.Join(dir, "s")+",unixs://etcd.sock", "--listen-metrics-urls=http://127.0.0.1:0")
 	_, file, _ := strings.Cut(strings.Fields(auto.line)[2], "ETCDCTL_CACERT=")
 	ca, err := os.ReadFile(file)
 	must(t, err)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(ca)
-	auto.urls = auto.urls[:1]
-	_, err = auto.client(&tls.Config{RootCAs: trusted}).Put(ctx, "a", "1")
-	must(t, err)
+	all := auto.urls
+	for _, url := range []string{"unixs://" + filepath.Join(dir, "etcd.sock"), all[0]} {
+		auto.urls = []string{url}
+		_, err = auto.client(&tls.Config{RootCAs: trusted}).Put(ctx, "a", "1")
+		must(t, err)
+	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	resp, err := client.Get(auto.urls[0] + "/version")
 	must(t, err)
@@ -243,6 +246,10 @@ func TestEtcdTLS(t *testing.T) {
 		}
 		return err != nil
 	})
+	mutual.stop()
+	if text := mutual.stderr.String(); !strings.Contains(text, `a client has failed in the TLS handshake client=127.0.0.1:`) || !strings.Contains(text, "tls: client didn't provide a certificate") {
+		t.Errorf("no word of the client without a certificate: %s", text)
+	}
 }
 
 // TestEtcdStop stops a server whose clients have watches, soon and with exit code 0.

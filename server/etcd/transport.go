@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -41,6 +42,8 @@ const (
 type Transport struct {
 	o        TransportOptions
 	metrics  *requestMetrics
+	log      *slog.Logger
+	refused  refusals
 	grpc     *grpc.Server
 	http     *http.Server
 	streams  *handoff // connections for grpc
@@ -58,7 +61,7 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())
@@ -207,6 +210,9 @@ func (t *Transport) route(c net.Conn, secure bool) {
 	}
 	if err != nil || !to.give(conn) {
 		c.Close()
+	}
+	if err != nil && secure {
+		t.refused.note(t.log, c.RemoteAddr(), err)
 	}
 }
 
