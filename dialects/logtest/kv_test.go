@@ -54,6 +54,27 @@ func TestKV(t *testing.T) {
 	})
 }
 
+// TestKVText reads values as text, as docs/etcd.md says.
+func TestKVText(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			return // nobody else can look into it
+		}
+		db.openRaw(t).write(put("/a", `{"b": "ü"}`))
+		text := "CAST(value AS CHAR)"
+		switch db.name {
+		case "sqlite":
+			text = "CAST(value AS TEXT)"
+		case "postgres":
+			text = "convert_from(value, 'UTF8')::json ->> 'b'"
+		}
+		var got string
+		if err := db.sql(t).QueryRow("SELECT " + text + " FROM kv").Scan(&got); err != nil || got != `{"b": "ü"}` && got != "ü" {
+			t.Errorf("%s is %q, %v", text, got, err)
+		}
+	})
+}
+
 // TestObjectsPages reads all objects page by page, in the range that has no end.
 func TestObjectsPages(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
