@@ -101,3 +101,27 @@ func TestManyInMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestReadersClose closes all connections that read, as database/sql may at any time: the
+// files stay where they are, also before the first write.
+func TestReadersClose(t *testing.T) {
+	for _, kind := range []sqlstore.Kind{sqlstore.KindAPI, sqlstore.KindEtcd} {
+		path := filepath.Join(t.TempDir(), "p.db")
+		for _, start := range []string{"new", "existing"} {
+			l := open(t, Options{Path: path, Kind: kind})
+			l.reads.SetMaxIdleConns(-1)
+			if n := l.reads.Stats().OpenConnections; n != 0 {
+				t.Fatalf("%d connections that read are open", n)
+			}
+			if err := l.place.look(); err != nil {
+				t.Errorf("%s, %s file: %v", kind, start, err)
+			}
+			if _, err := l.Head(t.Context()); err != nil {
+				t.Errorf("%s, %s file: %v", kind, start, err)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

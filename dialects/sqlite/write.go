@@ -43,7 +43,7 @@ func openWriter(name string, d Durability, kind sqlstore.Kind) (*writer, error) 
 	}
 	w := &writer{conn: conn.(*sqlite.SQLiteConn)}
 	if err := w.prepare(kind); err != nil {
-		conn.Close()
+		w.close()
 		return nil, err
 	}
 	return w, nil
@@ -67,7 +67,11 @@ func (w *writer) prepare(kind sqlstore.Kind) error {
 		*s.stmt = newStmt(prepared.(*sqlite.SQLiteStmt), s.columns)
 		w.prepared = append(w.prepared, *s.stmt)
 	}
-	return nil
+	// SQLite opens the write-ahead log at the first read or write after journal_mode. Until
+	// then the writer does not count as a user of it, and the last reader that closes would
+	// delete its file.
+	_, err := w.head.one()
+	return err
 }
 
 // statement is what is to be prepared.
