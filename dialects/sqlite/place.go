@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -138,6 +139,30 @@ func (l *Log) lookAtDisk(ctx context.Context, was bool) (full bool) {
 		_ = l.checkpoint(ctx) // without it less can be deleted before compaction
 	}
 	return full
+}
+
+// reader opens connections that read while the files are in place. Else the name leads to
+// another file, which SQLite would read as the log and whose write-ahead log it would delete.
+type reader struct {
+	connector
+	log *Log
+}
+
+func (r reader) Connect(ctx context.Context) (driver.Conn, error) {
+	if r.log.place == nil { // in memory, or while the log is opened
+		return r.connector.Connect(ctx)
+	}
+	if err := r.log.place.look(); err != nil {
+		return nil, err
+	}
+	conn, err := r.connector.Connect(ctx) // which opens the file and reads nothing of it
+	if err != nil {
+		return nil, err
+	}
+	if err := r.log.place.look(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 // Condition returns what is wrong with the place or the disk of the file.

@@ -91,6 +91,34 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestReadersReplaced puts another log in the place of an open one: a connection that is
+// opened afterwards does not read it.
+func TestReadersReplaced(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other.db")
+	o := open(t, Options{Path: other})
+	for _, key := range []string{"/a", "/b", "/c"} {
+		write(t, o, key)
+	}
+	must(t, o.Close())
+	path := filepath.Join(dir, "p.db")
+	l := open(t, Options{Path: path})
+	write(t, l, "/a")
+	want, err := l.Head(t.Context())
+	must(t, err)
+	must(t, os.Rename(path, path+".moved"))
+	must(t, os.Rename(other, path))
+	l.reads.SetMaxIdleConns(-1) // closes the connections
+	if head, err := l.Head(t.Context()); !errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "is another file") {
+		t.Errorf("head %v, %v", head, err)
+	}
+	must(t, os.Rename(path, other))
+	must(t, os.Rename(path+".moved", path))
+	if head, err := l.Head(t.Context()); err != nil || head != want {
+		t.Errorf("with the file back: head %v, %v, want %v", head, err, want)
+	}
+}
+
 // TestOverwrittenStays: a file that was copied over an open one is not changed by
 // the end of the process.
 func TestOverwrittenStays(t *testing.T) {
