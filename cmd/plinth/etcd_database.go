@@ -63,6 +63,9 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 		err = usagef("%s: %v; %s, then import again, or write another DSN", dialects.Describe(d.dsn), err, emptying(d.dsn))
 	}
 	if err == nil {
+		err = d.refuseNothing(ctx)
+	}
+	if err == nil {
 		err = d.mark.Check(ctx, d.log, o.newDatabase, o.log)
 	}
 	if errors.Is(err, highwater.ErrOther) {
@@ -136,8 +139,23 @@ func refuseKine(ctx context.Context, dsn string) error {
 	if _, err := dialects.Inspect(ctx, dsn, dialects.Options{Wait: kinePatience}); !errors.Is(err, sqlstore.ErrNoLog) {
 		return nil
 	}
+	return refuseBesideKine(ctx, dsn)
+}
+
+// refuseNothing is refuseKine for plinth's tables without a row, which an import leaves that was killed
+// as soon as it had made them.
+func (d etcdDatabase) refuseNothing(ctx context.Context) error {
+	head, err := d.log.Head(ctx)
+	if err != nil || head.Revision > 0 {
+		return err
+	}
+	return refuseBesideKine(ctx, d.dsn)
+}
+
+// refuseBesideKine returns an error if the database has keys of kine.
+func refuseBesideKine(ctx context.Context, dsn string) error {
 	if there, err := kine.There(ctx, dsn, kinePatience); err != nil || !there {
-		return nil // opening the database says what is wrong with it
+		return nil // if there is something wrong with the database, opening it tells
 	}
 	return usagef("%s has the keys of kine, which were not imported: run plinth etcd import --from-kine with this DSN, and another one as --dsn", dialects.Describe(dsn))
 }

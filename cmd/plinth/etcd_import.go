@@ -80,12 +80,16 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 		return fmt.Errorf("--from-kine: %s: %w", dialects.Describe(from), err)
 	}
 	defer table.Close()
+	extent, err := table.Extent(ctx) // before the target is made
+	if err != nil {
+		return fmt.Errorf("--from-kine: %w", err)
+	}
 	target, err := openLog(ctx, "--dsn", to, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err != nil {
 		return aboutKind(err)
 	}
 	defer target.Close()
-	i := &kineImport{table: table, living: map[string]kept{}, leases: map[int64]bool{}, log: log}
+	i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, log: log}
 	return i.run(ctx, target, to, stdout)
 }
 
@@ -105,10 +109,7 @@ type kineImport struct {
 // kept is what a key's next row needs to know of it.
 type kept struct{ created, version int64 }
 
-func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdout io.Writer) (err error) {
-	if k.extent, err = k.table.Extent(ctx); err != nil {
-		return fmt.Errorf("--from-kine: %w", err)
-	}
+func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdout io.Writer) error {
 	im := sqlstore.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
 	rows, err := im.Run(ctx, to)
 	switch {
