@@ -148,6 +148,13 @@ type watchClient struct {
 	err      error
 }
 
+// openWatches opens a stream on a connection to any member.
+func openWatches(t testing.TB, conn *grpc.ClientConn) *watchClient {
+	t.Helper()
+	s := &watchServed{t: t, conn: conn}
+	return s.open(t.Context())
+}
+
 func (s *watchServed) open(ctx context.Context) *watchClient {
 	s.t.Helper()
 	c := s.silent(ctx)
