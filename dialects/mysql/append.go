@@ -52,7 +52,11 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 		_, err := conn.ExecContext(ctx, `ROLLBACK`)
 		return a, err
 	}
-	return a, l.insertAndCommit(ctx, conn, rows)
+	if err := l.insertAndCommit(ctx, conn, rows); err != nil {
+		return a, err
+	}
+	l.settled(rows[len(rows)-1].Revision)
+	return a, nil
 }
 
 // release gives the connection back. After an error it may still be inside the

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -39,7 +40,8 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
-	packet    int // bytes the server takes in one packet
+	packet    int          // bytes the server takes in one packet
+	durable   atomic.Int64 // the rows up to this id are known to be on the disk
 
 	closeOnce sync.Once
 	closed    chan struct{}

@@ -64,6 +64,9 @@ func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit i
 	if err == nil {
 		err = l.checkFloor(ctx, revision)
 	}
+	if err == nil {
+		err = l.settle(ctx, revision)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", l.classify(err))
 	}

@@ -53,14 +53,14 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 	return err
 }
 
-// Rows returns rows after a revision in revision order.
+// Rows returns rows after a revision in revision order. They are durable.
 func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
 	read := l.rows
 	if l.kind == sqlstore.KindEtcd {
 		read = l.rawRows
 	}
 	rows, err := read(ctx, after, limit)
-	if err != nil {
+	if err = l.settleRows(ctx, rows, err); err != nil {
 		return nil, fmt.Errorf("read rows: %w", l.classify(err))
 	}
 	return rows, nil
@@ -74,7 +74,7 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 		LIMIT ?`, after, limit))
 }
 
-// State returns the rows in force at a revision.
+// State returns the rows in force at a revision. They are durable.
 func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
 	read := l.state
 	if l.kind == sqlstore.KindEtcd {
@@ -83,6 +83,9 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 	rows, err := read(ctx, from, to, revision, limit)
 	if err == nil {
 		err = l.checkFloor(ctx, revision)
+	}
+	if err == nil {
+		err = l.settle(ctx, revision)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", l.classify(err))

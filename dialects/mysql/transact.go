@@ -58,9 +58,14 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 		if _, broken = conn.ExecContext(ctx, `ROLLBACK`); rejected != nil {
 			return rejected
 		}
+		if broken == nil {
+			return l.settle(ctx, found.Revision) // callers are told what was found
+		}
 		return broken
 	}
-	broken = l.writeAndCommit(ctx, conn, d)
+	if broken = l.writeAndCommit(ctx, conn, d); broken == nil {
+		l.settled(found.Revision)
+	}
 	return broken
 }
 
