@@ -58,6 +58,7 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 	if err != nil {
 		return c, err
 	}
+	w.wrote.rows = int(superseded + tombstones)
 	c.Swept, c.Floor, c.Deleted = upto, max(c.Floor, upto), superseded+tombstones
 	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'swept'`, strconv.FormatInt(c.Swept, 10)); err != nil {
 		return c, err
@@ -115,18 +116,10 @@ func (l *Log) Reclaim(ctx context.Context) error {
 	return l.truncateWAL(ctx)
 }
 
-// checkpoint copies what is in the write-ahead log into the file, as far as readers let it.
-func (l *Log) checkpoint(ctx context.Context) error {
-	if _, err := l.reads.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-		return fmt.Errorf("checkpoint: %w", classify(err))
-	}
-	return nil
-}
-
 // truncateWAL first copies what it can while nobody waits, then cuts the file. A reader
 // in the way makes the cut fail, which is as good: the next one will do it.
 func (l *Log) truncateWAL(ctx context.Context) error {
-	if err := l.checkpoint(ctx); err != nil {
+	if _, err := l.checkpoint(ctx); err != nil {
 		return err
 	}
 	if errors.Is(l.Condition(), sqlstore.ErrFull) {

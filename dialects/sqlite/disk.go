@@ -157,13 +157,13 @@ func (d *disk) ranOut() {
 
 // checkRoomForRows is checkRoom for raw keys, of which a full disk takes only deletes.
 func (l *Log) checkRoomForRows(w *writer, rows []sqlstore.Row) error {
-	load := loadOfRows(rows)
-	if l.disk != nil && load.puts {
+	w.wrote = loadOfRows(rows)
+	if l.disk != nil && w.wrote.puts {
 		if err := l.disk.now(); err != nil {
 			return err
 		}
 	}
-	return l.checkRoom(w, load)
+	return l.checkRoom(w, w.wrote)
 }
 
 // checkRoom refuses a batch on a full disk that would not leave enough for compaction.

@@ -56,6 +56,8 @@ type Log struct {
 	reads     *sql.DB
 	writer    chan *writer // holds the writer while no caller writes
 
+	checkpoints checkpointer
+
 	// Of a file; nil in memory. The locks are held for as long as the log is open.
 	lock  *os.File
 	guard *guard
@@ -84,6 +86,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		o.Kind = sqlstore.KindAPI
 	}
 	l := &Log{kind: o.Kind, writer: make(chan *writer, 1), closed: make(chan struct{})}
+	l.checkpoints.due = make(chan struct{}, 1)
 	var err error
 	if o.Path == "" {
 		err = l.openMemory(ctx, o)
@@ -184,7 +187,7 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 		return err
 	}
 	l.writer <- w
-	l.reads = sql.OpenDB(reader{connector(name + "&_query_only=true"), l})
+	l.reads = sql.OpenDB(reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l})
 	l.reads.SetMaxOpenConns(o.MaxConns)
 	l.reads.SetMaxIdleConns(o.MaxConns)
 	l.reads.SetConnMaxIdleTime(idleTime)
@@ -204,12 +207,15 @@ func (l *Log) ClusterID() string { return l.clusterID }
 func (l *Log) Made() bool { return l.made }
 
 // Follow gives no hint, because no other process can append. It watches the file's place
-// and its disk meanwhile.
+// and its disk meanwhile, and copies the write-ahead log into the file.
 func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
 	if l.place == nil {
 		<-ctx.Done()
 		return
 	}
+	var beside sync.WaitGroup
+	beside.Go(func() { l.runCheckpoints(ctx) })
+	defer beside.Wait()
 	l.watch(ctx)
 }
 

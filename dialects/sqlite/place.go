@@ -136,7 +136,7 @@ func (l *Log) lookAtDisk(ctx context.Context, was bool) (full bool) {
 	l.disk.look()
 	full = l.disk.now() != nil
 	if full && !was {
-		_ = l.checkpoint(ctx) // without it less can be deleted before compaction
+		_, _ = l.checkpoint(ctx) // without it less can be deleted before compaction
 	}
 	return full
 }

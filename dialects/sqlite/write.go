@@ -25,6 +25,7 @@ type writer struct {
 
 	rows  []sqlstore.Row // of the transaction; kept for the next one
 	drawn int64          // newest revision of the transaction
+	wrote load           // of the transaction
 	last  int64          // the same of those that were committed: the log's head never falls below
 }
 
@@ -50,9 +51,9 @@ func openWriter(name string, d Durability, kind sqlstore.Kind) (*writer, error) 
 }
 
 func (w *writer) prepare(kind sqlstore.Kind) error {
-	// 4 MiB of log are written back to the file at a time, and no more than 16 MiB stay
-	// on disk as the log's file after a burst.
-	if _, err := w.conn.Exec(`PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 16777216`, nil); err != nil {
+	// No more than 16 MiB stay on disk as the log's file after a burst.
+	settings := fmt.Sprintf(`PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = 16777216`, mostLogPages)
+	if _, err := w.conn.Exec(settings, nil); err != nil {
 		return err
 	}
 	statements := w.statements()
@@ -195,6 +196,7 @@ func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
 		if err := w.transact(f); err != nil {
 			return err
 		}
+		l.checkpoints.note(w.wrote)
 		if err := l.place.check(); err != nil {
 			return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, l.place.look())
 		}
@@ -207,7 +209,7 @@ func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
 }
 
 func (w *writer) transact(f func(*writer) error) error {
-	w.drawn = 0 // what a transaction drew that was rolled back does not count
+	w.drawn, w.wrote = 0, load{} // what a transaction drew that was rolled back does not count
 	if err := w.begin.run(); err != nil {
 		return err
 	}
@@ -238,7 +240,8 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 	}
 	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
 	err := l.transact(ctx, func(w *writer) error {
-		if err := l.checkRoom(w, loadOf(batch)); err != nil {
+		w.wrote = loadOf(batch)
+		if err := l.checkRoom(w, w.wrote); err != nil {
 			return err
 		}
 		return w.appendBatch(batch, &a)
