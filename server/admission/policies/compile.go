@@ -16,9 +16,12 @@ type compiler struct {
 }
 
 // shared are the environments of all policies without variables, by whether costs are strict:
-// to make them takes tens of milliseconds. Nothing in them is changed, because programs look at
-// them whenever they run.
+// to make them takes tens of milliseconds. Nothing that programs look at when they run is changed.
 var shared = map[bool]func() *plugincel.CompositedCompiler{true: sync.OnceValue(newStrict), false: sync.OnceValue(newLax)}
+
+// compiling is held while the expressions of one policy are compiled. cel-go adds the types that an
+// expression names to the environment, without a lock of its own: see LookupIdent in its package checker.
+var compiling sync.Mutex
 
 func newStrict() *plugincel.CompositedCompiler { return newEnvironments(true) }
 func newLax() *plugincel.CompositedCompiler    { return newEnvironments(false) }

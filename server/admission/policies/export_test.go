@@ -2,6 +2,7 @@ package policies
 
 import (
 	v1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/api/admissionregistration/v1alpha1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 )
 
@@ -14,6 +15,16 @@ func Compile(variable bool) any {
 		policy.Spec.Variables = []v1.Variable{{Name: "a", Expression: "object.data.size()"}}
 	}
 	return compileValidating(policy)
+}
+
+// CompileNaming compiles a mutating and a validating policy that name types.
+func CompileNaming(types string) {
+	compileMutating(&v1alpha1.MutatingAdmissionPolicy{Spec: v1alpha1.MutatingAdmissionPolicySpec{Mutations: []v1alpha1.Mutation{{
+		PatchType: v1alpha1.PatchTypeJSONPatch, JSONPatch: &v1alpha1.JSONPatch{Expression: "[" + types + "]"},
+	}}}})
+	compileValidating(&v1.ValidatingAdmissionPolicy{Spec: v1.ValidatingAdmissionPolicySpec{
+		Validations: []v1.Validation{{Expression: "[" + types + "].size() > 0"}},
+	}})
 }
 
 // Built tells whether a plugin is ready to ask policies.

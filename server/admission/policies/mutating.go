@@ -63,6 +63,8 @@ func compileMutating(policy *mutating.Policy) mutating.PolicyEvaluator {
 	for _, condition := range spec.MatchConditions {
 		conditions = append(conditions, v1.MatchCondition(condition))
 	}
+	compiling.Lock()
+	defer compiling.Unlock()
 	c := newCompiler(spec.ParamKind != nil, true, variables)
 	compiled := mutating.PolicyEvaluator{CompositionEnv: c.CompositionEnv}
 	compiled.Matcher = c.matcher(conditions, mutating.NewMutatingAdmissionPolicyAccessor(policy).GetFailurePolicy(), policy.Name)
