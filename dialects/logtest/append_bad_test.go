@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -53,6 +54,43 @@ func TestCommitPersisted(t *testing.T) {
 		}
 		if got := l.put("/registry/c", 0, "3"); got != 3 {
 			t.Errorf("next revision %d, want 3: the persisted change is not there", got)
+		}
+	})
+}
+
+// TestCutPersisted cuts the connection after the COMMIT of a Cut was done and before its answer. The
+// call says what it found, not what it wrote itself, or that its outcome is unknown.
+func TestCutPersisted(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		direct := db.openRaw(t)
+		l, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		direct.write(put("a", "1"))
+		direct.write(put("a", "2"))
+		p.arm(map[string]string{"postgres": "commit\x00", "mariadb": "COMMIT"}[db.name], swallow)
+		type answer struct {
+			found int64
+			err   error
+		}
+		result := make(chan answer, 1)
+		go func() {
+			found, err := l.Cut(context.Background(), sqlstore.LastID(1))
+			result <- answer{found, err}
+		}()
+		within(t, "the floor to rise", func(ctx context.Context) error {
+			for direct.head().Floor < sqlstore.LastID(1) && ctx.Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return ctx.Err()
+		})
+		p.disarm()
+		p.cut()
+		if a := <-result; a.found != 0 || a.err != nil && !errors.Is(a.err, sqlstore.ErrUnknown) {
+			t.Errorf("found %d, %v", a.found, a.err)
 		}
 	})
 }
