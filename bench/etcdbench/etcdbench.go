@@ -222,7 +222,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	for _, other := range r.Servers {
 		r.progress.Say("%s: connect", other.Name)
-		e, err := dialServer(other)
+		e, err := dialServer(ctx, other)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // dialServer reads the kubeconfig of a kube-apiserver that runs on an endpoint, and asks for its version.
-func dialServer(other Other) (*endpoint, error) {
+func dialServer(ctx context.Context, other Other) (*endpoint, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", other.URL)
 	if err != nil {
 		return nil, fmt.Errorf("%s: read kubeconfig: %w", other.Name, err)
@@ -32,7 +32,9 @@ func dialServer(other Other) (*endpoint, error) {
 		}
 		e.servers = append(e.servers, c)
 	}
-	if err := e.servers[0].RESTClient().Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(context.Background()).Error(); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err := e.servers[0].RESTClient().Get().AbsPath("/version").SetHeader("Accept", "application/json").Do(ctx).Error(); err != nil {
 		return nil, fmt.Errorf("%s: %s is not reached: %w", other.Name, config.Host, err)
 	}
 	return e, nil

@@ -95,13 +95,14 @@ func unavailable(err error) bool {
 	case 1040, 1203, 1226, // too many connections
 		1044, 1045, 1049, 1129, 1130, // not let in, no such database
 		1021, 1114, 1030, 1026, 3, 28, // disk full, table full, storage engine and write errors
-		1290, 1792, 1836, // read-only
 		lockTimeout, deadlock:
 		return true
 	default:
-		return ending(n)
+		return ending(n) || readOnly(n)
 	}
 }
+
+func readOnly(number uint16) bool { return number == 1290 || number == 1792 || number == 1836 }
 
 // broken says that the connection is gone or could not be made.
 func broken(err error) bool {

@@ -22,7 +22,7 @@ func (l *Log) settle(ctx context.Context, id int64) error {
 	_, err := l.db.ExecContext(ctx, `
 		INSERT INTO meta (name, value) VALUES ('settled', '1')
 		ON DUPLICATE KEY UPDATE value = CAST(value AS SIGNED) + 1`)
-	if isReadOnly(err) {
+	if readOnly(code(err)) {
 		return nil // nobody commits here any more
 	}
 	if err != nil {
@@ -47,12 +47,4 @@ func (l *Log) settleRows(ctx context.Context, rows []sqlstore.Row, err error) er
 		return err
 	}
 	return l.settle(ctx, rows[len(rows)-1].Revision)
-}
-
-func isReadOnly(err error) bool {
-	switch code(err) {
-	case 1290, 1792, 1836:
-		return true
-	}
-	return false
 }

@@ -176,22 +176,18 @@ func queueRows(b *pgx.Batch, rows []sqlstore.Row) {
 // Cut moves the floor at once, and tells other processes, for which it is the head if it is
 // above the newest row.
 func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
-	var before int64 // what an attempt has found whose COMMIT may have been done
-	sent := false
+	first := true // attempt to reach COMMIT, which may be done without an answer: a later one finds its work
 	err = l.again(ctx, func() error {
-		return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-			found, err = l.cut(ctx, tx, through)
-			if err == nil && !sent {
-				sent, before = found < through, found
+		return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			now, err := l.cut(ctx, tx, through)
+			if err == nil && first {
+				found, first = now, false
 			}
 			return err
 		})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cut: %w", l.classify(err))
-	}
-	if sent {
-		return before, nil
 	}
 	return found, nil
 }

@@ -156,18 +156,18 @@ func (d *disk) ranOut() {
 }
 
 // checkRoomForRows is checkRoom for raw keys, of which a full disk takes only deletes.
-func (l *Log) checkRoomForRows(w *writer, rows []sqlstore.Row) error {
-	w.wrote = loadOfRows(rows)
+func (l *Log) checkRoomForRows(w *writer) error {
 	if l.disk != nil && w.wrote.puts {
 		if err := l.disk.now(); err != nil {
 			return err
 		}
 	}
-	return l.checkRoom(w, w.wrote)
+	return l.checkRoom(w)
 }
 
 // checkRoom refuses a batch on a full disk that would not leave enough for compaction.
-func (l *Log) checkRoom(w *writer, batch load) error {
+func (l *Log) checkRoom(w *writer) error {
+	batch := w.wrote
 	if l.disk == nil || batch.rows == 0 {
 		return nil
 	}

@@ -29,7 +29,8 @@ func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlst
 			err = errNothing
 		}
 		if err == nil {
-			err = l.checkRoomForRows(w, d.Rows)
+			w.wrote = loadOfRows(d.Rows)
+			err = l.checkRoomForRows(w)
 		}
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ type writer struct {
 
 	rows  []sqlstore.Row // of the transaction; kept for the next one
 	drawn int64          // newest revision of the transaction
-	wrote load           // of the transaction
+	wrote load           // what the transaction writes
 	last  int64          // the same of those that were committed: the log's head never falls below
 }
 
@@ -241,7 +241,7 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
 	err := l.transact(ctx, func(w *writer) error {
 		w.wrote = loadOf(batch)
-		if err := l.checkRoom(w, w.wrote); err != nil {
+		if err := l.checkRoom(w); err != nil {
 			return err
 		}
 		return w.appendBatch(batch, &a)

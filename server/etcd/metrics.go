@@ -28,11 +28,7 @@ type metrics struct {
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
-	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		m.registry.MustRegister(c)
-		return c
-	}
+	counter := func(name, help string) prometheus.Counter { return newCounter(m.registry, name, help) }
 	m.granted = counter("etcd_debugging_lease_granted_total", "Leases granted by this member.")
 	m.renewed = counter("etcd_debugging_lease_renewed_total", "Renewals of leases by this member.")
 	m.revoked = counter("etcd_debugging_lease_revoked_total", "Leases revoked by this member, by request or because they had expired.")
@@ -49,6 +45,12 @@ func newMetrics(s *Server) *metrics {
 
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func newCounter(to prometheus.Registerer, name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	to.MustRegister(c)
+	return c
 }
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {

@@ -24,11 +24,7 @@ type requestMetrics struct {
 }
 
 func (m *requestMetrics) register(to prometheus.Registerer) {
-	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		to.MustRegister(c)
-		return c
-	}
+	counter := func(name, help string) prometheus.Counter { return newCounter(to, name, help) }
 	m.ranges = counter("etcd_mvcc_range_total", "Ranges that this member has read.")
 	m.puts = counter("etcd_mvcc_put_total", "Puts by this member.")
 	m.deletes = counter("etcd_mvcc_delete_total", "Deletes of ranges by this member.")
