@@ -48,7 +48,7 @@ func (c *compactor) sweep() {
 
 // CompactTo moves the floor up to revision now, whatever the history is, and returns
 // when the rows below are deleted. The newest row always stays, so that the floor may
-// end one below revision. For tests and tools.
+// end one below revision. For tests and tools. Raw keys are compacted by CutTo.
 func (s *Store) CompactTo(ctx context.Context, revision int64) error {
 	r := compactRequest{revision, make(chan error, 1)}
 	select {
@@ -83,9 +83,13 @@ func (s *Store) runCompactor() {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
 			}
 		case <-s.compact.wake:
-			s.logCompaction(s.compactTo(s.below(s.Floor())))
+			s.logCompaction(s.sweepCut(s.Floor()))
 		case r := <-s.compact.requests:
-			r.done <- s.compactTo(min(r.revision, s.Revision()))
+			if s.raw {
+				r.done <- s.sweepCut(r.revision)
+			} else {
+				r.done <- s.compactTo(min(r.revision, s.Revision()))
+			}
 		case <-s.stop:
 			return
 		}
@@ -96,7 +100,7 @@ func (s *Store) runCompactor() {
 func (s *Store) logCompaction(err error) {
 	since := &s.compact.failed
 	switch {
-	case s.ctx.Err() != nil:
+	case s.ctx.Err() != nil, errors.Is(err, ErrClosed):
 	case err != nil && since.IsZero():
 		*since = time.Now()
 		s.o.Log.Warn("compaction fails, old versions stay; it is tried again", "err", err)
@@ -139,27 +143,64 @@ func (s *Store) newestBefore(moment int64) (int64, error) {
 	return low, nil
 }
 
-// compactTo sweeps in steps up to through. Between two steps writers get as much time
-// as a step took.
+// compactTo sweeps up to through, and makes that the floor.
 func (s *Store) compactTo(through int64) error {
-	deleted := int64(0)
+	deleted, err := s.sweepTo(through)
+	if err != nil {
+		return err
+	}
+	return s.reclaim(deleted)
+}
+
+// sweepCut deletes what has become superfluous by a floor that CutTo has set: everything below the
+// compacted revision as compactTo does, and then what its own rows have superseded. Those themselves
+// stay until the next cut, its tombstones too: a watch may start with them.
+func (s *Store) sweepCut(floor int64) error {
+	below := s.below(floor)
+	deleted, err := s.sweepTo(below)
+	if err != nil {
+		return err
+	}
+	after, through := below, s.end(floor)
+	superseded, err := s.inSteps(through, func() (c Compacted, err error) {
+		c, err = s.log.Supersede(s.ctx, after, through, compactStep)
+		after = c.Swept
+		return c, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.reclaim(deleted + superseded)
+}
+
+func (s *Store) sweepTo(through int64) (deleted int64, err error) {
+	return s.inSteps(through, func() (Compacted, error) { return s.log.Compact(s.ctx, through, compactStep) })
+}
+
+// inSteps repeats step until it has come to through, or gets no further. Between two steps
+// writers get as much time as a step took.
+func (s *Store) inSteps(through int64, step func() (Compacted, error)) (deleted int64, err error) {
 	for swept := int64(-1); ; {
 		begin := time.Now()
-		c, err := s.log.Compact(s.ctx, through, compactStep)
+		c, err := step()
 		if err != nil {
-			return fmt.Errorf("compact up to %d: %w", through, err)
+			return deleted, fmt.Errorf("compact up to %d: %w", through, err)
 		}
 		s.raiseFloor(c.Floor)
 		deleted += c.Deleted
 		s.stats.compactedDeleted.Add(c.Deleted)
 		if c.Busy || c.Swept >= through || c.Swept == swept {
-			break
+			return deleted, nil
 		}
 		swept = c.Swept
 		if s.pauseCompaction(time.Since(begin)) {
-			return nil
+			return deleted, ErrClosed
 		}
 	}
+}
+
+// reclaim gives the space of deleted rows back, if there are any.
+func (s *Store) reclaim(deleted int64) error {
 	if deleted == 0 {
 		return nil
 	}

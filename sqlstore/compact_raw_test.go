@@ -2,7 +2,9 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
 )
@@ -50,6 +52,75 @@ func TestCutTo(t *testing.T) {
 	if got, want := rawState(t, s, s.Current("")), `"a"=2@3/2/2 "c"=3@5/5/1 `; got != want {
 		t.Errorf("state %s, want %s", got, want)
 	}
+}
+
+// TestCutToNewest compacts at a revision that deleted everything, as somebody does who is out of space.
+// Nothing but its tombstones may be left, and those may not survive the next cut. It is the same when
+// a server stops before it has swept, which the next one does.
+func TestCutToNewest(t *testing.T) {
+	for name, stopped := range map[string]bool{"at once": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			dsn := fileDSN(t)
+			s := openRaw(t, dsn, Options{})
+			var keys []string
+			for i := range 700 { // more than a step
+				keys = append(keys, fmt.Sprintf("k%03d", i), "value")
+			}
+			putRaw(t, s, keys...) // 2
+			do(t, s, func(tx *Tx) error {
+				for i := 0; i < len(keys); i += 2 {
+					tx.Delete(keys[i])
+				}
+				return nil
+			}) // 3
+			if stopped {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				l := openRawLog(t, dsn)
+				if _, err := l.Cut(t.Context(), LastID(3)); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = openRaw(t, dsn, Options{})
+				for s.Stats().Compacted < 700 && t.Context().Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+			} else if _, err := s.CutTo(t.Context(), 3, true); err != nil {
+				t.Fatal(err)
+			}
+			if got := leftIn(t, s); len(got) != 700 || got[0] != "3 k000 deleted" {
+				t.Errorf("%d rows are left, first %v; want the tombstones", len(got), got[:min(1, len(got))])
+			}
+			putRaw(t, s, "k000", "new") // 4
+			if _, err := s.CutTo(t.Context(), 4, true); err != nil {
+				t.Fatal(err)
+			}
+			if got := leftIn(t, s); len(got) != 1 || got[0] != "4 k000" {
+				t.Errorf("rows left by the next cut: %v", got)
+			}
+		})
+	}
+}
+
+// leftIn describes the rows of the log.
+func leftIn(t *testing.T, s *Store) (out []string) {
+	t.Helper()
+	rows, err := LogOf(s).Rows(t.Context(), 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		revision, _ := Split(r.Revision)
+		what := fmt.Sprint(revision, " ", r.Key)
+		if r.Deleted {
+			what += " deleted"
+		}
+		out = append(out, what)
+	}
+	return out
 }
 
 // newRawReplicas opens two Stores of raw keys on one database. Neither is told what the other writes.

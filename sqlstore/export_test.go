@@ -6,6 +6,9 @@ const PingEvery = pingEvery
 // WindowLimit is the bound of the window in bytes.
 func (s *Store) WindowLimit() int { return s.o.WindowBytes }
 
+// LogOf returns the log of s.
+func LogOf(s *Store) Log { return s.log }
+
 // Queued is the number of changes that wait for a transaction.
 func (s *Store) Queued() int {
 	s.commits.mu.Lock()

@@ -115,6 +115,11 @@ type RawLog interface {
 	// to sweep. It returns the floor that it found.
 	Cut(ctx context.Context, through int64) (found int64, err error)
 
+	// Supersede deletes the predecessors of at most limit rows after an id, up to through, or to
+	// the floor if that is lower, in one small transaction. Swept says how far it came. What
+	// is at or below after must be swept. The row of a key stays itself, also if it is a tombstone.
+	Supersede(ctx context.Context, after, through int64, limit int) (Compacted, error)
+
 	// Leases returns the leases with these ids, or all if ids is nil, in order of their ids,
 	// and the time of their clock.
 	Leases(ctx context.Context, ids []int64) (leases []Lease, now int64, err error)

@@ -257,7 +257,7 @@ func (s *Store) Beat(ctx context.Context, most int64) (shifted int64, err error)
 // CutTo makes the last id of revision the floor at once, and returns the compacted revision that
 // it found, which may have been the same or higher already. Rows below are deleted in the
 // background, or, if swept is asked for, before CutTo returns. The rows of revision itself stay
-// until the next cut, its tombstones too: a watch may start with them.
+// until the next cut, its tombstones too: a watch may start with them. What they superseded goes.
 func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
 	through := LastID(revision)
 	floor, err := s.log.Cut(ctx, through)
@@ -272,7 +272,7 @@ func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found in
 		return found, nil
 	}
 	if swept {
-		return found, s.CompactTo(ctx, s.below(through))
+		return found, s.CompactTo(ctx, through)
 	}
 	s.compact.sweep()
 	return found, nil

@@ -14,10 +14,20 @@ import (
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
 func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
+	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit) })
+}
+
+// Supersede deletes the next predecessors. The compactors' lock is that of Compact.
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
+	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
+}
+
+// inStep runs a step of compaction in a transaction, anew after a deadlock.
+func (l *Log) inStep(ctx context.Context, step func(*sql.Tx) (sqlstore.Compacted, error)) (sqlstore.Compacted, error) {
 	for try := 1; ; try++ {
 		var c sqlstore.Compacted
 		err := l.transact(ctx, func(tx *sql.Tx) (err error) {
-			c, err = compact(ctx, tx, through, limit)
+			c, err = step(tx)
 			return err
 		})
 		if err == nil {
@@ -27,6 +37,33 @@ func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.C
 			return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 		}
 	}
+}
+
+func supersedeStep(ctx context.Context, tx *sql.Tx, after, through int64, limit int) (c sqlstore.Compacted, err error) {
+	c.Swept = after
+	if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
+		return c, err
+	}
+	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'`).Scan(&c.Floor)
+	through = min(through, c.Floor)
+	if err != nil || through <= after {
+		return c, err
+	}
+	if c.Swept, err = stepEnd(ctx, tx, after, through, limit); err != nil {
+		return c, err
+	}
+	c.Deleted, err = supersede(ctx, tx, after, c.Swept)
+	return c, err
+}
+
+// lockSweep takes the compactors' lock until tx ends, if it is free, and returns how far was swept.
+func lockSweep(ctx context.Context, tx *sql.Tx) (swept int64, busy bool, err error) {
+	err = tx.QueryRowContext(ctx, `
+		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&swept)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, true, nil
+	}
+	return swept, false, err
 }
 
 // transact runs f in a transaction.
@@ -46,12 +83,7 @@ func (l *Log) transact(ctx context.Context, f func(*sql.Tx) error) error {
 }
 
 func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlstore.Compacted, err error) {
-	err = tx.QueryRowContext(ctx, `
-		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&c.Swept)
-	if errors.Is(err, sql.ErrNoRows) {
-		c.Busy, err = true, nil
-	}
-	if err != nil {
+	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
 	var newest int64
@@ -62,11 +94,7 @@ func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlst
 	if err != nil || c.Busy || through <= c.Swept {
 		return c, err
 	}
-	var upto int64
-	err = tx.QueryRowContext(ctx, `
-		SELECT CASE WHEN COUNT(*) = ? THEN MAX(id) ELSE ? END
-		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS next`,
-		limit, through, c.Swept, through, limit).Scan(&upto)
+	upto, err := stepEnd(ctx, tx, c.Swept, through, limit)
 	if err != nil {
 		return c, err
 	}
@@ -89,36 +117,50 @@ func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlst
 
 // sweep deletes what the rows in (swept, upto] superseded, then tombstones among them.
 // Each row takes its predecessor with it: older ones went when the predecessor was swept,
-// so the cost does not depend on how long a key's history is. Ids are fetched first,
-// because MySQL does not let a DELETE ask its own table.
+// so the cost does not depend on how long a key's history is.
 func sweep(ctx context.Context, tx *sql.Tx, swept, upto int64) (int64, error) {
-	rows, err := tx.QueryContext(ctx, `
-		SELECT (SELECT o.id FROM log AS o
-		        WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id
-		        ORDER BY o.id DESC LIMIT 1)
-		FROM log AS l
-		WHERE l.id > ? AND l.id <= ?`, swept, upto)
+	superseded, err := supersede(ctx, tx, swept, upto)
 	if err != nil {
 		return 0, err
-	}
-	ids, err := scanIDs(rows)
-	if err != nil {
-		return 0, err
-	}
-	var superseded int64
-	if len(ids) > 0 {
-		r, err := tx.ExecContext(ctx, `DELETE FROM log WHERE id IN (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, ids...)
-		if err != nil {
-			return 0, err
-		}
-		superseded, _ = r.RowsAffected()
 	}
 	r, err := tx.ExecContext(ctx, `DELETE FROM log WHERE id > ? AND id <= ? AND deleted = 1`, swept, upto)
 	if err != nil {
 		return 0, err
 	}
-	tombstones, _ := r.RowsAffected()
-	return superseded + tombstones, nil
+	tombstones, err := r.RowsAffected()
+	return superseded + tombstones, err
+}
+
+// stepEnd returns where a step ends that looks at limit rows after an id, but for those above through.
+func stepEnd(ctx context.Context, tx *sql.Tx, after, through int64, limit int) (upto int64, err error) {
+	err = tx.QueryRowContext(ctx, `
+		SELECT CASE WHEN COUNT(*) = ? THEN MAX(id) ELSE ? END
+		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS next`,
+		limit, through, after, through, limit).Scan(&upto)
+	return upto, err
+}
+
+// supersede deletes the predecessors of the rows in (after, upto]. Ids are fetched first, because
+// MySQL does not let a DELETE ask its own table.
+func supersede(ctx context.Context, tx *sql.Tx, after, upto int64) (int64, error) {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT (SELECT o.id FROM log AS o
+		        WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id
+		        ORDER BY o.id DESC LIMIT 1)
+		FROM log AS l
+		WHERE l.id > ? AND l.id <= ?`, after, upto)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := scanIDs(rows)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	r, err := tx.ExecContext(ctx, `DELETE FROM log WHERE id IN (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, ids...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
 // scanIDs returns the ids that are not null.

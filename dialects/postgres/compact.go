@@ -26,11 +26,7 @@ func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.C
 }
 
 func compact(ctx context.Context, tx pgx.Tx, through int64, limit int) (c sqlstore.Compacted, err error) {
-	err = tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&c.Swept)
-	if errors.Is(err, pgx.ErrNoRows) {
-		c.Busy, err = true, nil
-	}
-	if err != nil {
+	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
 	var newest int64
@@ -41,11 +37,7 @@ func compact(ctx context.Context, tx pgx.Tx, through int64, limit int) (c sqlsto
 	if err != nil || c.Busy || through <= c.Swept {
 		return c, err
 	}
-	var upto int64
-	err = tx.QueryRow(ctx, `
-		SELECT CASE WHEN count(*) = $3 THEN max(id) ELSE $2::bigint END
-		FROM (SELECT id FROM log WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3::bigint) AS next`,
-		c.Swept, through, limit).Scan(&upto)
+	upto, err := stepEnd(ctx, tx, c.Swept, through, limit)
 	if err != nil {
 		return c, err
 	}
@@ -67,7 +59,26 @@ func compact(ctx context.Context, tx pgx.Tx, through int64, limit int) (c sqlsto
 // Each row takes its predecessor with it: older ones went when the predecessor was swept,
 // so the cost does not depend on how long a key's history is.
 func sweep(ctx context.Context, tx pgx.Tx, swept, upto int64) (int64, error) {
-	superseded, err := tx.Exec(ctx, `
+	superseded, err := supersede(ctx, tx, swept, upto)
+	if err != nil {
+		return 0, err
+	}
+	tombstones, err := tx.Exec(ctx, `DELETE FROM log WHERE id > $1 AND id <= $2 AND deleted`, swept, upto)
+	return superseded + tombstones.RowsAffected(), err
+}
+
+// stepEnd returns where a step ends that looks at limit rows after an id, but for those above through.
+func stepEnd(ctx context.Context, tx pgx.Tx, after, through int64, limit int) (upto int64, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT CASE WHEN count(*) = $3 THEN max(id) ELSE $2::bigint END
+		FROM (SELECT id FROM log WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3::bigint) AS next`,
+		after, through, limit).Scan(&upto)
+	return upto, err
+}
+
+// supersede deletes the predecessors of the rows in (after, upto].
+func supersede(ctx context.Context, tx pgx.Tx, after, upto int64) (int64, error) {
+	deleted, err := tx.Exec(ctx, `
 		DELETE FROM log WHERE id = ANY (ARRAY(
 			SELECT p.id
 			FROM log AS l
@@ -75,12 +86,42 @@ func sweep(ctx context.Context, tx pgx.Tx, swept, upto int64) (int64, error) {
 				SELECT o.id FROM log AS o
 				WHERE o.key = l.key AND o.id < l.id
 				ORDER BY o.id DESC LIMIT 1) AS p
-			WHERE l.id > $1 AND l.id <= $2))`, swept, upto)
+			WHERE l.id > $1 AND l.id <= $2))`, after, upto)
+	return deleted.RowsAffected(), err
+}
+
+// Supersede deletes the next predecessors. The compactors' lock is that of Compact.
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
+	c := sqlstore.Compacted{Swept: after}
+	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		_, busy, err := lockSweep(ctx, tx)
+		if c.Busy = busy; err != nil || busy {
+			return err
+		}
+		err = tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'floor'`).Scan(&c.Floor)
+		end := min(through, c.Floor)
+		if err != nil || end <= after {
+			return err
+		}
+		if c.Swept, err = stepEnd(ctx, tx, after, end, limit); err != nil {
+			return err
+		}
+		c.Deleted, err = supersede(ctx, tx, after, c.Swept)
+		return err
+	})
 	if err != nil {
-		return 0, err
+		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 	}
-	tombstones, err := tx.Exec(ctx, `DELETE FROM log WHERE id > $1 AND id <= $2 AND deleted`, swept, upto)
-	return superseded.RowsAffected() + tombstones.RowsAffected(), err
+	return c, nil
+}
+
+// lockSweep takes the compactors' lock until tx ends, if it is free, and returns how far was swept.
+func lockSweep(ctx context.Context, tx pgx.Tx) (swept int64, busy bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&swept)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, true, nil
+	}
+	return swept, false, err
 }
 
 // Raise lifts the floor above everything the log has. The write lock comes first, so

@@ -35,22 +35,11 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 	if err != nil || through <= c.Swept {
 		return c, err
 	}
-	var rows, last, upto int64
-	err = w.scan(`
-		SELECT count(*), coalesce(max(id), 0)
-		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
-		[]any{c.Swept, through, limit}, &rows, &last)
+	upto, err := w.stepEnd(c.Swept, through, limit)
 	if err != nil {
 		return c, err
 	}
-	if upto = through; rows == int64(limit) {
-		upto = last
-	}
-	superseded, err := w.exec(`
-		DELETE FROM log WHERE id IN (
-			SELECT (SELECT max(o.id) FROM log AS o WHERE o.key = l.key AND o.id < l.id)
-			FROM log AS l NOT INDEXED
-			WHERE l.id > ? AND l.id <= ?)`, c.Swept, upto)
+	superseded, err := w.supersede(c.Swept, upto)
 	if err != nil {
 		return c, err
 	}
@@ -67,6 +56,52 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 		return c, err
 	}
 	return c, w.turn()
+}
+
+// stepEnd returns where a step ends that looks at limit rows after an id, but for those above through.
+func (w *writer) stepEnd(after, through int64, limit int) (upto int64, err error) {
+	var rows, last int64
+	err = w.scan(`
+		SELECT count(*), coalesce(max(id), 0)
+		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
+		[]any{after, through, limit}, &rows, &last)
+	if rows == int64(limit) {
+		return last, err
+	}
+	return through, err
+}
+
+// supersede deletes the predecessors of the rows in (after, upto].
+func (w *writer) supersede(after, upto int64) (deleted int64, err error) {
+	return w.exec(`
+		DELETE FROM log WHERE id IN (
+			SELECT (SELECT max(o.id) FROM log AS o WHERE o.key = l.key AND o.id < l.id)
+			FROM log AS l NOT INDEXED
+			WHERE l.id > ? AND l.id <= ?)`, after, upto)
+}
+
+// Supersede deletes the next predecessors.
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
+	c := sqlstore.Compacted{Swept: after}
+	err := l.transact(ctx, func(w *writer) error {
+		err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`, nil, &c.Floor)
+		through = min(through, c.Floor)
+		if err != nil || through <= after {
+			return err
+		}
+		if c.Swept, err = w.stepEnd(after, through, limit); err != nil {
+			return err
+		}
+		if c.Deleted, err = w.supersede(after, c.Swept); err != nil {
+			return err
+		}
+		w.wrote.rows = int(c.Deleted)
+		return w.turn()
+	})
+	if err != nil {
+		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", err)
+	}
+	return c, nil
 }
 
 // Raise lifts the floor above everything the log has.

@@ -1,0 +1,75 @@
+package logtest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestSupersede deletes what the compacted revision itself has superseded, in steps, and keeps its rows.
+func TestSupersede(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.openRaw(t)
+		l.write(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1")) // 1
+		l.write(put("a", "2"), del("b"), put("c", "2"), put("e", "1"))      // 2
+		l.write(put("d", "3"))                                              // 3
+		through := sqlstore.LastID(2)
+		if _, err := l.Cut(t.Context(), through); err != nil {
+			t.Fatal(err)
+		}
+		after := sqlstore.FirstID(2) - 1
+		if c, err := l.Compact(t.Context(), after, 100); err != nil || c.Swept != after {
+			t.Fatalf("compaction below: %+v, %v", c, err)
+		}
+		for _, want := range []sqlstore.Compacted{
+			{Floor: through, Swept: sqlstore.FirstID(2) + 1, Deleted: 2},
+			{Floor: through, Swept: sqlstore.FirstID(2) + 3, Deleted: 1},
+			{Floor: through, Swept: through}, // up to the floor, though more is asked for
+			{Floor: through, Swept: through},
+		} {
+			c, err := l.Supersede(t.Context(), after, sqlstore.LastID(3), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff(t, "step", want, c)
+			after = c.Swept
+		}
+		var left []string
+		for _, r := range l.rows() {
+			revision, _ := sqlstore.Split(r.Revision)
+			left = append(left, fmt.Sprintf("%s@%d", r.Key, revision))
+		}
+		diff(t, "rows", []string{"d@1", "a@2", "b@2", "c@2", "e@2", "d@3"}, left)
+		if state := l.state("", sqlstore.End, through); len(state) != 4 {
+			t.Errorf("state at the floor: %+v", state)
+		}
+	})
+}
+
+// TestSupersedeBusy holds the compactors' lock by hand.
+func TestSupersedeBusy(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		l := db.openRaw(t)
+		l.write(put("a", "1"))
+		l.write(put("a", "2"))
+		if _, err := l.Cut(t.Context(), sqlstore.LastID(2)); err != nil {
+			t.Fatal(err)
+		}
+		tx := db.begin(t)
+		if _, err := tx.Exec(`SELECT value FROM meta WHERE name = 'swept' FOR UPDATE`); err != nil {
+			t.Fatal(err)
+		}
+		after := sqlstore.FirstID(2) - 1
+		c, err := l.Supersede(t.Context(), after, sqlstore.LastID(2), 10)
+		if err != nil || !c.Busy || c.Swept != after || c.Deleted != 0 {
+			t.Errorf("while another compacts: %+v, %v", c, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := l.Supersede(t.Context(), after, sqlstore.LastID(2), 10); err != nil || c.Busy || c.Deleted != 1 {
+			t.Errorf("after it: %+v, %v", c, err)
+		}
+	})
+}
