@@ -51,7 +51,7 @@ type Server struct {
 	renewals  renewals
 	alarms    alarms
 	quota     quota
-	snapshots chan struct{} // has room for the one that is being made
+	snapshots snapshots
 }
 
 // New returns a Server on store, which is open on log.
@@ -62,7 +62,7 @@ func New(store *sqlstore.Store, log sqlstore.Log, o Options) *Server {
 	s.lessor.init(log.Exclusive())
 	s.renewals.init()
 	s.quota.init(s.o.QuotaBackendBytes, store.Size)
-	s.snapshots = make(chan struct{}, 1)
+	s.snapshots.init()
 	return s
 }
 

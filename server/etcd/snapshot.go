@@ -2,64 +2,28 @@ package etcd
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 
 	"go.etcd.io/bbolt"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const (
-	snapshotChunk = 32 << 10 // of a message
-	snapshotRows  = 1000     // of a transaction in the file
+	snapshotRows  = 1000 // of a transaction in the file
 	snapshotBytes = 4 << 20
 )
-
-// Snapshot sends a file as an etcd's with the same history above the compacted revision, the state
-// at that revision, and the leases. Its sum follows as the last message.
-func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
-	ctx := stream.Context()
-	select { // one at a time: each takes as much space as the database
-	case m.s.snapshots <- struct{}{}:
-	case <-ctx.Done():
-		return told(ctx.Err())
-	}
-	defer func() { <-m.s.snapshots }()
-	f, size, err := m.s.snapshotFile(ctx)
-	if err != nil {
-		return told(fmt.Errorf("make a snapshot: %w", err))
-	}
-	defer f.Close()
-	return sendSnapshot(stream, io.NewSectionReader(f, 0, size))
-}
-
-func sendSnapshot(stream pb.Maintenance_SnapshotServer, file *io.SectionReader) error {
-	sum := sha256.New()
-	for rest := file.Size(); rest > 0; {
-		chunk := make([]byte, min(snapshotChunk, rest))
-		if _, err := io.ReadFull(file, chunk); err != nil {
-			return told(fmt.Errorf("read the snapshot: %w", err))
-		}
-		sum.Write(chunk)
-		rest -= int64(len(chunk))
-		err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(rest), Blob: chunk, Version: storageVersion})
-		if err != nil {
-			return err
-		}
-	}
-	return stream.Send(&pb.SnapshotResponse{Blob: sum.Sum(nil), Version: storageVersion})
-}
 
 // snapshotFile makes a snapshot in a file that has no name any more where that is possible, so that
 // not even a crash leaves it behind.
 func (s *Server) snapshotFile(ctx context.Context) (f *os.File, size int64, err error) {
+	if err := take(ctx, s.snapshots.making); err != nil {
+		return nil, 0, err
+	}
+	defer func() { <-s.snapshots.making }()
 	f, err = os.CreateTemp(s.o.Dir, "snapshot-*.tmp")
 	if err != nil {
 		return nil, 0, err
