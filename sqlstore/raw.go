@@ -120,6 +120,10 @@ type RawLog interface {
 	// is at or below after must be swept. The row of a key stays itself, also if it is a tombstone.
 	Supersede(ctx context.Context, after, through int64, limit int) (Compacted, error)
 
+	// Defragment gives all space of deleted rows back to the file system. Of a server it makes the
+	// table anew, which takes as long as there is data, and everybody may have to wait for it.
+	Defragment(ctx context.Context) error
+
 	// Leases returns the leases with these ids, or all if ids is nil, in order of their ids,
 	// and the time of their clock.
 	Leases(ctx context.Context, ids []int64) (leases []Lease, now int64, err error)

@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -70,6 +71,44 @@ func TestSupersedeBusy(t *testing.T) {
 		}
 		if c, err := l.Supersede(t.Context(), after, sqlstore.LastID(2), 10); err != nil || c.Busy || c.Deleted != 1 {
 			t.Errorf("after it: %+v, %v", c, err)
+		}
+	})
+}
+
+// TestDefragment deletes almost everything and wants its space back.
+func TestDefragment(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.openRaw(t)
+		value := make([]byte, 100<<10)
+		for i := range value {
+			value[i] = byte(rand.Uint32()) // which no database makes smaller
+		}
+		var deletes []op
+		for i := range 100 {
+			key := fmt.Sprint("key", i)
+			l.write(put(key, string(value)))
+			deletes = append(deletes, del(key))
+		}
+		l.write(deletes...)
+		l.write(put("kept", "1"))
+		if _, err := l.Cut(t.Context(), sqlstore.LastID(102)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Compact(t.Context(), sqlstore.LastID(102), 1000); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Defragment(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		size, err := l.Size(t.Context())
+		if err != nil || size.Bytes > 1<<20 || size.Rows != 1 {
+			t.Errorf("after all was deleted: %+v, %v", size, err)
+		}
+		if state := l.state("", sqlstore.End, sqlstore.LastID(102)); len(state) != 1 || state[0].Key != "kept" {
+			t.Errorf("state: %+v", state)
+		}
+		if r := l.write(put("new", "1")); r != 103 {
+			t.Errorf("revision %d", r)
 		}
 	})
 }

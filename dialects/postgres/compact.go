@@ -124,6 +124,15 @@ func lockSweep(ctx context.Context, tx pgx.Tx) (swept int64, busy bool, err erro
 	return swept, false, err
 }
 
+// Defragment makes the table anew. What was deleted is only marked until then, or until autovacuum
+// comes by, which gives nothing back but the table's end.
+func (l *Log) Defragment(ctx context.Context) error {
+	if _, err := l.pool.Exec(ctx, `VACUUM (FULL) log`); err != nil {
+		return fmt.Errorf("defragment: %w", l.classify(err))
+	}
+	return nil
+}
+
 // Raise lifts the floor above everything the log has. The write lock comes first, so
 // that the highest id is final.
 func (l *Log) Raise(ctx context.Context, revision int64) error {

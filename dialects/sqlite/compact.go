@@ -127,9 +127,6 @@ const vacuumPages = 256
 
 // Reclaim gives free pages back to the file system and empties the write-ahead log.
 func (l *Log) Reclaim(ctx context.Context) error {
-	if l.path == "" {
-		return nil
-	}
 	for {
 		var free int64
 		err := l.transact(ctx, func(w *writer) error {
@@ -148,8 +145,14 @@ func (l *Log) Reclaim(ctx context.Context) error {
 			break
 		}
 	}
+	if l.path == "" {
+		return nil // no write-ahead log
+	}
 	return l.truncateWAL(ctx)
 }
+
+// Defragment has nothing to do that Reclaim does not.
+func (l *Log) Defragment(ctx context.Context) error { return l.Reclaim(ctx) }
 
 // truncateWAL first copies what it can while nobody waits, then cuts the file. A reader
 // in the way makes the cut fail, which is as good: the next one will do it.

@@ -90,7 +90,7 @@ func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.
 
 // Defragment gives the space of rows that are gone back to the file system.
 func (m maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
-	if err := m.s.log.Reclaim(ctx); err != nil {
+	if err := m.s.log.Defragment(ctx); err != nil {
 		return nil, told(err)
 	}
 	return &pb.DefragmentResponse{}, nil
