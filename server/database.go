@@ -25,7 +25,7 @@ type database struct {
 
 // openDatabase opens the database, if it is the one that clients of this server know.
 func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, start *progress) (d database, err error) {
-	if d.highWater, err = highwater.Read(revisionFile(c.DataDir), c.DSN, c.Log); err != nil {
+	if d.highWater, err = highwater.Read(revisionFile(c.DataDir), c.DSN); err != nil {
 		return d, err
 	}
 	// Asked before anything is made: a refusal leaves no empty database behind.

@@ -41,7 +41,7 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if err := refuseKine(ctx, d.dsn); err != nil {
 		return d, err
 	}
-	if d.mark, err = highwater.Read(filepath.Join(o.dataDir, "etcd-revision"), d.dsn, o.log); err != nil {
+	if d.mark, err = highwater.Read(filepath.Join(o.dataDir, "etcd-revision"), d.dsn); err != nil {
 		return d, err
 	}
 	mustExist := d.mark.Known() && !o.newDatabase // so that a refusal leaves no empty database behind

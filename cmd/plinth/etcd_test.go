@@ -188,6 +188,20 @@ func TestEtcdSetBack(t *testing.T) {
 	})
 }
 
+// TestEtcdMalformedRevision refuses to start beside a file that would not notice a database that was set back.
+func TestEtcdMalformedRevision(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "etcd-revision"), nil, 0o600))
+	code, out := runPlinth(t, "etcd", "--listen-client-urls=http://127.0.0.1:0", "--data-dir="+dir)
+	if text := complaint(out); code != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, filepath.Join(dir, "etcd-revision")+" is empty; write the line CLUSTER REVISION into it") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "etcd.db")); !os.IsNotExist(err) {
+		t.Errorf("a database was made: %v", err)
+	}
+}
+
 // TestEtcdTLS has a server with a certificate of its own, and one that asks clients for theirs.
 func TestEtcdTLS(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,8 +61,9 @@ type served struct {
 }
 
 // Read reads the file of a database, if there is one. A database in memory is new every time, so
-// it has none.
-func Read(path, dsn string, out *slog.Logger) (*Mark, error) {
+// it has none. A file that says nothing is an error: without it, nobody would notice that the
+// database was set back.
+func Read(path, dsn string) (*Mark, error) {
 	if path == "" || dialects.InMemory(dsn) {
 		return &Mark{}, nil
 	}
@@ -73,13 +75,31 @@ func Read(path, dsn string, out *slog.Logger) (*Mark, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read which revisions were served: %w; make it a file that user id %d can read, or choose another data directory", err, os.Geteuid())
 	}
-	first, rest, _ := strings.Cut(string(text), "\n")
-	if n, _ := fmt.Sscanf(first, "%s %d", &h.last.cluster, &h.last.revision); n != 2 {
-		out.Warn("the file of the newest revision served cannot be read and is ignored; write CLUSTER REVISION into it if you know them", "file", h.path)
-		h.last = served{}
+	if h.last, err = parse(string(text)); err != nil {
+		return nil, fmt.Errorf("read which revisions were served: the file %s %w; write the line CLUSTER REVISION into it, with the highest revision that clients have seen (plinth status --dsn prints both as they are now), or remove the file if the database was not set back to an older state",
+			h.path, err)
 	}
-	h.last.database, _, _ = strings.Cut(rest, "\n")
 	return h, nil
+}
+
+// parse reads the content of the file. A first line without an end may have lost digits.
+func parse(text string) (served, error) {
+	first, rest, ended := strings.Cut(text, "\n")
+	fields := strings.Fields(first)
+	switch {
+	case strings.TrimSpace(text) == "":
+		return served{}, errors.New("is empty")
+	case len(fields) != 2:
+		return served{}, fmt.Errorf("begins with %.80q instead of CLUSTER REVISION", first)
+	case !ended:
+		return served{}, errors.New("ends within its first line")
+	}
+	revision, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || revision < 0 {
+		return served{}, fmt.Errorf("has %.80q in place of the revision", fields[1])
+	}
+	database, _, _ := strings.Cut(rest, "\n")
+	return served{fields[0], revision, database}, nil
 }
 
 // Known tells whether the file names a cluster that was served.

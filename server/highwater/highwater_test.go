@@ -3,30 +3,26 @@ package highwater
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestRevisionFile reads what older versions wrote, ignores what nobody wrote, and leaves
-// no second file when the disk is full.
+// TestRevisionFile reads what older versions wrote, and leaves no second file when the disk is full.
 func TestRevisionFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "revision")
 	for text, want := range map[string]served{
 		"c 12\n":                {"c", 12, ""},
+		"c 0\n":                 {"c", 0, ""},
 		"c 12\nsqlite:///a b\n": {"c", 12, "sqlite:///a b"},
-		"":                      {},
-		"c\n":                   {},
+		"c 12\nsqlite:///a":     {"c", 12, "sqlite:///a"},
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		h, err := Read(path, "sqlite://x.db", slog.New(slog.DiscardHandler))
+		write(t, path, text)
+		h, err := Read(path, "sqlite://x.db")
 		if err != nil || h.last != want {
-			t.Errorf("%q is %+v, %v", text, h.last, err)
+			t.Errorf("%q is %+v, %v", text, h, err)
 		}
 	}
 	h := &Mark{path: path, cluster: "c", database: "d"}
@@ -50,10 +46,43 @@ func TestRevisionFile(t *testing.T) {
 	}
 }
 
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMalformedFile has files that were damaged, or that somebody wrote by mistake.
+func TestMalformedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "revision")
+	for text, want := range map[string]string{
+		"":                 "is empty",
+		"\n":               "is empty",
+		"\nsqlite:///a\n":  `begins with "" instead of CLUSTER REVISION`,
+		"c\n":              `begins with "c" instead of CLUSTER REVISION`,
+		"c ":               `begins with "c " instead of CLUSTER REVISION`,
+		"c 1":              "ends within its first line",
+		"c 12 13\n":        `begins with "c 12 13" instead of CLUSTER REVISION`,
+		"c 12x\n":          `has "12x" in place of the revision`,
+		"c -1\n":           `has "-1" in place of the revision`,
+		"\x00\x00\x00\x00": "instead of CLUSTER REVISION",
+	} {
+		write(t, path, text)
+		_, err := Read(path, "sqlite://x.db")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write the line CLUSTER REVISION into it") {
+			t.Errorf("%q: %v; want %s", text, err, want)
+		}
+	}
+	if h, err := Read(path, "sqlite://:memory:"); err != nil || h.Known() {
+		t.Errorf("a database in memory: %+v, %v", h, err)
+	}
+}
+
 // TestUnreadableFile has a directory in the place of the file.
 func TestUnreadableFile(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Read(dir, "sqlite://a.db", slog.New(slog.DiscardHandler))
+	_, err := Read(dir, "sqlite://a.db")
 	if err == nil || !strings.Contains(err.Error(), "make it a file that user id") {
 		t.Errorf("%v", err)
 	}
