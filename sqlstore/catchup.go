@@ -15,7 +15,7 @@ func (s *Store) catchUp(target int64) error {
 		limit, applied := s.tail.page.limit(), s.Revision()
 		rows, err := s.boundedRows(applied, limit)
 		if err != nil {
-			return fmt.Errorf("catch up from revision %d: %w", applied, err)
+			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
 		}
 		full := len(rows) == limit
 		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
@@ -80,7 +80,7 @@ func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 		s.raiseFloor(head.Floor)
 		return false, nil
 	}
-	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", head.Floor, "revision", applied)
+	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", s.shown(head.Floor), "revision", s.shown(applied))
 	return true, s.load(s.ctx)
 }
 
@@ -108,7 +108,7 @@ func (s *Store) load(ctx context.Context) error {
 			continue // the floor has passed the head just read
 		}
 		if err != nil {
-			return fmt.Errorf("at revision %d: %w", head.Revision, err)
+			return fmt.Errorf("at revision %d: %w", s.shown(head.Revision), err)
 		}
 		s.state.replace(loaded, head)
 		return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,4 +173,54 @@ func TestLostHead(t *testing.T) {
 	if at, err := b.Sync(t.Context()); err != nil || at != first.Revision {
 		t.Errorf("revision %d, %v, want %d", at, err, first.Revision)
 	}
+}
+
+// rowless is a replica whose rows cannot be read at times.
+type rowless struct {
+	*replica
+	broken atomic.Bool
+}
+
+func (r *rowless) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+	if r.broken.Load() {
+		return nil, errAway
+	}
+	return r.replica.Rows(ctx, after, limit)
+}
+
+// TestRevisionsToldOfRawKeys wants those that clients know in the log, not ids of rows.
+func TestRevisionsToldOfRawKeys(t *testing.T) {
+	h := &hub{log: openRawLog(t, fileDSN(t)), hints: map[*replica]func(int64){}}
+	t.Cleanup(func() { h.log.Close() })
+	var out records
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	behind := &rowless{replica: h.join(t, true)}
+	a, err := Open(t.Context(), h.join(t, true), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Open(t.Context(), behind, Options{Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	putRaw(t, a, "key", "1")
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read, _ := Split(b.Revision())
+	behind.broken.Store(true)
+	behind.hint(0)
+	out.awaitText(t, fmt.Sprintf("catch up from revision %d: ", read))
+	putRaw(t, a, "key", "2")
+	floor := putRaw(t, a, "key", "3")
+	if _, err := a.CutTo(t.Context(), floor, true); err != nil {
+		t.Fatal(err)
+	}
+	behind.broken.Store(false)
+	if _, err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out.awaitText(t, fmt.Sprintf("reading the state anew\" floor=%d revision=%d", floor, read))
 }

@@ -56,6 +56,22 @@ func (r *records) await(t *testing.T, want ...string) {
 	}
 }
 
+// awaitText returns when text was logged.
+func (r *records) awaitText(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		r.mu.Lock()
+		got := r.out.String()
+		r.mu.Unlock()
+		if strings.Contains(got, text) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("logged %s; want %s", got, text)
+		}
+	}
+}
+
 const (
 	lostRecord  = `level=ERROR msg="database cannot be used;`
 	backRecord  = `level=INFO msg="database can be used again"`

@@ -28,6 +28,15 @@ func (s *Store) end(id int64) int64 {
 	return LastID(revision)
 }
 
+// shown returns the revision that clients know an id by.
+func (s *Store) shown(id int64) int64 {
+	if !s.raw {
+		return id
+	}
+	revision, _ := Split(id)
+	return revision
+}
+
 // below returns the last id before the revision that id belongs to.
 func (s *Store) below(id int64) int64 {
 	revision, _ := Split(id)
