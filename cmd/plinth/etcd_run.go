@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,11 +27,10 @@ import (
 type etcdRun struct {
 	o         *etcdOptions
 	listeners []etcd.Listener
-	metrics   []etcd.Listener // for the pages of pagesOnly
+	pages     []etcd.Listener // for nothing else
 	database  etcdDatabase
 	server    *etcd.Server
 	transport *etcd.Transport
-	pagesOnly *http.Server
 
 	work sync.WaitGroup // in the background
 	end  context.CancelFunc
@@ -72,8 +70,11 @@ func (r *etcdRun) open(ctx context.Context, more func(*http.ServeMux)) (err erro
 	if r.listeners, err = listenAll(r.o.listen); err != nil {
 		return err
 	}
-	if r.metrics, err = listenAll(slices.Concat(r.o.listenHTTP, r.o.listenMetrics)); err != nil {
+	if r.pages, err = listenAll(slices.Concat(r.o.listenHTTP, r.o.listenMetrics)); err != nil {
 		return err
+	}
+	for i := range r.pages {
+		r.pages[i].PagesOnly = true
 	}
 	if r.o.transport.TLS, err = r.o.tls.config(r.o.dataDir, r.hosts()); err != nil {
 		return err
@@ -101,17 +102,7 @@ func (r *etcdRun) begin() {
 	r.work.Go(func() { r.o.tls.run(ctx, r.o.log) })
 	r.work.Go(func() { r.o.compaction.run(ctx, r.database.store, r.o.log) })
 	r.work.Go(func() { r.database.mark.Keep(ctx, r.database.store.Revision, r.o.log) })
-	r.transport.Serve(r.listeners...)
-	r.pagesOnly = &http.Server{Handler: r.server.Pages(), ReadHeaderTimeout: time.Minute, TLSConfig: r.o.transport.TLS, ErrorLog: slog.NewLogLogger(r.o.log.Handler(), slog.LevelDebug)}
-	for _, l := range r.metrics {
-		r.work.Go(func() {
-			if l.Secure {
-				_ = r.pagesOnly.ServeTLS(l, "", "") // until it is closed
-				return
-			}
-			_ = r.pagesOnly.Serve(l)
-		})
-	}
+	r.transport.Serve(slices.Concat(r.listeners, r.pages)...)
 }
 
 func listenAll(urls []string) (all []etcd.Listener, err error) {
@@ -138,7 +129,6 @@ func (r *etcdRun) stop() error {
 	if err != nil {
 		err = fmt.Errorf("requests that were still running have been cut off: %w", err)
 	}
-	r.pagesOnly.Close()
 	r.end()
 	r.work.Wait()
 	err = errors.Join(err, r.database.store.Close())
@@ -152,7 +142,7 @@ func (r *etcdRun) stop() error {
 
 // close undoes an open that has failed.
 func (r *etcdRun) close() {
-	for _, l := range append(r.listeners, r.metrics...) {
+	for _, l := range slices.Concat(r.listeners, r.pages) {
 		l.Close()
 	}
 	if r.database.store != nil {

@@ -264,6 +264,20 @@ func TestEtcdTLS(t *testing.T) {
 	if text := mutual.stderr.String(); !strings.Contains(text, `a client has failed in the TLS handshake client=127.0.0.1:`) || !strings.Contains(text, "tls: client didn't provide a certificate") {
 		t.Errorf("no word of the client without a certificate: %s", text)
 	}
+
+	pages := startEtcd(t, dir, "--listen-metrics-urls=unixs://m", "--cert-file="+path("server.crt"), "--key-file="+path("server.key"), "--trusted-ca-file="+path("ca.crt"))
+	refused, err := tls.Dial("unix", path("m"), &tls.Config{RootCAs: trusted, ServerName: "localhost"})
+	if err == nil {
+		_, err = refused.Read(make([]byte, 1)) // where a client of TLS 1.3 hears of it
+		refused.Close()
+	}
+	if err == nil {
+		t.Error("a client without a certificate gets metrics")
+	}
+	pages.stop()
+	if text := pages.stderr.String(); !strings.Contains(text, "a client has failed in the TLS handshake") {
+		t.Errorf("no word of the client of the metrics: %s", text)
+	}
 }
 
 // TestEtcdStop stops a server whose clients have watches, soon and with exit code 0.

@@ -46,8 +46,10 @@ type Transport struct {
 	refused  refusals
 	grpc     *grpc.Server
 	http     *http.Server
-	streams  *handoff // connections for grpc
-	requests *handoff // and for http
+	pages    *http.Server // for listeners of pages only
+	streams  *handoff     // connections for grpc
+	requests *handoff     // and for http
+	views    *handoff     // and for pages
 	tls      *tls.Config
 
 	running atomic.Int64 // requests that a stop waits for
@@ -59,23 +61,23 @@ type Transport struct {
 	closed    bool
 }
 
-// NewTransport returns a Transport of s, with pages for HTTP. It does no I/O.
+// NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, streams: newHandoff(), requests: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())
-	t.http = &http.Server{
-		Handler:           t.either(pages),
-		ReadHeaderTimeout: firstBytes,
-		ErrorLog:          log.New(quiet{s.o}, "", 0),
-	}
+	t.http, t.pages = s.httpServer(t.either(pages)), s.httpServer(s.Pages())
 	if t.o.TLS != nil {
 		t.tls = t.o.TLS.Clone()
 		t.tls.NextProtos = []string{protocolHTTP2, protocolHTTP1}
 		t.tls.GetConfigForClient = noteProtocols
 	}
 	return t
+}
+
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: firstBytes, ErrorLog: log.New(quiet{s.o}, "", 0)}
 }
 
 func (o TransportOptions) withDefaults() TransportOptions {
@@ -158,6 +160,7 @@ func (t *Transport) either(pages http.Handler) http.Handler {
 func (t *Transport) Serve(listeners ...Listener) {
 	t.serving.Go(func() { _ = t.grpc.Serve(t.streams) })
 	t.serving.Go(func() { _ = t.http.Serve(t.requests) })
+	t.serving.Go(func() { _ = t.pages.Serve(t.views) })
 	for _, l := range listeners {
 		t.mu.Lock()
 		t.listeners = append(t.listeners, l.Listener)
@@ -182,7 +185,7 @@ func (t *Transport) accept(l Listener) {
 		}
 		pause = time.Millisecond
 		if t.begin(c) {
-			t.serving.Go(func() { t.route(c, l.Secure) })
+			t.serving.Go(func() { t.route(c, l) })
 		}
 	}
 }
@@ -199,19 +202,22 @@ func (t *Transport) begin(c net.Conn) bool {
 	return true
 }
 
-func (t *Transport) route(c net.Conn, secure bool) {
-	conn, isGRPC, err := t.recognize(c, secure)
+func (t *Transport) route(c net.Conn, l Listener) {
+	conn, isGRPC, err := t.recognize(c, l.Secure)
 	t.mu.Lock()
 	delete(t.young, c)
 	t.mu.Unlock()
 	to := t.requests
-	if isGRPC {
+	switch {
+	case l.PagesOnly:
+		to = t.views
+	case isGRPC:
 		to = t.streams
 	}
 	if err != nil || !to.give(conn) {
 		c.Close()
 	}
-	if err != nil && secure {
+	if err != nil && l.Secure {
 		t.refused.note(t.log, c.RemoteAddr(), err)
 	}
 }
@@ -237,8 +243,10 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	err := t.awaitQuiet(ctx, stopped)
 	t.grpc.Stop()
 	t.http.Close()
+	t.pages.Close()
 	t.streams.Close()
 	t.requests.Close()
+	t.views.Close()
 	t.serving.Wait()
 	return err
 }

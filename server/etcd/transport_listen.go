@@ -17,8 +17,9 @@ import (
 // Listener is where a Transport takes connections.
 type Listener struct {
 	net.Listener
-	Secure bool   // by TLS
-	URL    string // under which clients on this machine find it, with the real port
+	Secure    bool   // by TLS
+	URL       string // under which clients on this machine find it, with the real port
+	PagesOnly bool   // the Server's pages, without gRPC
 }
 
 // Address is a URL to listen on, as etcd writes it: http://HOST:PORT, https://HOST:PORT,
@@ -86,7 +87,7 @@ func (a Address) Listen() (Listener, error) {
 	if err != nil {
 		return Listener{}, a.listenError(err)
 	}
-	return Listener{l, a.Secure(), a.reachable(l.Addr())}, nil
+	return Listener{Listener: l, Secure: a.Secure(), URL: a.reachable(l.Addr())}, nil
 }
 
 // reachable returns the URL with the real port, and this machine for all of its addresses.

@@ -36,7 +36,7 @@ type served struct {
 	slow      sync.WaitGroup
 }
 
-// serveTransport serves a member at urls until the test ends.
+// serveTransport serves a member at urls until the test ends. One that begins with "pages:" has pages only.
 func serveTransport(t *testing.T, urls ...string) *served {
 	t.Helper()
 	p, err := pki.Open("", []string{"localhost", "127.0.0.1"})
@@ -55,6 +55,7 @@ func serveTransport(t *testing.T, urls ...string) *served {
 	s.transport = NewTransport(m.Server, pages, TransportOptions{TLS: &tls.Config{GetCertificate: p.Serving}})
 	var listeners []Listener
 	for _, u := range urls {
+		u, pagesOnly := strings.CutPrefix(u, "pages:")
 		a, err := ParseAddress(u)
 		if err != nil {
 			t.Fatal(err)
@@ -63,6 +64,7 @@ func serveTransport(t *testing.T, urls ...string) *served {
 		if err != nil {
 			t.Fatal(err)
 		}
+		l.PagesOnly = pagesOnly
 		s.urls, listeners = append(s.urls, l.URL), append(listeners, l)
 	}
 	s.transport.Serve(listeners...)
@@ -158,6 +160,27 @@ func TestTransport(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "a"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info, err)
+	}
+}
+
+// TestTransportPagesOnly has listeners that show no key.
+func TestTransportPagesOnly(t *testing.T) {
+	s := serveTransport(t, "pages:http://127.0.0.1:0", "pages:https://127.0.0.1:0")
+	for _, url := range s.urls {
+		for _, protocols := range [][]string{{"http/1.1"}, {"h2", "http/1.1"}, {"h2"}} {
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.clientTLS(protocols...), ForceAttemptHTTP2: protocols[0] == "h2"}}
+			if got := s.get(client, url+"/version"); !strings.Contains(got, "etcdserver") {
+				t.Errorf("%s with %v: %q", url, protocols, got)
+			}
+			resp, err := client.Post(url+"/etcdserverpb.KV/Range", "application/grpc", strings.NewReader("\x00\x00\x00\x00\x03\x0a\x01a"))
+			if err != nil || resp.StatusCode != http.StatusNotFound {
+				t.Errorf("%s with %v: gRPC is answered: %v, %v", url, protocols, resp, err)
+			}
+			if err == nil {
+				resp.Body.Close()
+			}
+			client.CloseIdleConnections()
+		}
 	}
 }
 
