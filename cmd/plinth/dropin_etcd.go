@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -20,7 +21,8 @@ import (
 const etcdDropInHelp = `plinth in the place of etcd, for tests (plinth test-assets).
 
 It keeps all keys in a SQLite database in its data directory, and one more for each kube-apiserver
-that is plinth, too. Flags of etcd that are not among these have no effect.
+that is plinth, too. Flags of etcd that are not among these have no effect. Flags that are not given
+are set by etcd's variables, such as ETCD_DATA_DIR.
 
 Flags:
 `
@@ -73,7 +75,11 @@ func (g goFlag) String() string {
 }
 
 // Set implements flag.Value.
-func (g goFlag) Set(text string) error { return g.Value.Set(text) }
+func (g goFlag) Set(text string) error {
+	err := g.Value.Set(text)
+	g.Changed = g.Changed || err == nil // so that no variable sets it
+	return err
+}
 
 // IsBoolFlag says whether the flag needs no value.
 func (g goFlag) IsBoolFlag() bool { return g.NoOptDefVal != "" }
@@ -98,7 +104,11 @@ func newEtcdDropIn() *cobra.Command {
 			case o.version:
 				return printEtcdVersion(cmd.OutOrStdout(), server.BuildInfo())
 			}
-			return o.serve(cmd)
+			if err := applyEtcdEnv(o.own); err != nil {
+				return err
+			}
+			cmd.Flags().AddFlagSet(o.own)
+			return nameFlags(cmd, o.serve(cmd))
 		},
 	}
 }
@@ -134,6 +144,7 @@ func (o *etcdDropIn) serve(cmd *cobra.Command) error {
 		return err
 	}
 	o.warn()
+	warnOfEtcdVariables(o.own, os.Environ(), "etcd --help", o.log)
 	dir, err := filepath.Abs(o.dataDir)
 	if err != nil {
 		return err

@@ -91,3 +91,51 @@ func TestEtcdDropInVersion(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
 }
+
+// TestEtcdDropInEnv sets flags by etcd's variables, over which the command line wins.
+func TestEtcdDropInEnv(t *testing.T) {
+	dir := t.TempDir()
+	for name, value := range map[string]string{
+		"ETCD_VERSION": "3.6.16", // which images have; it must not be --version
+		"ETCD_NAME":    "of-etcd", "ETCD_DATA_DIR": filepath.Join(dir, "of-variable"), "ETCD_INITIAL_CLUSTER": "a=http://h:1", "ETCD_FROBNICATE": "1",
+		"ETCD_LISTEN_CLIENT_URLS": "http://127.0.0.1:0", "ETCD_MAX_TXN_OPS": "0",
+		"PLINTH_NAME": "of-plinth",
+	} {
+		t.Setenv(name, value)
+	}
+	run := func(args ...string) string {
+		var stderr bytes.Buffer
+		if code := runProgram(newEtcdDropIn(), append([]string{}, args...), io.Discard, &stderr); code != 2 {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		return stderr.String()
+	}
+	if text := run(); !strings.Contains(text, "etcd: ETCD_MAX_TXN_OPS: 0: write a number from 1") {
+		t.Errorf("a variable out of range: %s", text)
+	}
+	if text := run("-max-txn-ops=-1"); !strings.Contains(text, "etcd: --max-txn-ops: -1: write a number from 1") {
+		t.Errorf("the command line does not win: %s", text)
+	}
+	t.Setenv("ETCD_MAX_TXN_OPS", "many")
+	if text := run(); !strings.Contains(text, `etcd: ETCD_MAX_TXN_OPS: "many": write a whole number`) {
+		t.Errorf("no number: %s", text)
+	}
+	// What is refused last, after all flags have been read.
+	must(t, os.MkdirAll(filepath.Join(dir, "of-variable", "member"), 0o700))
+	text := run("--max-txn-ops=1")
+	for _, want := range []string{
+		"ETCD_DATA_DIR " + filepath.Join(dir, "of-variable") + ": it has the data of another etcd",
+		"these flags have no effect on plinth flags=ETCD_INITIAL_CLUSTER",
+		"these variables have no effect on plinth; see etcd --help variables=ETCD_FROBNICATE",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s; want %s", text, want)
+		}
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "of-etcd.etcd", "member"), 0o700))
+	t.Chdir(dir)
+	t.Setenv("ETCD_DATA_DIR", "")
+	if text := run("--max-txn-ops=1"); !strings.Contains(text, filepath.Join(dir, "of-etcd.etcd")+": it has the data of another etcd") {
+		t.Errorf("the directory of a name in a variable: %s", text)
+	}
+}

@@ -80,7 +80,7 @@ func newEtcd() *cobra.Command {
 				return nameFlags(cmd, err)
 			}
 			warnOfVariables(cmd, os.Environ(), o.log)
-			warnOfEtcdVariables(cmd.Flags(), os.Environ(), o.log)
+			warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
 			return nameFlags(cmd, o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(cmd, o.dsn, o.log) }))
 		},
 	}

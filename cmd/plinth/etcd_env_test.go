@@ -58,7 +58,7 @@ func TestEtcdEnvTold(t *testing.T) {
 	warnOfEtcdVariables(newEtcd().Flags(), []string{
 		"ETCD_NAME=a", "ETCD_INITIAL_CLUSTER=a", "ETCD_VERSION=3.6", "ETCD_SERVICE_HOST=10.0.0.1", "ETCD_PORT=tcp://10.0.0.1:2379", "ETCDCTL_API=3",
 		"ETCD_DSN=a", "ETCD_LOG_FORMAT=json",
-	}, slog.New(slog.NewTextHandler(&out, nil)))
+	}, "etcd --help", slog.New(slog.NewTextHandler(&out, nil)))
 	if !strings.HasSuffix(out.String(), "variables=ETCD_DSN,ETCD_LOG_FORMAT\n") {
 		t.Errorf("printed %s", &out)
 	}
