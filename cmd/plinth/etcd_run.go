@@ -161,8 +161,14 @@ func (r *etcdRun) urls() (urls []string) {
 // environment is what etcdctl needs to find the server, for a shell.
 func (r *etcdRun) environment() string {
 	text := "export ETCDCTL_ENDPOINTS=" + shellQuote(strings.Join(r.urls(), ","))
+	file := func(name string) string {
+		return shellQuote(absolutePath(filepath.Join(r.o.tls.directory(r.o.dataDir), name)))
+	}
 	if r.o.tls.auto {
-		text += " ETCDCTL_CACERT=" + shellQuote(absolutePath(filepath.Join(r.o.tls.directory(r.o.dataDir), "ca.crt")))
+		text += " ETCDCTL_CACERT=" + file("ca.crt")
+	}
+	if r.o.tls.letsOwnClientIn() {
+		text += " ETCDCTL_CERT=" + file("admin.crt") + " ETCDCTL_KEY=" + file("admin.key")
 	}
 	return text
 }

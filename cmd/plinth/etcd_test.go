@@ -280,6 +280,39 @@ func TestEtcdTLS(t *testing.T) {
 	}
 }
 
+// TestEtcdEnvironment pastes the printed line into a shell, of servers that ask clients for a certificate.
+func TestEtcdEnvironment(t *testing.T) {
+	t.Parallel()
+	ctx, dir := withPatience(t), t.TempDir()
+	pasted := func(p *etcdProcess) map[string]string {
+		out, err := exec.Command("sh", "-c", p.line+"env").Output()
+		must(t, err)
+		set := map[string]string{}
+		for line := range strings.Lines(string(out)) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line), "="); strings.HasPrefix(name, "ETCDCTL_") {
+				set[name] = value
+			}
+		}
+		return set
+	}
+	own := startEtcd(t, dir, "--listen-client-urls=https://127.0.0.1:0", "--data-dir=a b", "--auto-tls", "--trusted-ca-file=a b/etcd-pki/ca.crt")
+	set := pasted(own)
+	pair, err := tls.LoadX509KeyPair(set["ETCDCTL_CERT"], set["ETCDCTL_KEY"])
+	must(t, err)
+	ca, err := os.ReadFile(set["ETCDCTL_CACERT"])
+	must(t, err)
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(ca)
+	_, err = own.client(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}}).Get(ctx, "a")
+	must(t, err)
+
+	signed(t, dir, "other", x509.Certificate{Subject: subjectOf("other"), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, "")
+	others := startEtcd(t, dir, "--listen-client-urls=https://127.0.0.1:0", "--auto-tls", "--trusted-ca-file=other.crt")
+	if set := pasted(others); set["ETCDCTL_CERT"] != "" || set["ETCDCTL_KEY"] != "" || set["ETCDCTL_CACERT"] == "" {
+		t.Errorf("with clients of another authority: %v", set)
+	}
+}
+
 // TestEtcdStop stops a server whose clients have watches, soon and with exit code 0.
 func TestEtcdStop(t *testing.T) {
 	t.Parallel()

@@ -149,6 +149,16 @@ func (t *etcdTLS) loadClients() error {
 	return nil
 }
 
+// letsOwnClientIn tells whether clients need a certificate and that of --auto-tls for a client is one
+// that counts: --trusted-ca-file has the authority of --auto-tls.
+func (t *etcdTLS) letsOwnClientIn() bool {
+	if t.own == nil || t.trustedCA == "" {
+		return false
+	}
+	pair, err := tls.X509KeyPair(t.own.Admin())
+	return err == nil && t.verify(tls.ConnectionState{PeerCertificates: []*x509.Certificate{pair.Leaf}}) == nil
+}
+
 // verify is a tls.Config's VerifyConnection. It is called for resumed connections, too, so that an
 // authority that is removed has no say any more.
 func (t *etcdTLS) verify(c tls.ConnectionState) error {
