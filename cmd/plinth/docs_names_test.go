@@ -194,6 +194,9 @@ func TestDocumentedMetrics(t *testing.T) {
 		}
 	}
 	for _, doc := range documents(t) {
+		if doc == "docs/etcd.md" { // has those of plinth etcd, which a test of server/etcd compares
+			continue
+		}
 		for name := range found([]byte(readDocument(t, doc)), `\b(plinth_[a-z_]*[a-z])\b()`) {
 			if real[name] == "" {
 				t.Errorf("%s names %s, which is not exported", doc, name)
