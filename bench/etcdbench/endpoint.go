@@ -76,6 +76,9 @@ func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
 	if !strings.HasPrefix(other.URL, "https://") && !strings.HasPrefix(other.URL, "unixs://") {
 		config = nil
 	}
+	if err := reach(ctx, other.URL); err != nil {
+		return nil, fmt.Errorf("%s: %s is not reached: %w; start it, or write the URL of one that runs", other.Name, other.URL, err)
+	}
 	for range connections {
 		c, err := kubernetes.New(clientv3.Config{
 			Endpoints: []string{other.URL}, TLS: config, DialTimeout: dialTimeout, Logger: zap.NewNop(),
@@ -86,14 +89,10 @@ func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
 		}
 		e.clients = append(e.clients, c)
 	}
-	if err := reach(ctx, other.URL); err != nil {
-		e.closeClients()
-		return nil, fmt.Errorf("%s: %s is not reached: %w", other.Name, other.URL, err)
-	}
 	status, err := e.status(ctx, dialTimeout)
 	if err != nil {
 		e.closeClients()
-		return nil, fmt.Errorf("%s: %s does not answer: %s", other.Name, other.URL, plain(err))
+		return nil, fmt.Errorf("%s: %s does not answer: %s; check that an etcd is there, and whether it wants https:// and a certificate", other.Name, other.URL, plain(err))
 	}
 	e.Version = status.Version
 	return e, nil

@@ -2,11 +2,14 @@ package etcdbench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -44,6 +47,22 @@ func spend(pids []int) (sum spent, ok bool) {
 		ok = true
 	}
 	return sum, ok
+}
+
+// CheckProcess says why what a process uses cannot be known. Where there is no /proc, nothing is known of
+// any process, and that is no error.
+func CheckProcess(pid int) error {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return nil
+	}
+	_, err := read(pid)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		return errors.New("there is no such process; write the id of one that runs")
+	case errors.Is(err, fs.ErrPermission):
+		return errors.New("what it uses may be read only by its user and by root; run the command as one of them, or leave it out")
+	}
+	return err
 }
 
 // withChildren returns the processes and those that they have started.

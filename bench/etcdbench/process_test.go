@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,6 +37,9 @@ func TestSpend(t *testing.T) {
 		if _, ok := spend([]int{cmd.Process.Pid}); ok {
 			t.Error("a process that has ended is known")
 		}
+		if err := CheckProcess(cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), "there is no such process") {
+			t.Errorf("a process that has ended: %v", err)
+		}
 	}()
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -56,6 +60,9 @@ func TestSpend(t *testing.T) {
 	}
 	if _, ok := spend(nil); ok {
 		t.Error("no process is known")
+	}
+	if err := CheckProcess(cmd.Process.Pid); err != nil {
+		t.Error(err)
 	}
 	if one, err := read(os.Getpid()); err != nil || one.rss <= 0 {
 		t.Errorf("%+v, %v", one, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/bench/etcdbench"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/logging"
 )
 
 const benchEtcdHelp = `Measure plinth's etcd endpoint (plinth etcd) on this machine, beside other endpoints such as
@@ -71,6 +72,7 @@ func newBenchEtcd() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
+			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
 			return runBenchEtcd(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -196,6 +198,9 @@ func (b *benchEtcdFlags) processes(names []string) error {
 		}
 		if !slices.Contains(names, name) {
 			return usagef("--pid: there is no endpoint %q; the endpoints are %s", name, strings.Join(names, ", "))
+		}
+		if err := etcdbench.CheckProcess(pid); err != nil {
+			return usagef("--pid: %s: %v", given, err)
 		}
 		b.o.PIDs[name] = append(b.o.PIDs[name], pid)
 	}

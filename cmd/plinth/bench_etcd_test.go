@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,7 @@ func TestBenchEtcdRefuses(t *testing.T) {
 		{[]string{"--kubeconfig", "a=x", "--kubeconfig", "a=y"}, `the name "a" comes twice`},
 		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=x"}, "write NAME=PID"},
 		{[]string{"--dsn", "sqlite://x", "--pid", "kine=1"}, `there is no endpoint "kine"; the endpoints are sqlite`},
+		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=2147483647"}, "--pid: sqlite=2147483647: there is no such process"},
 		{[]string{"--dsn", "sqlite://x", "--churn", "1ms"}, "--churn: write at least 1s"},
 		{[]string{"--dsn", "sqlite://x", "--churn-rate", "-1"}, "write 0 or more"},
 		{[]string{"--dsn", "sqlite://x", "--only", "reads"}, `"reads": write some of start, fill, memory`},
@@ -104,6 +106,34 @@ func TestBenchEtcdRefuses(t *testing.T) {
 		if code != 2 || strings.Count(out, "\n") != 1 || strings.Contains(out, "s3cret") || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit code %d, printed %s", c.args, code, out)
 		}
+	}
+}
+
+// TestBenchEtcdUnreachable has an endpoint that is not there, of which one line tells.
+func TestBenchEtcdUnreachable(t *testing.T) {
+	t.Parallel()
+	url := "unix://" + filepath.Join(t.TempDir(), "absent")
+	code, out := runPlinth(t, "bench", "etcd", "--dsn", "none", "--quick", "--against", "etcd="+url, "--out", t.TempDir())
+	_, text, _ := strings.Cut(out, "\n") // after what is measured
+	if code != 1 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "plinth: etcd: "+url+" is not reached") || !strings.Contains(text, "start it, or write the URL of one that runs") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // of which gRPC would log much
+	must(t, err)
+	go func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	defer silent.Close()
+	url = "http://" + silent.Addr().String()
+	code, out = runPlinth(t, "bench", "etcd", "--dsn", "none", "--quick", "--against", "etcd="+url, "--out", t.TempDir())
+	if _, text, _ := strings.Cut(out, "\n"); code != 1 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "plinth: etcd: "+url+" does not answer") {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }
 
