@@ -77,16 +77,16 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 		return usagef("--from-kine: %v in %s; write the DSN of a database that kine has served", err, dialects.Describe(from))
 	}
 	if err != nil {
-		return fmt.Errorf("--from-kine: %s: %w", dialects.Describe(from), err)
+		return unlessInterrupted(ctx, fmt.Errorf("--from-kine: %s: %w", dialects.Describe(from), err))
 	}
 	defer table.Close()
 	extent, err := table.Extent(ctx) // before the target is made
 	if err != nil {
-		return fmt.Errorf("--from-kine: %w", err)
+		return unlessInterrupted(ctx, fmt.Errorf("--from-kine: %w", err))
 	}
 	target, err := openLog(ctx, "--dsn", to, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err != nil {
-		return aboutKind(err)
+		return unlessInterrupted(ctx, aboutKind(err))
 	}
 	defer target.Close()
 	i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, log: log}
@@ -113,6 +113,8 @@ func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdou
 	im := sqlstore.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
 	rows, err := im.Run(ctx, to)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return k.interrupted(to, dsn, rows)
 	case errors.Is(err, sqlstore.ErrNotEmpty):
 		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(dsn))
 	case errors.Is(err, sqlstore.ErrHalfCopied):
@@ -122,6 +124,32 @@ func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdou
 	}
 	fmt.Fprintf(stdout, "imported %d keys in %d rows; the revision is %d, compacted up to %d\n", len(k.living), rows, k.extent.Revision, k.extent.Compacted)
 	return nil
+}
+
+var errNothingImported = errors.New("interrupted before a key was imported; import again")
+
+// unlessInterrupted returns err, or that the command was ended before it had written anything.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errNothingImported
+	}
+	return err
+}
+
+// interrupted says what an import that was ended has left, and how to go on.
+func (k *kineImport) interrupted(to sqlstore.Log, dsn string, rows int64) error {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	half := sqlstore.HalfCopied(ctx, to)
+	head, err := to.Head(ctx)
+	switch {
+	case errors.Is(half, sqlstore.ErrHalfCopied):
+		return fmt.Errorf("interrupted after %d of %d rows; plinth does not serve what is in %s: %s, then import again", rows, k.extent.Rows, dialects.Describe(dsn), emptying(dsn))
+	case half == nil && err == nil && head.Revision == 0:
+		return errNothingImported
+	}
+	return fmt.Errorf("interrupted after %d of %d rows; import again, which says how to empty %s if it has some", rows, k.extent.Rows, dialects.Describe(dsn))
 }
 
 // tellEvery is how often progress is logged.

@@ -2,7 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -175,4 +180,45 @@ func TestEtcdImportKilledEarly(t *testing.T) {
 			t.Errorf("%d keys are served: %s", keys, refusal)
 		}
 	})
+}
+
+// TestEtcdImportInterrupted ends imports before they write and in the middle. The error says what is left.
+func TestEtcdImportInterrupted(t *testing.T) {
+	t.Parallel()
+	from := bigKine(t)
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		err := importKine(ended, from, dsn, slog.New(slog.DiscardHandler), io.Discard)
+		if err == nil || err.Error() != "interrupted before a key was imported; import again" {
+			t.Errorf("at the beginning: %v", err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		table, err := kine.Open(ctx, from)
+		must(t, err)
+		defer table.Close()
+		extent, err := table.Extent(ctx)
+		must(t, err)
+		target, err := openLog(ctx, "--dsn", dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		must(t, err)
+		defer target.Close()
+		// It tells its progress after the first page.
+		i := &kineImport{table: table, extent: extent, living: map[string]kept{}, leases: map[int64]bool{}, told: time.Unix(1, 0), log: slog.New(slog.NewTextHandler(endsAt(end), nil))}
+		err = i.run(ctx, target, dsn, io.Discard)
+		first := importPage - 1 // one row is kine's own
+		want := fmt.Sprintf("interrupted after %d of %d rows; plinth does not serve what is in %s: %s, then import again", first, extent.Rows, dialects.Describe(dsn), emptying(dsn))
+		if err == nil || err.Error() != want {
+			t.Errorf("in the middle: %v; want %s", err, want)
+		}
+	})
+}
+
+// endsAt is a Writer that calls a func.
+type endsAt func()
+
+func (e endsAt) Write(p []byte) (int, error) {
+	e()
+	return len(p), nil
 }
