@@ -88,7 +88,7 @@ func (s *Server) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.warnOfNamesake(marks)
+	s.warnOfNamesake(marks, now)
 	write := unmarked(s.memberID)
 	for id, seen := range membersOf(marks) {
 		if now-seen > memberGone.Milliseconds() {
@@ -113,15 +113,27 @@ func (s *Server) announce(ctx context.Context) error {
 	return nil
 }
 
-// warnOfNamesake warns, once, of another process that writes this member's marks.
-func (s *Server) warnOfNamesake(marks map[string]string) {
+// warnOfNamesake warns, once, of another process that writes this member's marks. At the start marks may
+// be those of this member before it was killed, which must not keep it from starting. If they have
+// its URLs, they most likely are; else the warning names both possibilities.
+func (s *Server) warnOfNamesake(marks map[string]string, now int64) {
+	urls := memberOf(marks, s.memberID).ClientURLs
+	if !s.looked {
+		s.looked = true
+		seen, there := membersOf(marks)[s.memberID]
+		mine := memberOf(marksOf(s.me(), now), s.memberID).ClientURLs
+		if ago := now - seen; there && ago <= memberGone.Milliseconds() && !slices.Equal(urls, mine) {
+			s.o.Log.Warn("a member of this database with the same name and other URLs was there a moment ago; if it still runs, start each with a --name of its own; if it was this one, all is well",
+				"name", s.o.Name, "urls", urls, "ago", time.Duration(ago)*time.Millisecond)
+		}
+	}
 	found := marks[memberMark(s.memberID)]
 	if s.announced == "" || found == "" || found == s.announced || s.hasNamesake {
 		return
 	}
 	s.hasNamesake = true
-	s.o.Log.Warn("another member of this database has the same name; start each with a --name of its own",
-		"name", s.o.Name, "urls", memberOf(marks, s.memberID).ClientURLs)
+	s.o.Log.Warn("another member of this database has the same name, so that clients see one of the two; start each with a --name of its own",
+		"name", s.o.Name, "urls", urls)
 }
 
 func memberMark(id uint64) string { return fmt.Sprintf("%s%016x", markMember, id) }

@@ -128,6 +128,46 @@ func TestMemberNamesake(t *testing.T) {
 	}
 }
 
+// TestMemberNamesakeAtStart finds marks of the own name at the first announcement. Nothing is said of those
+// that a member has left that was killed, and started again at once.
+func TestMemberNamesakeAtStart(t *testing.T) {
+	mine := []string{"http://10.0.0.1:2379"}
+	for name, c := range map[string]struct {
+		urls []string
+		ago  time.Duration
+		warn bool
+	}{
+		"another one":             {[]string{"http://10.0.0.2:2379"}, time.Second, true},
+		"this one, killed":        {mine, time.Second, false},
+		"another one, long ended": {[]string{"http://10.0.0.2:2379"}, memberGone + time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said lockedBuffer
+			m := serveOn(t, "sqlite://:memory:", false, Options{Name: "one", ClientURLs: mine, Log: slog.New(slog.NewTextHandler(&said, nil))})
+			_, now, err := m.store.Leases(t.Context(), []int64{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := &pb.Member{ID: m.memberID, Name: "one", ClientURLs: c.urls}
+			if err := m.log.SetMarks(t.Context(), marksOf(before, now-c.ago.Milliseconds())); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := m.announce(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 0
+			if c.warn {
+				want = 1
+			}
+			if n := strings.Count(said.String(), "with the same name and other URLs was there a moment ago"); n != want || strings.Count(said.String(), "level=WARN") != want {
+				t.Errorf("%d warnings, want %d: %s", n, want, said.String())
+			}
+		})
+	}
+}
+
 // lockedBuffer is a buffer for a log.
 type lockedBuffer struct {
 	mu sync.Mutex

@@ -42,7 +42,8 @@ type Server struct {
 
 	clusterID, memberID uint64
 
-	announcing  sync.Mutex // guards the next two
+	announcing  sync.Mutex // guards the next three
+	looked      bool       // at the marks that were there at the start
 	announced   string     // what this member's mark said last
 	hasNamesake bool
 
