@@ -121,7 +121,7 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for done := false; !done; {
+	for {
 		err := w.s.eachRow(ctx, w.revision, head.Revision, func(r *sqlstore.Row) error {
 			if r.Revision <= w.floor && (r.Deleted || !kept.has(r.Revision)) {
 				return nil
@@ -135,12 +135,15 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 		if head, err = w.s.log.Head(ctx); err != nil {
 			return err
 		}
-		done = head.Floor <= w.revision
+		if head.Floor <= w.revision {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			if head, err = w.compact(ctx, head); err != nil || head.Floor <= w.floor {
+				return err
+			}
+		}
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	return w.compact(ctx, head.Floor)
 }
 
 // add puts a row into the file.
@@ -176,29 +179,27 @@ func (w *snapshotWriter) flush() error {
 	return err
 }
 
-// compact removes what is superseded at a floor to which others have compacted meanwhile.
-func (w *snapshotWriter) compact(ctx context.Context, floor int64) error {
-	for floor > w.floor {
-		kept, _, err := w.s.inForceAt(ctx, floor, floor)
+// compact removes what is superseded at the floor to which others have compacted meanwhile, and returns
+// the head with that floor. If that is above all rows read, they compact faster, and nothing was removed.
+func (w *snapshotWriter) compact(ctx context.Context, head sqlstore.Head) (sqlstore.Head, error) {
+	for head.Floor > w.floor && head.Floor <= w.revision {
+		kept, _, err := w.s.inForceAt(ctx, head.Floor, head.Floor)
 		if errors.Is(err, sqlstore.ErrCompacted) { // the floor moved again
-			head, err := w.s.log.Head(ctx)
+			head, err = w.s.log.Head(ctx)
 			if err != nil {
-				return err
-			}
-			if floor = head.Floor; floor > w.revision {
-				return errBusy
+				return head, err
 			}
 			continue
 		}
 		if err != nil {
-			return err
+			return head, err
 		}
-		w.floor = floor
+		w.floor = head.Floor
 		if err := w.removeRows(kept); err != nil {
-			return err
+			return head, err
 		}
 	}
-	return nil
+	return head, nil
 }
 
 // removeRows removes the rows up to the floor that are not kept.

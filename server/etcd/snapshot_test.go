@@ -309,7 +309,11 @@ func TestSnapshotCompactedMeanwhile(t *testing.T) {
 	}
 	m.cut(t, revision-1, true)
 	m.put(t, "key7", "later", 0)
-	if err := w.compact(t.Context(), sqlstore.LastID(revision-1)); err != nil {
+	above := sqlstore.Head{Floor: w.revision + 1}
+	if head, err := w.compact(t.Context(), above); err != nil || head != above {
+		t.Errorf("compacted above what was read: %+v, %v", head, err)
+	}
+	if _, err := w.compact(t.Context(), sqlstore.Head{Floor: sqlstore.LastID(revision - 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
