@@ -71,7 +71,7 @@ func dump(t *testing.T, d database) string {
 
 func dumpPostgres(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
-	for _, table := range []string{"log", "meta", "lease"} {
+	for _, table := range []string{"log", "meta", "lease", "author"} {
 		columns := column(t, d, `
 			SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
 			       || CASE WHEN a.attcollation <> 0 THEN ' COLLATE "' || (SELECT collname FROM pg_collation c WHERE c.oid = a.attcollation) || '"' ELSE '' END
@@ -105,7 +105,7 @@ func dumpMySQL(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
 	for _, table := range column(t, d, `
 		SELECT table_name FROM information_schema.tables
-		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta', 'lease') ORDER BY table_name`) {
+		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta', 'lease', 'author') ORDER BY table_name`) {
 		var name, create string
 		if err := d.db.QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &create); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func dumpMySQL(t *testing.T, d database, out *strings.Builder) {
 	}
 }
 
-var views = []string{"objects", "kv"}
+var views = []string{"objects", "kv", "history"}
 
 // dumpView lists the columns of a view. Each version of a server formats its definition
 // differently; the migration has it as it was written.

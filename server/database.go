@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/highwater"
+	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -47,7 +48,7 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, s
 	if err := d.checkLog(ctx, c, log); err != nil {
 		return d, errors.Join(err, log.Close())
 	}
-	d.store, err = object.Open(ctx, log, sqlstore.Options{History: c.History, Transformer: values, Log: c.Log})
+	d.store, err = object.Open(ctx, log, sqlstore.Options{History: c.History, Transformer: values, Author: rest.Own, Log: c.Log})
 	if err != nil {
 		return d, errors.Join(fmt.Errorf("open database: %w", err), log.Close())
 	}

@@ -50,6 +50,9 @@ func (s *Store) boundedRows(after int64, limit int) (rows []Row, err error) {
 
 func (s *Store) boundedAppend(d time.Duration, batch []Change) (a Appended, err error) {
 	err = s.within(d, func(ctx context.Context) (err error) {
+		if err := s.identify(ctx, batch); err != nil {
+			return err
+		}
 		a, err = s.log.Append(ctx, batch)
 		return err
 	})

@@ -19,7 +19,16 @@ type Change struct {
 	// Set by Commit and Tombstone, if the log holds something else than Value.
 	stored []byte
 	form   *form
+
+	// Set by Commit and the committer: see WithOrigin.
+	origin *Origin
+	author int64
+	audit  []byte
 }
+
+// Author and AuditID are what the row of c says of its origin; 0 and nil if it says nothing.
+func (c *Change) Author() int64   { return c.author }
+func (c *Change) AuditID() []byte { return c.audit }
 
 // holds says whether c may be written when the newest row of its key has revision found
 // (0 if there is no row) and is a tombstone or not.
@@ -68,7 +77,7 @@ func (a *Appended) Judge(batch []Change, rows []Row) []Row {
 			r.CreateRevision = next
 		}
 		r.Revision, r.Found, r.FoundDeleted = next, 0, false
-		rows = append(rows, Row{Revision: next, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, At: a.At, Value: c.StoredValue()})
+		rows = append(rows, Row{Revision: next, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, At: a.At, Value: c.StoredValue(), Author: c.author, AuditID: c.audit})
 	}
 	return rows
 }

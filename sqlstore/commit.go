@@ -22,6 +22,7 @@ func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 	if err := s.seal(ctx, &c); err != nil {
 		return nil, fmt.Errorf("commit %s: %w", c.Key, err)
 	}
+	c.origin = s.originOf(ctx)
 	p := newPending(c)
 	if err := s.commits.submit(p); err != nil {
 		return nil, err

@@ -11,6 +11,10 @@ type Row struct {
 	At             int64  // commit time, Unix milliseconds, never less than an older row's
 	Value          []byte // as Format has it; of an object JSON without resourceVersion
 
+	// Of objects only, and only when rows are written; see Author.
+	Author  int64  // 0: not known
+	AuditID []byte // nil: not known
+
 	// Of raw keys only; 0 for objects.
 	Version int64 // puts since the key was created, the first is 1
 	Lease   int64 // 0: none
@@ -46,6 +50,13 @@ type Log interface {
 	// COMMIT is sent; COMMIT itself has a bound of the dialect's. Deadlocks and lock timeouts are
 	// retried inside as long as COMMIT was not sent.
 	Append(ctx context.Context, batch []Change) (Appended, error)
+
+	// Authors returns the newest authors, at most limit, with their numbers.
+	Authors(ctx context.Context, limit int) (map[Author]int64, error)
+
+	// AddAuthors adds authors, in one transaction of its own, and returns their numbers.
+	// Like Append it has one caller at a time.
+	AddAuthors(ctx context.Context, authors []Author) (numbers []int64, err error)
 
 	// Head reads the end of the log.
 	Head(ctx context.Context) (Head, error)

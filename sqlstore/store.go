@@ -40,6 +40,8 @@ type Options struct {
 	// Transformer changes values on their way into the log and back; nil: none does. See
 	// Entry.Unreadable for values that cannot be read.
 	Transformer Transformer
+	// Author is that of changes whose context does not say where they come from.
+	Author Author
 	// Log gets what an operator should know; nil: nothing.
 	Log *slog.Logger
 }
@@ -53,6 +55,8 @@ type Store struct {
 
 	state   state
 	commits committer
+	authors authors
+	own     *Origin // of Options.Author, nil if that is empty
 	tail    tail
 	heads   headReader
 	compact compactor
@@ -85,6 +89,9 @@ func newStore(log Log, o Options) *Store {
 	s := &Store{log: log, o: o, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
+	if o.Author != (Author{}) {
+		s.own = &Origin{Author: o.Author}
+	}
 	s.cache.limit = o.CacheBytes
 	s.state.init(o, &s.cache)
 	s.commits.init(o)

@@ -111,7 +111,7 @@ func TestPostgresRights(t *testing.T) {
 			worksAs(t, as)
 
 			// A migration that was cut off, by a role that has lost its right meanwhile.
-			execPostgres(t, as, `DROP VIEW objects, kv; DROP TABLE meta; UPDATE schema_migrations SET version = 1, dirty = true`)
+			execPostgres(t, as, `DROP VIEW objects, kv, history; DROP TABLE meta; UPDATE schema_migrations SET version = 1, dirty = true`)
 			execPostgres(t, dsn, fmt.Sprintf(`REVOKE CREATE ON SCHEMA %s FROM %q`, name, role))
 			execPostgres(t, dsn, refusedFor(t, as, "may not create tables"))
 			worksAs(t, as)
@@ -128,7 +128,7 @@ func TestPostgresTableRights(t *testing.T) {
 	dsn := Postgres(t)
 	openDSN(t, dsn).Close()
 	role, as := newRole(t, dsn)
-	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.lease, public.log, public.meta, public.schema_migrations TO %q", role)
+	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.author, public.lease, public.log, public.meta, public.schema_migrations TO %q", role)
 	execPostgres(t, dsn, refusedFor(t, as, "schema_migrations", want))
 	worksAs(t, as)
 	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "schema_migrations": "SELECT"} {

@@ -153,7 +153,7 @@ func missing(rows *sql.Rows) error {
 func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []sqlstore.Row) error {
 	first, size := 0, 0
 	for i := range rows {
-		n := 2*(len(rows[i].Value)+len(rows[i].Key)) + 100
+		n := 2*(len(rows[i].Value)+len(rows[i].Key)) + 250
 		if size+n > l.packet-1000 && i > first {
 			if _, err := conn.ExecContext(ctx, insertSQL(i-first), insertArgs(rows[first:i])...); err != nil {
 				return err
@@ -166,19 +166,26 @@ func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []sqlsto
 }
 
 func insertSQL(n int) string {
-	return "INSERT INTO log (id, `key`, create_id, deleted, `at`, value) VALUES (?, ?, ?, ?, ?, ?)" +
-		strings.Repeat(`, (?, ?, ?, ?, ?, ?)`, n-1)
+	return "INSERT INTO log (id, `key`, create_id, deleted, `at`, value, author, audit_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)" +
+		strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?, ?)`, n-1)
 }
 
 func insertArgs(rows []sqlstore.Row) []any {
-	args := make([]any, 0, 6*len(rows))
+	args := make([]any, 0, 8*len(rows))
 	for i := range rows {
 		r := &rows[i]
 		value := r.Value
 		if value == nil {
 			value = []byte{}
 		}
-		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value)
+		var author, audit any // NULL
+		if r.Author != 0 {
+			author = r.Author
+		}
+		if r.AuditID != nil {
+			audit = r.AuditID
+		}
+		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value, author, audit)
 	}
 	return args
 }

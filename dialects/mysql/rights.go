@@ -22,6 +22,8 @@ const granted = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, CRE
 func (l *Log) checkTables(ctx context.Context) error {
 	statements := []string{
 		"INSERT INTO log (id, `key`, create_id, deleted, `at`, value) VALUES (0, '', 0, 0, 0, '')",
+		`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES ('', '', '', '', '')`,
+		`SELECT id FROM author WHERE id = 0`,
 		`DELETE FROM log WHERE id = 0`,
 		`SELECT value FROM meta WHERE name = 'floor' FOR UPDATE`,
 		`UPDATE meta SET value = '0' WHERE name = 'floor'`,

@@ -135,6 +135,8 @@ type columns struct {
 	keys         []string
 	deletes      []bool
 	values       [][]byte
+	authors      []*int64
+	audits       [][]byte
 }
 
 func columnsOf(rows []sqlstore.Row) (c columns) {
@@ -145,19 +147,28 @@ func columnsOf(rows []sqlstore.Row) (c columns) {
 		c.keys = append(c.keys, r.Key)
 		c.deletes = append(c.deletes, r.Deleted)
 		c.values = append(c.values, r.Value)
+		c.authors = append(c.authors, orNull(r.Author))
+		c.audits = append(c.audits, r.AuditID)
 	}
 	return c
+}
+
+func orNull(author int64) *int64 {
+	if author == 0 {
+		return nil
+	}
+	return &author
 }
 
 func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []sqlstore.Row) error {
 	c, last := columnsOf(rows), &rows[len(rows)-1]
 	var b pgx.Batch
 	b.Queue(`
-		INSERT INTO log (id, key, create_id, deleted, at, value)
-		SELECT id, key, create_id, deleted, $5::bigint, value
-		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::boolean[], $6::bytea[])
-		     AS r (id, key, create_id, deleted, value)`,
-		c.ids, c.keys, c.creates, c.deletes, last.At, c.values)
+		INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id)
+		SELECT id, key, create_id, deleted, $5::bigint, value, author, audit_id
+		FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::boolean[], $6::bytea[], $7::bigint[], $8::bytea[])
+		     AS r (id, key, create_id, deleted, value, author, audit_id)`,
+		c.ids, c.keys, c.creates, c.deletes, last.At, c.values, c.authors, c.audits)
 	b.Queue(`SELECT pg_notify($1, $2::bigint::text)`, l.channel(), last.Revision)
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)

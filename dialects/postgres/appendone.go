@@ -22,8 +22,8 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 	queueLock(&b)
 	b.Queue(`
 		WITH row AS (
-			INSERT INTO log (id, key, create_id, deleted, at, value)
-			SELECT next.id, $1, CASE $2::bigint WHEN 0 THEN next.id ELSE newest.create_id END, $3, next.at, $5
+			INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id)
+			SELECT next.id, $1, CASE $2::bigint WHEN 0 THEN next.id ELSE newest.create_id END, $3, next.at, $5, $7::bigint, $8
 			FROM (SELECT greatest(coalesce(last.id, 0), floor.value::bigint) + 1 AS id,
 			             greatest(coalesce(last.at, 0), $4::bigint) AS at
 			      FROM meta AS floor
@@ -35,7 +35,7 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			      ELSE newest.id = $2::bigint AND NOT newest.deleted END
 			RETURNING id, create_id, at)
 		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
-		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel())
+		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel(), orNull(c.Author()), c.AuditID())
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)
 	defer r.Close()

@@ -92,7 +92,7 @@ func (w *writer) statements() []statement {
 			       coalesce((SELECT max(id) FROM log), 0),
 			       coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0)`},
 		{&w.newest, 3, `SELECT id, create_id, deleted FROM log WHERE key = ? ORDER BY id DESC LIMIT 1`},
-		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value) VALUES (?, ?, ?, ?, ?, ?)`},
+		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0), ?)`},
 	}
 }
 
@@ -312,5 +312,6 @@ func (w *writer) insertRow(r *sqlstore.Row) error {
 	v := w.insert.args
 	v[0].Value, v[1].Value, v[2].Value = r.Revision, r.Key, r.CreateRevision
 	v[3].Value, v[4].Value, v[5].Value = r.Deleted, r.At, r.Value
+	v[6].Value, v[7].Value = r.Author, r.AuditID
 	return w.insert.run()
 }

@@ -1,6 +1,16 @@
 -- The schema after all migrations, as the database describes it. Not to be edited:
 -- go test ./migrations -run SchemaDump -update
 
+CREATE TABLE `author` (
+  `id` int(11) NOT NULL AUTO_INCREMENT,
+  `who` varbinary(512) NOT NULL,
+  `impersonator` varbinary(512) NOT NULL,
+  `verb` varbinary(64) NOT NULL,
+  `subresource` varbinary(512) NOT NULL,
+  `manager` varbinary(512) NOT NULL,
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
 CREATE TABLE `lease` (
   `id` bigint NOT NULL,
   `ttl` bigint NOT NULL,
@@ -18,6 +28,8 @@ CREATE TABLE `log` (
   `value` longblob NOT NULL,
   `version` bigint DEFAULT NULL,
   `lease` bigint DEFAULT NULL,
+  `author` int(11) DEFAULT NULL,
+  `audit_id` varbinary(64) DEFAULT NULL,
   PRIMARY KEY (`id`),
   UNIQUE KEY `log_key_id` (`key`,`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
@@ -46,3 +58,19 @@ CREATE TABLE `meta` (
 --     mod_revision bigint
 --     version bigint
 --     lease bigint
+
+-- VIEW history:
+--     time datetime
+--     who varchar
+--     impersonator varchar
+--     verb varchar
+--     subresource varchar
+--     manager varchar
+--     change varchar
+--     resource mediumtext
+--     kind longtext
+--     namespace mediumtext
+--     name mediumtext
+--     revision bigint
+--     audit_id text
+--     key text

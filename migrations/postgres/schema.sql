@@ -10,6 +10,8 @@ CREATE TABLE log (
     value bytea NOT NULL,
     version bigint,
     lease bigint,
+    author integer,
+    audit_id bytea,
     CONSTRAINT log_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05);
 
@@ -24,6 +26,16 @@ CREATE TABLE lease (
     ttl bigint NOT NULL,
     expires bigint NOT NULL,
     CONSTRAINT lease_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE author (
+    id integer NOT NULL,
+    who text COLLATE "default" NOT NULL,
+    impersonator text COLLATE "default" NOT NULL,
+    verb text COLLATE "default" NOT NULL,
+    subresource text COLLATE "default" NOT NULL,
+    manager text COLLATE "default" NOT NULL,
+    CONSTRAINT author_pkey PRIMARY KEY (id)
 );
 
 CREATE UNIQUE INDEX log_key_id ON public.log USING btree (key, id);
@@ -48,3 +60,19 @@ CREATE INDEX lease_expires ON public.lease USING btree (expires);
 --     mod_revision bigint
 --     version bigint
 --     lease bigint
+
+-- VIEW history:
+--     time timestamp with time zone
+--     who text
+--     impersonator text
+--     verb text
+--     subresource text
+--     manager text
+--     change text
+--     resource text
+--     kind text
+--     namespace text
+--     name text
+--     revision bigint
+--     audit_id text
+--     key text

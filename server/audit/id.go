@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/http"
@@ -20,6 +21,27 @@ func Identify(answer http.Header, r *http.Request) {
 		return
 	}
 	answer[idHeader] = []string{newID()}
+}
+
+// ID returns the id that Identify has put into the header of an answer.
+func ID(answer http.Header) string {
+	if id := answer[idHeader]; len(id) > 0 {
+		return id[0]
+	}
+	return ""
+}
+
+type impersonatorKey struct{}
+
+// WithImpersonator returns the context of a request that somebody has made as another user.
+func WithImpersonator(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, impersonatorKey{}, name)
+}
+
+// Impersonator returns who has made a request as another user, empty if nobody has.
+func Impersonator(ctx context.Context) string {
+	name, _ := ctx.Value(impersonatorKey{}).(string)
+	return name
 }
 
 // newID returns a random UUID. Guessing an id gains nothing, so the random numbers need

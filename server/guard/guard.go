@@ -178,6 +178,7 @@ func (g *Guard) admitKnown(x *Call, next echo.HandlerFunc) error {
 	case err != nil:
 		return err
 	case become != nil:
+		x.SetRequest(r.WithContext(audit.WithImpersonator(r.Context(), x.User.GetName())))
 		x.is(become)
 	}
 	return g.seated(x, func() error { return g.permitted(x, next) })

@@ -72,6 +72,9 @@ func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
 	version := k.Versions[0].Name
 	info := &apirequest.RequestInfo{Verb: "deletecollection", APIGroup: k.Group, APIVersion: version, Resource: k.Resource}
 	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
+	own := Own
+	own.Verb = info.Verb
+	ctx = sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: own})
 	q := &request{
 		call:   &call{api: a, ctx: ctx, info: info, who: who, warn: response.NewWarnings(http.Header{})},
 		target: target{kind: k, version: version},

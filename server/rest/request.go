@@ -46,6 +46,7 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 		q.namespace = info.Namespace
 	}
 	q.negotiate(q.offer())
+	q.noteOrigin()
 	return q, nil
 }
 

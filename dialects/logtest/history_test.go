@@ -1,0 +1,143 @@
+package logtest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// TestAuthors adds authors in two parts and reads them.
+func TestAuthors(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		authors := func(limit int) map[sqlstore.Author]int64 {
+			t.Helper()
+			all, err := l.Authors(t.Context(), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		if all := authors(10); len(all) != 0 {
+			t.Errorf("a new log has %v", all)
+		}
+		some := []sqlstore.Author{
+			{User: "jane", Verb: "create", Manager: "kubectl"},
+			{User: "system:serviceaccount:kube-system:ü😀", Impersonator: "jane", Verb: "update", Subresource: "status", Manager: strings.Repeat("m", 512)},
+			{},
+		}
+		first, err := l.AddAuthors(t.Context(), some[:2])
+		if err != nil || len(first) != 2 || first[0] <= 0 || first[1] <= first[0] {
+			t.Fatalf("%v, %v", first, err)
+		}
+		second, err := l.AddAuthors(t.Context(), some[2:])
+		if err != nil || len(second) != 1 {
+			t.Fatalf("%v, %v", second, err)
+		}
+		diff(t, "authors", map[sqlstore.Author]int64{some[0]: first[0], some[1]: first[1], some[2]: second[0]}, authors(10))
+		diff(t, "newest author", map[sqlstore.Author]int64{some[2]: second[0]}, authors(1))
+	})
+}
+
+// TestHistory reads the view of changes that people query, of what a Store has written.
+func TestHistory(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			return // nobody else can look into it
+		}
+		open := func() *sqlstore.Store {
+			s, err := object.Open(t.Context(), openDSN(t, db.dsn), sqlstore.Options{Author: sqlstore.Author{User: "system:apiserver"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		s := open()
+		commit := func(o *sqlstore.Origin, c sqlstore.Change) *sqlstore.Entry {
+			t.Helper()
+			ctx := t.Context()
+			if o != nil {
+				ctx = sqlstore.WithOrigin(ctx, o)
+			}
+			e, err := s.Commit(ctx, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		by := func(user, impersonator, verb, subresource, manager, id string) *sqlstore.Origin {
+			return &sqlstore.Origin{Author: sqlstore.Author{User: user, Impersonator: impersonator, Verb: verb, Subresource: subresource, Manager: manager}, AuditID: id}
+		}
+		const text = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"shop"},"spec":{"text":"ü \\u0000"}}`
+		web := commit(by("jane", "", "create", "", "kubectl-create", "0f8fad5b-d9cb-469f-a165-70867728950e"),
+			sqlstore.Change{Key: "/registry/apps/deployments/shop/web", Value: []byte(text)})
+		web = commit(by("system:node:a", "jane", "patch", "status", "kubelet", "of 16 bytes text"),
+			sqlstore.Change{Key: web.Key, Expect: web.Revision, Value: []byte(text)})
+		commit(nil, sqlstore.Change{Key: "/registry/core/namespaces/shop", Value: []byte("k8s:enc:secret")})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open()
+		// Bytes that are no text, and an author that the log knows from before.
+		commit(by("jane", "", "create", "", "kubectl-create", "a\x00\xff"), sqlstore.Change{Key: "/registry/core/configmaps/shop/c", Value: []byte(`{"kind":"ConfigMap","metadata":{"name":"c"}}`)})
+		commit(by("j\x00", "", "delete", "", strings.Repeat("ü", 300), ""), object.Tombstone(web))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"1 jane//create//kubectl-create created deployments.apps Deployment shop/web 0f8fad5b-d9cb-469f-a165-70867728950e",
+			"2 system:node:a/jane/patch/status/kubelet changed deployments.apps Deployment shop/web of 16 bytes text",
+			"3 system:apiserver//// created namespaces - /shop -",
+			"4 jane//create//kubectl-create created configmaps ConfigMap shop/c a\ufffd\ufffd",
+			"5 j\ufffd//delete//" + strings.Repeat("ü", 256) + " deleted deployments.apps Deployment shop/web -",
+		}
+		diff(t, "history", want, db.history(t))
+		var n int
+		if err := db.sql(t).QueryRow(`SELECT count(*) FROM author`).Scan(&n); err != nil || n != 4 {
+			t.Errorf("%d authors, %v", n, err)
+		}
+	})
+}
+
+// history describes the rows of the view.
+func (db database) history(t *testing.T) (out []string) {
+	t.Helper()
+	rows, err := db.sql(t).QueryContext(context.Background(), `
+		SELECT revision, who, impersonator, verb, subresource, manager, `+db.quote("change")+`, resource, coalesce(kind, '-'), namespace, name, coalesce(audit_id, '-'), `+db.quote("time")+`
+		FROM history ORDER BY revision`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var revision int64
+		var who, impersonator, verb, subresource, manager, audit sql.NullString
+		var change, resource, kind, namespace, name string
+		var at any
+		if err := rows.Scan(&revision, &who, &impersonator, &verb, &subresource, &manager, &change, &resource, &kind, &namespace, &name, &audit, &at); err != nil {
+			t.Fatal(err)
+		}
+		if at == nil {
+			t.Errorf("revision %d has no time", revision)
+		}
+		out = append(out, fmt.Sprintf("%d %s/%s/%s/%s/%s %s %s %s %s/%s %s", revision, who.String, impersonator.String, verb.String,
+			subresource.String, manager.String, change, resource, kind, namespace, name, audit.String))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// quote is for names that are words of MySQL.
+func (db database) quote(name string) string {
+	if db.name == "mariadb" {
+		return "`" + name + "`"
+	}
+	return name
+}

@@ -1,0 +1,42 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Authors returns the newest authors.
+func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64, error) {
+	authors, err := scan.Authors(l.db.QueryContext(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT ?`, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read authors: %w", l.classify(err))
+	}
+	return authors, nil
+}
+
+// AddAuthors adds authors.
+func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	err := l.transact(ctx, func(tx *sql.Tx) error {
+		for i, a := range authors {
+			r, err := tx.ExecContext(ctx, `INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
+				[]byte(a.User), []byte(a.Impersonator), []byte(a.Verb), []byte(a.Subresource), []byte(a.Manager))
+			if err == nil {
+				numbers[i], err = r.LastInsertId()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add authors: %w", l.classify(err))
+	}
+	return numbers, nil
+}

@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Authors returns the newest authors.
+func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64, error) {
+	rows, err := l.pool.Query(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT $1::bigint`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read authors: %w", l.classify(err))
+	}
+	authors := make(map[sqlstore.Author]int64)
+	var id int64
+	var a sqlstore.Author
+	_, err = pgx.ForEachRow(rows, []any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error {
+		authors[a] = id
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read authors: %w", l.classify(err))
+	}
+	return authors, nil
+}
+
+// AddAuthors adds authors.
+func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		var b pgx.Batch
+		for i, a := range authors {
+			b.Queue(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES ($1, $2, $3, $4, $5) RETURNING id`,
+				a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager).QueryRow(func(row pgx.Row) error { return row.Scan(&numbers[i]) })
+		}
+		return tx.SendBatch(ctx, &b).Close()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add authors: %w", l.classify(err))
+	}
+	return numbers, nil
+}

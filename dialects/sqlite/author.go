@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Authors returns the newest authors.
+func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64, error) {
+	authors, err := scan.Authors(l.reads.QueryContext(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT ?`, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read authors: %w", classify(err))
+	}
+	return authors, nil
+}
+
+// AddAuthors adds authors.
+func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	err := l.transact(ctx, func(w *writer) error {
+		w.wrote.rows = len(authors)
+		for i, a := range authors {
+			_, err := w.exec(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
+				a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager)
+			if err == nil {
+				err = w.scan(`SELECT last_insert_rowid()`, nil, &numbers[i])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return w.turn()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add authors: %w", err)
+	}
+	return numbers, nil
+}

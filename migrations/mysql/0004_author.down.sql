@@ -1,0 +1,3 @@
+DROP VIEW IF EXISTS history;
+DROP TABLE IF EXISTS author;
+ALTER TABLE log DROP COLUMN audit_id, DROP COLUMN author;

@@ -1,0 +1,169 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Author is what changes by the same client and in the same way have in common. The log holds each
+// once, and a row has its number.
+type Author struct {
+	User         string // as whom the request ran
+	Impersonator string // who asked for it, if that is somebody else
+	Verb         string // of the request
+	Subresource  string
+	Manager      string // field manager
+}
+
+// Origin is where a change comes from: its author, and the request's id in the audit log.
+type Origin struct {
+	Author
+	AuditID string
+}
+
+type originKey struct{}
+
+// WithOrigin returns a context whose commits say that they come from o, which nobody changes any more.
+func WithOrigin(ctx context.Context, o *Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+// originOf returns where a change with this context comes from; nil if that is not known.
+func (s *Store) originOf(ctx context.Context) *Origin {
+	if o, ok := ctx.Value(originKey{}).(*Origin); ok {
+		return o
+	}
+	return s.own
+}
+
+const (
+	mostAuthorText = 512 // bytes of each text of an author
+	mostAuditID    = 63
+)
+
+// plain returns a as the log can hold it: without bytes that are no text, and cut.
+func (a Author) plain() Author {
+	for _, text := range []*string{&a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager} {
+		*text = plainText(*text, mostAuthorText)
+	}
+	return a
+}
+
+func plainText(text string, most int) string {
+	if len(text) <= most && utf8.ValidString(text) && !strings.Contains(text, "\x00") {
+		return text
+	}
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
+	for len(text) > most {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	return text
+}
+
+// auditBytes returns an audit id as the log holds it: the 16 bytes of a UUID, and other text as it is,
+// but for a blank that tells 16 bytes of text from a UUID.
+func auditBytes(id string) []byte {
+	if id == "" {
+		return nil
+	}
+	if u, err := uuid.Parse(id); err == nil && u.String() == id {
+		return u[:]
+	}
+	id = strings.TrimRight(plainText(id, mostAuditID), " ")
+	if len(id) == len(uuid.UUID{}) {
+		id += " "
+	}
+	return []byte(id)
+}
+
+// AuditText is the opposite of what the log holds of an audit id.
+func AuditText(stored []byte) string {
+	if len(stored) != len(uuid.UUID{}) {
+		return strings.TrimRight(string(stored), " ")
+	}
+	b := hex.EncodeToString(stored)
+	return b[:8] + "-" + b[8:12] + "-" + b[12:16] + "-" + b[16:20] + "-" + b[20:]
+}
+
+// authors knows the numbers that the log has for authors. It belongs to the committer's goroutine.
+type authors struct {
+	numbers map[Author]int64 // nil: not read yet
+}
+
+// mostAuthors bounds the authors in memory. When there are more, those in use come back one by one.
+const mostAuthors = 10_000
+
+// identify gives the changes of a batch the numbers of their authors. It first adds to the log those
+// that it does not have, in a transaction of its own, which happens once for each author. On a full
+// disk changes go without.
+func (s *Store) identify(ctx context.Context, changes []Change) error {
+	var missing []Author
+	for i := range changes {
+		c := &changes[i]
+		if c.origin == nil {
+			continue
+		}
+		c.audit = auditBytes(c.origin.AuditID)
+		if c.author = s.authors.numbers[c.origin.Author]; c.author == 0 {
+			missing = append(missing, c.origin.Author)
+		}
+	}
+	if missing == nil || errors.Is(s.log.Condition(), ErrFull) {
+		return nil
+	}
+	err := s.addAuthors(ctx, missing)
+	if errors.Is(err, ErrFull) {
+		return nil
+	}
+	if errors.Is(err, ErrUnknown) { // which is about the authors: nobody has written a change
+		err = fmt.Errorf("%w: %v", ErrUnavailable, err)
+	}
+	if err != nil {
+		return fmt.Errorf("note who makes a change: %w", err)
+	}
+	for i := range changes {
+		if o := changes[i].origin; o != nil {
+			changes[i].author = s.authors.numbers[o.Author]
+		}
+	}
+	return nil
+}
+
+// addAuthors finds the numbers of authors, or adds them to the log. Texts that the log cannot hold
+// are changed, so that several authors may have the same number.
+func (s *Store) addAuthors(ctx context.Context, missing []Author) (err error) {
+	known := s.authors.numbers
+	if known == nil || len(known) > mostAuthors {
+		if known, err = s.log.Authors(ctx, mostAuthors/2); err != nil {
+			return err
+		}
+		s.authors.numbers = known
+	}
+	var add []Author
+	for _, a := range missing {
+		if plain := a.plain(); known[plain] == 0 && !slices.Contains(add, plain) {
+			add = append(add, plain)
+		}
+	}
+	if len(add) > 0 {
+		numbers, err := s.log.AddAuthors(ctx, add)
+		if err != nil {
+			return err
+		}
+		for i, a := range add {
+			known[a] = numbers[i]
+		}
+	}
+	for _, a := range missing {
+		known[a] = known[a.plain()]
+	}
+	return nil
+}
