@@ -47,7 +47,7 @@ func TestOrigin(t *testing.T) {
 	defer db.Close()
 	history := func(where string) (out []string) {
 		t.Helper()
-		rows, err := db.QueryContext(ctx, `SELECT who || ' ' || impersonator || ' ' || verb || ' ' || subresource || ' ' || manager || ' ' || change FROM history WHERE length(audit_id) = 36 AND `+where+` ORDER BY revision`)
+		rows, err := db.QueryContext(ctx, `SELECT who || ' ' || impersonator || ' ' || verb || ' ' || subresource || ' ' || manager || ' ' || action FROM history WHERE length(audit_id) = 36 AND `+where+` ORDER BY revision`)
 		must(t, err)
 		defer rows.Close()
 		for rows.Next() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -97,6 +98,7 @@ func TestHistory(t *testing.T) {
 			"5 j\ufffd//delete//" + strings.Repeat("ü", 256) + " deleted deployments.apps Deployment shop/web -",
 		}
 		diff(t, "history", want, db.history(t))
+		db.askHistory(t)
 		var n int
 		if err := db.sql(t).QueryRow(`SELECT count(*) FROM author`).Scan(&n); err != nil || n != 4 {
 			t.Errorf("%d authors, %v", n, err)
@@ -108,7 +110,7 @@ func TestHistory(t *testing.T) {
 func (db database) history(t *testing.T) (out []string) {
 	t.Helper()
 	rows, err := db.sql(t).QueryContext(context.Background(), `
-		SELECT revision, who, impersonator, verb, subresource, manager, `+db.quote("change")+`, resource, coalesce(kind, '-'), namespace, name, coalesce(audit_id, '-'), `+db.quote("time")+`
+		SELECT revision, who, impersonator, verb, subresource, manager, action, resource, coalesce(kind, '-'), namespace, name, coalesce(audit_id, '-'), time
 		FROM history ORDER BY revision`)
 	if err != nil {
 		t.Fatal(err)
@@ -117,16 +119,16 @@ func (db database) history(t *testing.T) (out []string) {
 	for rows.Next() {
 		var revision int64
 		var who, impersonator, verb, subresource, manager, audit sql.NullString
-		var change, resource, kind, namespace, name string
+		var action, resource, kind, namespace, name string
 		var at any
-		if err := rows.Scan(&revision, &who, &impersonator, &verb, &subresource, &manager, &change, &resource, &kind, &namespace, &name, &audit, &at); err != nil {
+		if err := rows.Scan(&revision, &who, &impersonator, &verb, &subresource, &manager, &action, &resource, &kind, &namespace, &name, &audit, &at); err != nil {
 			t.Fatal(err)
 		}
 		if at == nil {
 			t.Errorf("revision %d has no time", revision)
 		}
 		out = append(out, fmt.Sprintf("%d %s/%s/%s/%s/%s %s %s %s %s/%s %s", revision, who.String, impersonator.String, verb.String,
-			subresource.String, manager.String, change, resource, kind, namespace, name, audit.String))
+			subresource.String, manager.String, action, resource, kind, namespace, name, audit.String))
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
@@ -134,10 +136,34 @@ func (db database) history(t *testing.T) (out []string) {
 	return out
 }
 
-// quote is for names that are words of MySQL.
-func (db database) quote(name string) string {
-	if db.name == "mariadb" {
-		return "`" + name + "`"
+// askHistory runs the queries about the view history in docs/sql.md that are for the dialect.
+func (db database) askHistory(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/sql.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return name
+	label := map[string]string{"sqlite": "SQLite:", "postgres": "Postgres:", "mariadb": "MySQL and MariaDB:"}[db.name]
+	asked := 0
+	parts := strings.Split(string(page), "```")
+	for i := 1; i < len(parts); i += 2 {
+		before, query := strings.TrimSpace(parts[i-1]), strings.TrimPrefix(parts[i], "sql\n")
+		if !strings.Contains(query, "FROM history") || strings.HasSuffix(before, ":") && !strings.HasSuffix(before, label) {
+			continue
+		}
+		asked++
+		query = strings.ReplaceAll(query, "< '2026", "< '2999") // until today
+		rows, err := db.sql(t).Query(query)
+		if err != nil {
+			t.Errorf("%s%v", query, err)
+			continue
+		}
+		if !rows.Next() {
+			t.Errorf("%sno rows, %v", query, rows.Err())
+		}
+		rows.Close()
+	}
+	if asked != 3 {
+		t.Errorf("%d queries in docs/sql.md", asked)
+	}
 }

@@ -66,7 +66,7 @@ CREATE TABLE `meta` (
 --     verb varchar
 --     subresource varchar
 --     manager varchar
---     change varchar
+--     action varchar
 --     resource mediumtext
 --     kind longtext
 --     namespace mediumtext

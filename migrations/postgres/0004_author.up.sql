@@ -21,7 +21,7 @@ SELECT to_timestamp(h.at / 1000.0)                           AS time,
        a.verb                                                AS verb,
        a.subresource                                         AS subresource,
        a.manager                                             AS manager,
-       CASE WHEN h.deleted THEN 'deleted' WHEN h.create_id = h.id THEN 'created' ELSE 'changed' END AS change,
+       CASE WHEN h.deleted THEN 'deleted' WHEN h.create_id = h.id THEN 'created' ELSE 'changed' END AS action,
        split_part(h.key, '/', 4) ||
            CASE split_part(h.key, '/', 3) WHEN 'core' THEN '' ELSE '.' || split_part(h.key, '/', 3) END AS resource,
        CASE WHEN substring(h.value FROM 1 FOR 1) = '\x7b'::bytea THEN

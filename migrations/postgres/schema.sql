@@ -68,7 +68,7 @@ CREATE INDEX lease_expires ON public.lease USING btree (expires);
 --     verb text
 --     subresource text
 --     manager text
---     change text
+--     action text
 --     resource text
 --     kind text
 --     namespace text

@@ -71,7 +71,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%fZ', h.at / 1000.0, 'unixepoch') AS time,
        a.verb                                                    AS verb,
        a.subresource                                             AS subresource,
        a.manager                                                 AS manager,
-       CASE WHEN h.deleted = 1 THEN 'deleted' WHEN h.create_id = h.id THEN 'created' ELSE 'changed' END AS change,
+       CASE WHEN h.deleted = 1 THEN 'deleted' WHEN h.create_id = h.id THEN 'created' ELSE 'changed' END AS action,
        substr(h.rest, 1, instr(h.rest, '/') - 1) ||
            CASE h.grp WHEN 'core' THEN '' ELSE '.' || h.grp END  AS resource,
        CASE WHEN substr(h.value, 1, 1) = x'7B' THEN json_extract(CAST(h.value AS TEXT), '$.kind') END AS kind,
