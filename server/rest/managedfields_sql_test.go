@@ -73,7 +73,7 @@ func documentedQuery(t *testing.T, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "## Who changed what\n")
+	_, section, _ := strings.Cut(string(page), "## Who owns which fields\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := strings.Split(section, "```sql\n")
 	if len(blocks) != 4 {
