@@ -131,7 +131,7 @@ func TestPostgresTableRights(t *testing.T) {
 	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.author, public.lease, public.log, public.meta, public.schema_migrations TO %q", role)
 	execPostgres(t, dsn, refusedFor(t, as, "schema_migrations", want))
 	worksAs(t, as)
-	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "schema_migrations": "SELECT"} {
+	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "author": "SELECT INSERT", "schema_migrations": "SELECT"} {
 		for _, right := range strings.Fields(rights) {
 			execPostgres(t, dsn, fmt.Sprintf(`REVOKE %s ON %s FROM %q`, right, table, role))
 			execPostgres(t, dsn, refusedFor(t, as, table, want))
@@ -160,6 +160,9 @@ func TestPostgresLeaseRights(t *testing.T) {
 	l := database{"postgres", as}.openRaw(t)
 	l.grant(hour, 1)
 	l.do(sqlstore.Decision{Revoke: []int64{1}}, put("a", "1"))
+	if err := l.Defragment(t.Context()); err == nil || !strings.Contains(err.Error(), "owner") {
+		t.Errorf("defragment another one's table: %v", err)
+	}
 }
 
 // TestMySQLRights does the same with the rights of MariaDB, which are for a database.

@@ -127,6 +127,18 @@ func lockSweep(ctx context.Context, tx pgx.Tx) (swept int64, busy bool, err erro
 // Defragment makes the table anew. What was deleted is only marked until then, or until autovacuum
 // comes by, which gives nothing back but the table's end.
 func (l *Log) Defragment(ctx context.Context) error {
+	var may bool // else the server warns only
+	err := l.pool.QueryRow(ctx, `
+		SELECT CASE WHEN pg_has_role(relowner, 'USAGE') THEN true
+		            WHEN current_setting('server_version_num')::int >= 170000 THEN has_table_privilege(oid, 'MAINTAIN')
+		            ELSE false END
+		FROM pg_class WHERE oid = 'log'::regclass`).Scan(&may)
+	if err != nil {
+		return fmt.Errorf("defragment: %w", l.classify(err))
+	}
+	if !may {
+		return errors.New("defragment: only the owner of the table may do that in Postgres: let him run VACUUM (FULL) log")
+	}
 	if _, err := l.pool.Exec(ctx, `VACUUM (FULL) log`); err != nil {
 		return fmt.Errorf("defragment: %w", l.classify(err))
 	}
