@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -23,6 +24,9 @@ type compactor struct {
 	requests chan compactRequest
 	wake     chan struct{} // has a token when rows below the floor are to be deleted
 
+	mu   sync.Mutex
+	pins map[*Pin]struct{} // from whose revisions on the history stays
+
 	// owned by the compactor's goroutine
 	target int64     // newest revision known to be older than the history
 	failed time.Time // since when compaction fails; zero if it works
@@ -36,6 +40,43 @@ type compactRequest struct {
 func (c *compactor) init() {
 	c.requests = make(chan compactRequest)
 	c.wake = make(chan struct{}, 1)
+	c.pins = make(map[*Pin]struct{})
+}
+
+// pin keeps the history from p's revision on.
+func (c *compactor) pin(p *Pin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pins[p] = struct{}{}
+}
+
+func (c *compactor) at(p *Pin) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.revision
+}
+
+// move lets go of the history up to a newer revision that has the state of p.
+func (c *compactor) move(p *Pin, revision int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.revision = max(p.revision, revision)
+}
+
+func (c *compactor) release(p *Pin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pins, p)
+}
+
+// unpinned returns target, or the oldest pin if that is lower.
+func (c *compactor) unpinned(target int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.pins {
+		target = min(target, p.revision)
+	}
+	return target
 }
 
 // sweep makes the compactor delete what is below the floor.
@@ -120,7 +161,7 @@ func (s *Store) compactHistory(history time.Duration) error {
 		return fmt.Errorf("find the end of the history: %w", err)
 	}
 	s.compact.target = target
-	return s.compactTo(target)
+	return s.compactTo(s.compact.unpinned(target))
 }
 
 // newestBefore returns the newest revision that was committed at or before a moment.

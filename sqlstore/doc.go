@@ -45,6 +45,11 @@
 // come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
 // as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo.
 //
+// # Rewinding
+//
+// A Pin holds a state, whose history is not compacted by this process, and Rewind (rewind.go) brings
+// that state back by ordinary changes.
+//
 // # Encryption at rest
 //
 // A Transformer (transform.go) changes objects before their commit joins a batch, and the values

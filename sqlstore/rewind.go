@@ -1,0 +1,141 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	rewindPage = 1000 // changes read at once
+	rewindLoad = 512  // commits at once
+	rewindTry  = 10   // times, while others write
+)
+
+// Pin is a state that Rewind can go back to. While there is one, this process compacts nothing above it.
+type Pin struct {
+	s        *Store
+	revision int64 // that has the state; guarded by compactor.mu
+}
+
+// Pin pins the current state until Release is called. There may be several.
+func (s *Store) Pin(ctx context.Context) (*Pin, error) {
+	revision, err := s.Sync(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pin the state: %w", err)
+	}
+	p := &Pin{s, revision}
+	s.compact.pin(p)
+	return p, nil
+}
+
+// Release gives the pin up. Calls after the first do nothing.
+func (p *Pin) Release() { p.s.compact.release(p) }
+
+// Rewind gives all objects the state of p again, in new revisions: watchers see what changes. It
+// returns the number of objects changed. Objects that others change meanwhile are changed again, a
+// few times. The cost is that of what has changed since the pin, or since the last Rewind to it.
+func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
+	if s.raw {
+		return 0, fmt.Errorf("rewind: %w: only objects can be rewound", ErrKind)
+	}
+	revision := s.compact.at(p)
+	for range rewindTry {
+		changes, through, err := s.differences(ctx, revision)
+		if err == nil && len(changes) == 0 {
+			s.compact.move(p, through)
+			return changed, nil
+		}
+		n := 0
+		if err == nil {
+			n, err = s.commitAll(ctx, changes)
+		}
+		changed += n
+		if err != nil {
+			return changed, fmt.Errorf("rewind to revision %d: %w", revision, err)
+		}
+	}
+	return changed, fmt.Errorf("rewind to revision %d: somebody changes objects all the time", revision)
+}
+
+// differences returns the changes that lead from the current state, which is that at through, back to
+// that at revision.
+func (s *Store) differences(ctx context.Context, revision int64) (changes []Change, through int64, err error) {
+	if through, err = s.Sync(ctx); err != nil {
+		return nil, 0, err
+	}
+	seen := make(map[string]bool)
+	from, to := s.o.Format.Range()
+	for after := revision; ; {
+		steps, err := s.log.Steps(ctx, from, to, after, through, rewindPage)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range steps {
+			step := &steps[i]
+			if seen[step.Key] {
+				continue
+			}
+			seen[step.Key] = true
+			c, differs, err := s.undo(ctx, step)
+			if err != nil {
+				return nil, 0, err
+			}
+			if differs {
+				changes = append(changes, c)
+			}
+		}
+		if len(steps) < rewindPage {
+			return changes, through, nil
+		}
+		after = steps[len(steps)-1].Revision
+	}
+}
+
+// undo returns the change that brings back what was there before a step, if something else is there now.
+func (s *Store) undo(ctx context.Context, step *Step) (c Change, differs bool, err error) {
+	now := s.Get(step.Key)
+	if now != nil && now.Unreadable() != nil {
+		return c, false, now.Unreadable()
+	}
+	if step.Prev == nil {
+		if now == nil {
+			return c, false, nil
+		}
+		return now.Ends(s.hide(now)), true, nil
+	}
+	before := s.open(ctx, step.Prev)
+	if reason := before.Unreadable(); reason != nil {
+		return c, false, reason
+	}
+	c = Change{Key: step.Key, Value: s.hide(before)}
+	if now != nil {
+		c.Expect = now.Revision
+		differs = !bytes.Equal(c.Value, s.hide(now))
+	}
+	return c, differs || now == nil, nil
+}
+
+// commitAll commits changes, as far as nobody else is faster, and returns how many.
+func (s *Store) commitAll(ctx context.Context, changes []Change) (n int, err error) {
+	var group errgroup.Group
+	group.SetLimit(rewindLoad)
+	committed := make(chan struct{}, len(changes))
+	for _, c := range changes {
+		group.Go(func() error {
+			_, err := s.Commit(ctx, c)
+			if err == nil {
+				committed <- struct{}{}
+			}
+			if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
+				return nil
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	return len(committed), err
+}
