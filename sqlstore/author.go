@@ -96,9 +96,13 @@ func AuditText(stored []byte) string {
 // authors knows the numbers that the log has for authors. It belongs to the committer's goroutine.
 type authors struct {
 	numbers map[Author]int64 // nil: not read yet
+	added   int              // to the log since the start
+	most    int
 }
 
-// mostAuthors bounds the authors in memory. When there are more, those in use come back one by one.
+// mostAuthors bounds the authors in memory; when there are more, those in use come back one by one. It
+// also bounds those that a process adds: clients choose the names of managers, and may choose another
+// one each time. From then on new authors have none.
 const mostAuthors = 10_000
 
 // identify gives the changes of a batch the numbers of their authors. It first adds to the log those
@@ -141,16 +145,21 @@ func (s *Store) identify(ctx context.Context, changes []Change) error {
 // are changed, so that several authors may have the same number.
 func (s *Store) addAuthors(ctx context.Context, missing []Author) (err error) {
 	known := s.authors.numbers
-	if known == nil || len(known) > mostAuthors {
-		if known, err = s.log.Authors(ctx, mostAuthors/2); err != nil {
+	if known == nil || len(known) > s.authors.most {
+		if known, err = s.log.Authors(ctx, s.authors.most/2); err != nil {
 			return err
 		}
 		s.authors.numbers = known
 	}
 	var add []Author
-	for _, a := range missing {
-		if plain := a.plain(); known[plain] == 0 && !slices.Contains(add, plain) {
-			add = append(add, plain)
+	noted := make([]Author, len(missing))
+	for i, a := range missing {
+		a = a.plain()
+		if known[a] == 0 && s.authors.added >= s.authors.most {
+			a.Manager = ""
+		}
+		if noted[i] = a; known[a] == 0 && !slices.Contains(add, a) {
+			add = append(add, a)
 		}
 	}
 	if len(add) > 0 {
@@ -161,9 +170,10 @@ func (s *Store) addAuthors(ctx context.Context, missing []Author) (err error) {
 		for i, a := range add {
 			known[a] = numbers[i]
 		}
+		s.authors.added += len(add)
 	}
-	for _, a := range missing {
-		known[a] = known[a.plain()]
+	for i, a := range missing {
+		known[a] = known[noted[i]]
 	}
 	return nil
 }

@@ -38,3 +38,6 @@ func (s *Store) CacheRing() int {
 	defer s.cache.mu.Unlock()
 	return s.cache.ring.len()
 }
+
+// BoundAuthors sets how many authors s adds. It is to be called before the first commit.
+func (s *Store) BoundAuthors(most int) { s.authors.most = most }

@@ -89,6 +89,7 @@ func newStore(log Log, o Options) *Store {
 	s := &Store{log: log, o: o, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
+	s.authors.most = mostAuthors
 	if o.Author != (Author{}) {
 		s.own = &Origin{Author: o.Author}
 	}
