@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
 	_ "github.com/mattn/go-sqlite3"
 	. "github.com/plinth-io/plinth/sqlstore"
 )
@@ -73,11 +74,24 @@ func benchmarkFloor(b *testing.B, rows int) {
 
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 16, 64, 256} {
-		b.Run(fmt.Sprint(writers), func(b *testing.B) { benchmarkCommit(b, writers) })
+		b.Run(fmt.Sprint(writers), func(b *testing.B) { benchmarkCommit(b, writers, context.Background) })
 	}
 }
 
-func benchmarkCommit(b *testing.B, writers int) {
+// BenchmarkCommitOrigin shows what it costs that a row says who has written it.
+func BenchmarkCommitOrigin(b *testing.B) {
+	author := Author{User: "system:node:a", Verb: "patch", Subresource: "status", Manager: "kubelet"}
+	for _, writers := range []int{1, 64} {
+		b.Run(fmt.Sprint("without/", writers), func(b *testing.B) { benchmarkCommit(b, writers, context.Background) })
+		b.Run(fmt.Sprint("with/", writers), func(b *testing.B) {
+			benchmarkCommit(b, writers, func() context.Context {
+				return WithOrigin(context.Background(), &Origin{Author: author, AuditID: uuid.NewString()})
+			})
+		})
+	}
+}
+
+func benchmarkCommit(b *testing.B, writers int, newContext func() context.Context) {
 	s := openStore(b, openLog(b, durable(b)), Options{})
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -87,7 +101,7 @@ func benchmarkCommit(b *testing.B, writers int) {
 		wg.Go(func() {
 			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 				key := fmt.Sprintf("%sns/%d", maps, i)
-				if _, err := s.Commit(context.Background(), Change{Key: key, Value: kilobyte(key)}); err != nil {
+				if _, err := s.Commit(newContext(), Change{Key: key, Value: kilobyte(key)}); err != nil {
 					b.Error(err)
 				}
 			}
