@@ -28,6 +28,15 @@ apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: demo}
 spec: {type: NodePort, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gone, namespace: demo}
+spec:
+  selector: {matchLabels: {app: gone}}
+  template:
+    metadata: {labels: {app: gone}}
+    spec: {containers: [{name: gone, image: gone}]}
 `
 
 // TestDocumentedSQL runs the SQL blocks of all documents on each dialect that they are for, against
@@ -73,8 +82,12 @@ func serveSQLObjects(t *testing.T, dsn string) {
 	p := serveFor(t, filepath.Join(t.TempDir(), "data"), dsn)
 	program, err := kubectltest.Path()
 	must(t, err)
-	for _, args := range [][]string{{"-f", filepath.Join(repository, "docs", "tour")}, {"-f", "-"}} {
-		cmd := exec.Command(program, append([]string{"--kubeconfig", p.kubeconfig(), "apply"}, args...)...)
+	for _, args := range [][]string{
+		{"apply", "-f", filepath.Join(repository, "docs", "tour")},
+		{"apply", "-f", "-"},
+		{"delete", "deployment", "gone", "-n", "demo"},
+	} {
+		cmd := exec.Command(program, append([]string{"--kubeconfig", p.kubeconfig()}, args...)...)
 		cmd.Stdin = strings.NewReader(sqlObjects)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
