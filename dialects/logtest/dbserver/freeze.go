@@ -16,13 +16,18 @@ import (
 // hangs. When Freeze returns they have stopped: a signal alone takes its time on a busy
 // machine.
 func (s *Server) Freeze() error {
-	pids, err := s.signalAll(syscall.SIGSTOP)
-	for _, pid := range pids {
-		for !stopped(pid) {
-			time.Sleep(time.Millisecond)
+	for range 2 { // the server may have made another child before it stopped
+		pids, err := s.signalAll(syscall.SIGSTOP)
+		if err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			for !stopped(pid) {
+				time.Sleep(time.Millisecond)
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // Thaw lets a frozen server go on as if nothing had been.
@@ -47,7 +52,7 @@ func stopped(pid int) bool {
 	return true
 }
 
-// signalAll signals the server and then its children, of which it makes none meanwhile.
+// signalAll signals the server and then its children.
 // Postgres has one for each connection, in process groups of their own.
 func (s *Server) signalAll(sig syscall.Signal) (pids []int, err error) {
 	if s.cmd == nil {
