@@ -1,0 +1,108 @@
+// Package v1 is the API group history.plinth.io/v1: what has changed, who changed it, and how objects
+// were at a time in the past.
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the name of the group.
+const GroupName = "history.plinth.io"
+
+// GroupVersion is the version of the group in this package.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
+
+// Change is one change of one object: a resource of the object's namespace. Its name and its
+// resourceVersion are the revision, which is the resourceVersion that the object got.
+type Change struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Description `json:",inline"`
+}
+
+// Version is a Change together with what the object was after it.
+type Version struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Description `json:",inline"`
+
+	// Data is the object, in the version in which it is stored; of a deleted object the last that
+	// was there.
+	Data runtime.RawExtension `json:"data"`
+}
+
+// Description says what a change was.
+type Description struct {
+	Revision int64            `json:"revision"`
+	Time     metav1.MicroTime `json:"time"` // of the commit, to the millisecond
+	Action   Action           `json:"action"`
+
+	// Who made the change; empty for changes from before that was noted.
+	User         string `json:"user,omitempty"`         // as whom the request ran
+	Impersonator string `json:"impersonator,omitempty"` // who asked for it, if that was somebody else
+	Verb         string `json:"verb,omitempty"`
+	Subresource  string `json:"subresource,omitempty"`
+	Manager      string `json:"manager,omitempty"` // field manager
+	AuditID      string `json:"auditID,omitempty"`
+
+	Object ObjectReference `json:"object"`
+}
+
+// Action is what became of the object.
+type Action string
+
+// The actions.
+const (
+	Created Action = "created"
+	Changed Action = "changed"
+	Deleted Action = "deleted"
+)
+
+// ObjectReference names an object.
+type ObjectReference struct {
+	Resource  string `json:"resource"`       // deployments.apps
+	Kind      string `json:"kind,omitempty"` // Deployment; empty if the resource is not served any more
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// CreateRevision is the revision that created the object. Objects of the same name that were
+	// there one after the other have different ones.
+	CreateRevision int64 `json:"createRevision"`
+}
+
+// The fields that a field selector may name. Since, Until and At take a revision, or a time as
+// RFC 3339 has it, and no != . Both ends of a range belong to it.
+const (
+	FieldResource     = "object.resource"
+	FieldKind         = "object.kind"
+	FieldName         = "object.name"
+	FieldNamespace    = "object.namespace"
+	FieldAction       = "action"
+	FieldUser         = "user"
+	FieldImpersonator = "impersonator"
+	FieldVerb         = "verb"
+	FieldSubresource  = "subresource"
+	FieldManager      = "manager"
+	FieldAuditID      = "auditID"
+	FieldSince        = "since"
+	FieldUntil        = "until"
+	// FieldAt is for versions: it asks for the objects as they were at one time, each once.
+	FieldAt = "at"
+)
+
+// ChangeList is a list of changes, the newest first.
+type ChangeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Change `json:"items"`
+}
+
+// VersionList is a list of versions: the newest first, or with at in the order of their keys.
+type VersionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Version `json:"items"`
+}
