@@ -164,24 +164,10 @@ func (s *Store) compactHistory(history time.Duration) error {
 	return s.compactTo(s.compact.unpinned(target))
 }
 
-// newestBefore returns the newest revision that was committed at or before a moment.
-// Times never decrease with revisions, so it searches by halves, from where the last
-// search ended.
+// newestBefore returns the newest revision that was committed at or before a moment. It searches from
+// where the last search ended.
 func (s *Store) newestBefore(moment int64) (int64, error) {
-	low, high := max(s.compact.target, s.Floor()), s.Revision()
-	for low < high {
-		middle := low + (high-low+1)/2
-		found, at, err := s.log.Time(s.ctx, middle)
-		switch {
-		case err != nil:
-			return 0, err
-		case found == 0 || found > high || at > moment:
-			high = middle - 1
-		default:
-			low = found
-		}
-	}
-	return low, nil
+	return s.newestIn(s.ctx, max(s.compact.target, s.Floor()), s.Revision(), moment)
 }
 
 // compactTo sweeps up to through, and makes that the floor.

@@ -79,6 +79,11 @@ type Log interface {
 	// Count returns how many rows State would return without a limit.
 	Count(ctx context.Context, from, to string, revision int64) (int64, error)
 
+	// History returns the changes that a query asks for, in the order of revisions or against it, with
+	// their authors. A Value is nil if the query does not want values. It does not look at the
+	// floor, and does not wait for rows to be durable: all that it is asked for was read before.
+	History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error)
+
 	// Time returns the revision and commit time of the oldest row with id >= revision,
 	// zeros if there is none. The compactor searches with it for the row of a moment.
 	Time(ctx context.Context, revision int64) (found, at int64, err error)

@@ -98,12 +98,73 @@ func TestHistory(t *testing.T) {
 			"5 j\ufffd//delete//" + strings.Repeat("ü", 256) + " deleted deployments.apps Deployment shop/web -",
 		}
 		diff(t, "history", want, db.history(t))
+		s = open()
+		checkHistory(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 		db.askHistory(t)
 		var n int
 		if err := db.sql(t).QueryRow(`SELECT count(*) FROM author`).Scan(&n); err != nil || n != 4 {
 			t.Errorf("%d authors, %v", n, err)
 		}
 	})
+}
+
+// checkHistory reads the changes of TestHistory through a Store.
+func checkHistory(t *testing.T, s *sqlstore.Store) {
+	deployments, end := sqlstore.RangeOf("/registry/apps/deployments/")
+	all := sqlstore.HistoryQuery{Through: sqlstore.Forever, Limit: 10}
+	with := func(change func(*sqlstore.HistoryQuery)) sqlstore.HistoryQuery {
+		q := all
+		change(&q)
+		return q
+	}
+	for _, c := range []struct {
+		name string
+		q    sqlstore.HistoryQuery
+		want string
+	}{
+		{"all", all, "5 4 3 2 1"},
+		{"oldest first", with(func(q *sqlstore.HistoryQuery) { q.Oldest = true }), "1 2 3 4 5"},
+		{"limit", with(func(q *sqlstore.HistoryQuery) { q.Limit = 2 }), "5 4"},
+		{"between", with(func(q *sqlstore.HistoryQuery) { q.After, q.Through = 1, 3 }), "3 2"},
+		{"range", with(func(q *sqlstore.HistoryQuery) { q.From, q.To = deployments, end }), "5 2 1"},
+		{"range, oldest first", with(func(q *sqlstore.HistoryQuery) { q.From, q.To, q.Oldest, q.Limit = deployments, end, true, 2 }), "1 2"},
+		{"range, between", with(func(q *sqlstore.HistoryQuery) { q.From, q.To, q.After, q.Through = deployments, end, 1, 4 }), "2"},
+		{"nothing", with(func(q *sqlstore.HistoryQuery) { q.After = 5 }), ""},
+	} {
+		for _, values := range []bool{false, true} {
+			c.q.Values = values
+			rows, err := s.History(t.Context(), c.q)
+			if err != nil {
+				t.Fatal(c.name, err)
+			}
+			var got []string
+			for _, r := range rows {
+				got = append(got, fmt.Sprint(r.Revision))
+				if (len(r.Value) > 0) != values {
+					t.Errorf("%s: revision %d has the value %q", c.name, r.Revision, r.Value)
+				}
+			}
+			diff(t, c.name, c.want, strings.Join(got, " "))
+		}
+	}
+	rows, err := s.History(t.Context(), with(func(q *sqlstore.HistoryQuery) { q.Oldest = true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff(t, "patch", sqlstore.Origin{AuditID: "of 16 bytes text", Author: sqlstore.Author{
+		User: "system:node:a", Impersonator: "jane", Verb: "patch", Subresource: "status", Manager: "kubelet"}}, rows[1].Origin)
+	diff(t, "audit id", "0f8fad5b-d9cb-469f-a165-70867728950e", rows[0].Origin.AuditID)
+	if first, last := rows[0], rows[4]; !last.Deleted || first.Deleted || last.CreateRevision != 1 || first.At == 0 || last.At < first.At {
+		t.Errorf("%+v, %+v", first.Row, last.Row)
+	}
+	for _, c := range []struct{ at, want int64 }{{rows[0].At - 1, 0}, {rows[4].At, 5}} {
+		if n, err := s.RevisionAt(t.Context(), c.at); err != nil || n != c.want {
+			t.Errorf("revision %d, %v; want %d", n, err, c.want)
+		}
+	}
 }
 
 // history describes the rows of the view.

@@ -1,0 +1,35 @@
+package scan
+
+import (
+	"database/sql"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// History reads and closes the answer of a query for id, key, create_id, deleted, at, value, audit_id,
+// who, impersonator, verb, subresource and manager, all but the first five of which may be NULL.
+func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.HistoryRow
+	for rows.Next() {
+		var r sqlstore.HistoryRow
+		var who, impersonator, verb, subresource, manager sql.NullString
+		err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.AuditID,
+			&who, &impersonator, &verb, &subresource, &manager)
+		if err != nil {
+			return nil, err
+		}
+		r.Origin = sqlstore.Origin{
+			AuditID: sqlstore.AuditText(r.AuditID),
+			Author: sqlstore.Author{
+				User: who.String, Impersonator: impersonator.String,
+				Verb: verb.String, Subresource: subresource.String, Manager: manager.String,
+			},
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,80 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// HistoryQuery asks for changes that the log still has.
+type HistoryQuery struct {
+	From, To       string // of keys in [From, To); both empty: of all keys
+	After, Through int64  // of revisions with After < revision <= Through
+	Oldest         bool   // the oldest first; else the newest
+	Values         bool   // with values, see Log.History
+	Limit          int    // most changes
+}
+
+// HistoryRow is a change with who has made it.
+type HistoryRow struct {
+	Row           // Author is not set
+	Origin Origin // empty if it is not known
+}
+
+// History returns the changes that readers see and that q asks for, with values as the log holds them:
+// see HistoryEntry. What was compacted is not there, which is no error. Unlike other reads it asks the
+// database.
+func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error) {
+	if s.raw {
+		return nil, fmt.Errorf("read history: %w: only changes of objects are recorded", ErrKind)
+	}
+	if q.Through = min(q.Through, s.Revision()); q.Through <= q.After || q.Limit <= 0 {
+		return nil, nil
+	}
+	return s.log.History(ctx, q)
+}
+
+// HistoryEntry is what readers saw of a row that was asked for with its value; of a tombstone, the last
+// that they saw. It may be unreadable.
+func (s *Store) HistoryEntry(ctx context.Context, row *Row) *Entry { return s.open(ctx, row) }
+
+// Past returns at most limit entries, in key order, that were there at a revision, of keys in
+// [from, to). ErrCompacted if that is not known any more. It reads what State cannot.
+func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]*Entry, error) {
+	rows, err := s.log.State(ctx, from, to, revision, limit)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*Entry, len(rows))
+	for i := range rows {
+		entries[i] = s.open(ctx, &rows[i])
+	}
+	return entries, nil
+}
+
+// RevisionAt returns the newest revision that was committed at or before a moment (Unix milliseconds),
+// as far as the log still knows: 0 if nothing that it has is that old.
+func (s *Store) RevisionAt(ctx context.Context, moment int64) (int64, error) {
+	return s.newestIn(ctx, 0, s.Revision(), moment)
+}
+
+// newestIn is RevisionAt between two revisions, the lower of which is old enough. Times never decrease
+// with revisions, so it searches by halves.
+func (s *Store) newestIn(ctx context.Context, low, high, moment int64) (int64, error) {
+	for low < high {
+		middle := low + (high-low+1)/2
+		found, at, err := s.log.Time(ctx, middle)
+		switch {
+		case err != nil:
+			return 0, err
+		case found == 0 || found > high || at > moment:
+			high = middle - 1
+		default:
+			low = found
+		}
+	}
+	return low, nil
+}
+
+// Forever is a revision that no log reaches.
+const Forever = math.MaxInt64
