@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/fairness"
 	"github.com/plinth-io/plinth/server/guard"
+	"github.com/plinth-io/plinth/server/history"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/metrics"
@@ -95,6 +96,7 @@ func (s *Server) makeKinds() error {
 		Authenticator: s.authenticator, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
 		Removed: removed, Reach: reach, Services: &s.ranges, Database: s.database.health,
 	}))
+	s.kinds.Replace(nil, history.Kinds(history.Options{Store: s.store, Kinds: s.kinds, Authorizer: s.authz}))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -74,6 +75,11 @@ func (s *Store) newestIn(ctx context.Context, low, high, moment int64) (int64, e
 		}
 	}
 	return low, nil
+}
+
+// Forget removes all versions of an object but the current one for good, and returns their number.
+func (s *Store) Forget(ctx context.Context, key string) (removed int64, err error) {
+	return 0, errors.ErrUnsupported
 }
 
 // Forever is a revision that no log reaches.

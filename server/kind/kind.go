@@ -7,9 +7,11 @@
 package kind
 
 import (
+	"context"
 	"slices"
 	"strings"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -99,15 +102,33 @@ type Kind struct {
 	// the result (reviews, bindings). Verbs is then only create.
 	Virtual apirest.Creater
 	// Observed makes this a resource without storage: get and list call Observed and answer
-	// with the result (componentstatuses). Verbs are then only get and list.
+	// with the result (componentstatuses). Verbs are then only get and list, with watch for a
+	// Follower and deletecollection for an apirest.CollectionDeleter that answers with a Status.
 	Observed Observer
 }
 
-// Observer returns objects that are made for each request.
+// Observer returns objects that are made for each request. A list with a resourceVersion is given to
+// the client in its own order, and with its continue token.
 type Observer interface {
 	apirest.Getter
 	apirest.Lister
 }
+
+// Follower is an Observer whose objects can be watched.
+type Follower interface {
+	Observer
+	// Follow returns the events after a revision. They end with ctx.
+	Follow(ctx context.Context, after int64, options *metainternalversion.ListOptions) (Events, error)
+}
+
+// Events are what a watch sends; sqlstore.Watcher says what its methods are for.
+type Events interface {
+	Wait() <-chan struct{}
+	Poll(ctx context.Context) (events []*sqlstore.Event, through int64, err error)
+	Close()
+}
+
+var _ Events = (*sqlstore.Watcher)(nil)
 
 // Version is one served version of a Kind.
 type Version struct {

@@ -3,7 +3,10 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/kube-openapi/pkg/builder"
 	"k8s.io/kube-openapi/pkg/builder3"
@@ -14,9 +17,24 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
+
+// definitionsOfTypes are the schemas of upstream's types and of plinth's own.
+func definitionsOfTypes(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	all := builtinopenapi.GetOpenAPIDefinitions(ref)
+	maps.Copy(all, historyv1.OpenAPIDefinitions(ref))
+	return all
+}
+
+// newNamer names the schemas of these types.
+func newNamer() *apiopenapi.DefinitionNamer {
+	own := runtime.NewScheme()
+	utilruntime.Must(historyv1.AddToScheme(own))
+	return apiopenapi.NewDefinitionNamer(append(builtin.Schemes(), own)...)
+}
 
 // buildV3 makes one document of v3 as JSON.
 func (g *groupVersion) buildV3() ([]byte, error) {
@@ -49,14 +67,14 @@ func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
 	if err != nil {
 		return nil, err
 	}
-	namer := apiopenapi.NewDefinitionNamer(builtin.Schemes()...)
+	namer := newNamer()
 	config := &common.OpenAPIV3Config{
 		Info:                           info(),
 		CommonResponses:                map[int]*spec3.Response{401: {ResponseProps: spec3.ResponseProps{Description: "Unauthorized"}}},
 		DefaultResponse:                &spec3.Response{ResponseProps: spec3.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
-		GetDefinitions:                 builtinopenapi.GetOpenAPIDefinitions,
+		GetDefinitions:                 definitionsOfTypes,
 		SecuritySchemes: spec3.SecuritySchemes{bearerToken: {SecuritySchemeProps: spec3.SecuritySchemeProps{
 			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
 		}}},
@@ -91,7 +109,7 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 		}
 		containers = append(containers, routes)
 	}
-	namer := apiopenapi.NewDefinitionNamer(builtin.Schemes()...)
+	namer := newNamer()
 	config := &common.Config{
 		Info:                           info(),
 		ProtocolList:                   []string{"https"},
@@ -99,7 +117,7 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 		DefaultResponse:                &spec.Response{ResponseProps: spec.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
 		GetDefinitionName:              namer.GetDefinitionName,
-		GetDefinitions:                 builtinopenapi.GetOpenAPIDefinitions,
+		GetDefinitions:                 definitionsOfTypes,
 		SecurityDefinitions: &spec.SecurityDefinitions{bearerToken: {SecuritySchemeProps: spec.SecuritySchemeProps{
 			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
 		}}},

@@ -35,6 +35,9 @@ func (q *request) deleteCollection() error {
 	if err != nil {
 		return err
 	}
+	if q.kind.Observed != nil {
+		return q.deleteObserved(listOptions, options)
+	}
 	read := reader{q.api, &q.target, &sel}
 	p, err := read.page(q.ctx, listOptions)
 	if err != nil {

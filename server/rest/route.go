@@ -83,11 +83,11 @@ func (r routing) form() (form methods, inNamespace bool) {
 	switch {
 	case !r.q.kind.Namespaced && inNamespace:
 		return nil, inNamespace
-	case r.q.kind.Namespaced && !inNamespace && after > 1:
+	case r.q.kind.Namespaced && !inNamespace && after > 1 && r.q.kind.Observed == nil:
 		return nil, inNamespace
 	case watching && after <= 2:
 		return watchMethods, inNamespace
-	case after == 1 && r.q.kind.Namespaced && !inNamespace:
+	case after == 1 && r.q.kind.Namespaced && !inNamespace && r.q.kind.Observed == nil:
 		return allNamespacesMethods, inNamespace
 	case after == 1:
 		return collectionMethods, inNamespace

@@ -10,6 +10,7 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -54,7 +55,7 @@ func (q *request) watch() error {
 	if s.enc, err = newEventEncoder(q); err != nil {
 		return err
 	}
-	watcher, err := s.open()
+	watcher, err := s.open(options)
 	if err != nil {
 		return err
 	}
@@ -134,14 +135,28 @@ func (s *watching) start(o *metainternalversion.ListOptions) error {
 
 // open starts the watcher. If the start is impossible, open returns nil and keeps the reason in
 // failed: as in upstream, the stream tells the client, and the request does not fail.
-func (s *watching) open() (*sqlstore.Watcher, error) {
+func (s *watching) open(o *metainternalversion.ListOptions) (kind.Events, error) {
 	if s.failed != nil {
 		return nil, nil
 	}
-	watcher, err := s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
+	watcher, err := s.events(o)
 	if errors.Is(err, sqlstore.ErrCompacted) {
 		s.failed = err
 		return nil, nil
 	}
 	return watcher, err
+}
+
+// events returns the changes of the Kind's objects, or what a Kind without storage makes of changes.
+// That selects by itself.
+func (s *watching) events(o *metainternalversion.ListOptions) (kind.Events, error) {
+	if s.q.kind.Observed == nil {
+		return s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
+	}
+	s.sel = selection{kind: s.q.kind}
+	events, err := s.q.kind.Observed.(kind.Follower).Follow(s.q.rulesContext(), s.from, o)
+	if err != nil {
+		return nil, response.FromRegistry(err)
+	}
+	return events, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -24,7 +25,7 @@ type sink interface {
 
 // serve streams over HTTP until the end of the watch. Nothing that happens after the
 // headers are out can be an error of the request.
-func (s *watching) serve(ctx context.Context, watcher *sqlstore.Watcher, w http.ResponseWriter) {
+func (s *watching) serve(ctx context.Context, watcher kind.Events, w http.ResponseWriter) {
 	w.Header()["Content-Type"] = []string{s.enc.contentType()}
 	w.WriteHeader(http.StatusOK)
 	out := httpSink{w, http.NewResponseController(w)}
@@ -47,7 +48,7 @@ func (o httpSink) Flush() { o.c.Flush() }
 
 // run is the life of a watch. It ends when the client goes, the time is over, the server
 // drains, or the watcher fails.
-func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink) {
+func (s *watching) run(ctx context.Context, watcher kind.Events, out sink) {
 	if s.failed != nil {
 		s.writeError(out, s.failed)
 		return
@@ -101,7 +102,7 @@ func (s *watching) run(ctx context.Context, watcher *sqlstore.Watcher, out sink)
 var errGone = errors.New("client is gone")
 
 // pass sends what the watcher has now, and returns how many events it had.
-func (s *watching) pass(ctx context.Context, watcher *sqlstore.Watcher, out sink) (int, error) {
+func (s *watching) pass(ctx context.Context, watcher kind.Events, out sink) (int, error) {
 	if s.failed != nil {
 		return 0, s.failed
 	}

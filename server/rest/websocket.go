@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/net/websocket"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // isWebSocket tells whether a client wants its watch as WebSocket messages.
@@ -24,7 +24,7 @@ func isWebSocket(r *http.Request) bool {
 
 // serveWebSocket streams events as messages: text for JSON, binary for protobuf. As in upstream,
 // a client that names no origin is refused.
-func (s *watching) serveWebSocket(watcher *sqlstore.Watcher) {
+func (s *watching) serveWebSocket(watcher kind.Events) {
 	websocket.Handler(func(ws *websocket.Conn) {
 		ctx, cancel := context.WithCancel(s.q.ctx)
 		defer cancel()

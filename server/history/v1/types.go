@@ -31,8 +31,9 @@ type Version struct {
 	Description `json:",inline"`
 
 	// Data is the object, in the version in which it is stored; of a deleted object the last that
-	// was there.
-	Data runtime.RawExtension `json:"data"`
+	// was there. It is null if it cannot be decrypted; Unreadable says why.
+	Data       runtime.RawExtension `json:"data"`
+	Unreadable string               `json:"unreadable,omitempty"`
 }
 
 // Description says what a change was.

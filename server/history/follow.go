@@ -1,0 +1,112 @@
+package history
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// gather is how long changes are gathered before the log is asked for them: a watch of history asks the
+// database, unlike others.
+const gather = 100 * time.Millisecond
+
+// events are the changes that a watch sends.
+type events struct {
+	*walk
+	kind    func() *kind.Kind
+	wake    chan struct{}
+	through atomic.Int64 // all changes up to here were sent
+	end     context.CancelFunc
+	gone    chan struct{} // closed when the goroutine has ended
+}
+
+// Follow implements kind.Follower. Changes come with the type ADDED.
+func (r *resources) Follow(ctx context.Context, after int64, o *metainternalversion.ListOptions) (kind.Events, error) {
+	q, err := r.parse(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if after < r.Store.Floor() {
+		return nil, sqlstore.ErrCompacted
+	}
+	e := &events{walk: r.walk(q), wake: make(chan struct{}), gone: make(chan struct{})}
+	e.kind = func() *kind.Kind { return r.Kinds.Lookup(r.resource().Group, "v1", r.resource().Resource) }
+	e.through.Store(max(after, q.after))
+	ctx, e.end = context.WithCancel(ctx)
+	go e.follow(ctx)
+	return e, nil
+}
+
+// follow wakes the watch when there are changes. It ends with ctx, and with the Store.
+func (e *events) follow(ctx context.Context) {
+	defer close(e.gone)
+	for {
+		if e.Store.Wait(ctx, e.through.Load()+1) != nil {
+			return
+		}
+		t := time.NewTimer(gather)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		select {
+		case e.wake <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Wait implements kind.Events.
+func (e *events) Wait() <-chan struct{} { return e.wake }
+
+// Poll implements kind.Events.
+func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int64, err error) {
+	through = e.through.Load()
+	last := e.Store.Revision()
+	limit := walkStep
+	if e.form.values {
+		limit = valueStep
+	}
+	rows, err := e.Store.History(ctx, sqlstore.HistoryQuery{After: through, Through: last, Oldest: true, Values: e.form.values, Limit: limit})
+	if err != nil {
+		return nil, through, err
+	}
+	if through < e.Store.Floor() {
+		return nil, through, sqlstore.ErrCompacted
+	}
+	if len(rows) == limit {
+		last = rows[len(rows)-1].Revision
+	}
+	k := e.kind()
+	e.rights.known = nil // rights change while a watch runs
+	for i := range rows {
+		v, _, err := e.look(ctx, &rows[i])
+		if err != nil {
+			return nil, through, err
+		}
+		if v == nil || e.q.none || v.Revision > e.q.through {
+			continue
+		}
+		entry, err := k.Entry(e.form.one(v))
+		if err != nil {
+			return nil, through, err
+		}
+		found = append(found, &sqlstore.Event{Entry: entry})
+	}
+	e.through.Store(last)
+	return found, last, nil
+}
+
+// Close implements kind.Events.
+func (e *events) Close() {
+	e.end()
+	<-e.gone
+}

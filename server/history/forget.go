@@ -1,0 +1,63 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
+
+	v1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// DeleteCollection implements rest.CollectionDeleter: it removes the old versions of one object for
+// good. Who may delete the object and the collection of versions may do so.
+func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjectFunc, o *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	q, err := r.parse(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	if !q.one || q.none || q.after != 0 || q.through != sqlstore.Forever || q.at != 0 || !onlyObject(list.FieldSelector) {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the versions of one object can be deleted, all of them; select it with %s, %s and a namespace", v1.FieldResource, v1.FieldName))
+	}
+	p, ok := placeOf(q.from)
+	if !ok {
+		return nil, apierrors.NewBadRequest("no object has such a name")
+	}
+	w := r.walk(q)
+	may, reason, err := w.rights.may(ctx, "delete", p)
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Group: p.stored.Group, Resource: p.stored.Resource}, p.name, fmt.Errorf("deleting its versions takes the right to delete it: %s", reason))
+	}
+	status := &metav1.Status{Status: metav1.StatusSuccess}
+	if len(o.DryRun) > 0 {
+		return status, nil
+	}
+	removed, err := r.Store.Forget(ctx, q.from)
+	if err != nil {
+		return nil, err
+	}
+	status.Message = fmt.Sprintf("%d old versions of %s %q are removed", removed, p.stored, p.name)
+	return status, nil
+}
+
+// onlyObject says whether a selector names an object and no version of it.
+func onlyObject(s fields.Selector) bool {
+	for _, r := range s.Requirements() {
+		switch r.Field {
+		case v1.FieldResource, v1.FieldKind, v1.FieldName, v1.FieldNamespace, "metadata.namespace":
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package history
+
+import (
+	"context"
+
+	v1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+const (
+	walkStep   = 2000    // changes read at once
+	valueStep  = 100     // the same with values
+	mostLooked = 200_000 // changes that one page with a limit looks at
+	fruitful   = 20      // one of so many must be in the range of keys, or else its index is used
+)
+
+// walk reads changes of the log for one request.
+type walk struct {
+	*resources
+	q      query
+	kinds  kinds
+	rights rights
+
+	looked int
+}
+
+func (r *resources) walk(q query) *walk {
+	k := kindsOf(r.Kinds.Set())
+	return &walk{resources: r, q: q, kinds: k, rights: rights{authorizer: r.Authorizer, kinds: k}}
+}
+
+// newest returns the selected changes, the newest first, and where to go on: below a revision, which is
+// 0 at the end. There may be fewer than limit without an end: a page is bounded in what it looks at.
+func (w *walk) newest(ctx context.Context, limit int) (found []v1.Version, below int64, err error) {
+	if w.q.none {
+		return nil, 0, nil
+	}
+	through, indexed := w.q.through, w.q.one
+	for {
+		hq := sqlstore.HistoryQuery{After: w.q.after, Through: through, Values: w.form.values, Limit: w.step(limit)}
+		if indexed {
+			hq.From, hq.To = w.q.from, w.q.to
+		}
+		rows, err := w.Store.History(ctx, hq)
+		if err != nil {
+			return nil, 0, err
+		}
+		inRange := 0
+		for i := range rows {
+			v, in, err := w.look(ctx, &rows[i])
+			if err != nil {
+				return nil, 0, err
+			}
+			if in {
+				inRange++
+			}
+			through = rows[i].Revision - 1
+			if v == nil {
+				continue
+			}
+			if found = append(found, *v); len(found) == limit {
+				return found, through + 1, nil
+			}
+		}
+		if w.looked += len(rows); len(rows) < hq.Limit || through <= w.q.after {
+			return found, 0, nil
+		}
+		if w.looked >= mostLooked {
+			return found, through + 1, nil
+		}
+		indexed = indexed || w.q.from != "" && inRange*fruitful < len(rows)
+	}
+}
+
+func (w *walk) step(limit int) int {
+	switch {
+	case w.form.values:
+		return min(valueStep, limit+1)
+	case w.q.one:
+		return min(walkStep, limit+1)
+	}
+	return walkStep
+}
+
+// look makes a version of a row that is selected and that the caller may see; nil of others.
+func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Version, inRange bool, err error) {
+	if w.q.from != "" && (row.Key < w.q.from || row.Key >= w.q.to) {
+		return nil, false, nil
+	}
+	p, ok := placeOf(row.Key)
+	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
+		return nil, true, nil
+	}
+	d := w.kinds.describe(row, p)
+	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&d)) {
+		return nil, true, nil
+	}
+	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {
+		return nil, true, err
+	}
+	if w.form.values {
+		setData(&d, w.Store.HistoryEntry(ctx, &row.Row))
+	}
+	return &d, true, nil
+}
+
+// state returns the selected objects as they were at a revision, in the order of their keys, and the key
+// to go on with, which is empty at the end.
+func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Version, next string, err error) {
+	if w.q.none {
+		return nil, "", nil
+	}
+	start, to := w.q.from, w.q.to
+	if start == "" {
+		start, to = sqlstore.RangeOf(object.Root)
+	}
+	start = max(start, from)
+	for {
+		step := min(valueStep, limit+1)
+		entries, err := w.Store.Past(ctx, start, to, w.q.at, step)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range entries {
+			if len(found) == limit {
+				return found, e.Key, nil
+			}
+			start = e.Key + "\x00"
+			v, err := w.lookAt(ctx, e)
+			if err != nil {
+				return nil, "", err
+			}
+			if v != nil {
+				found = append(found, *v)
+			}
+		}
+		if len(entries) < step {
+			return found, "", nil
+		}
+	}
+}
+
+// lookAt is look for an object of a state. Who has made it is not looked up.
+func (w *walk) lookAt(ctx context.Context, e *sqlstore.Entry) (*v1.Version, error) {
+	p, ok := placeOf(e.Key)
+	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
+		return nil, nil
+	}
+	row := sqlstore.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At}
+	v := w.kinds.describe(&sqlstore.HistoryRow{Row: row}, p)
+	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&v)) {
+		return nil, nil
+	}
+	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {
+		return nil, err
+	}
+	setData(&v, e)
+	return &v, nil
+}

@@ -1,0 +1,54 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// rights are what the caller of one request may do with objects. It asks once for each object.
+type rights struct {
+	authorizer authorizer.Authorizer
+	kinds      kinds
+	known      map[place]bool
+}
+
+// mayGet says whether the caller may get an object now. Who may not, may not know that it was there.
+func (r *rights) mayGet(ctx context.Context, p place) (bool, error) {
+	if may, ok := r.known[p]; ok {
+		return may, nil
+	}
+	may, _, err := r.may(ctx, "get", p)
+	if err != nil {
+		return false, err
+	}
+	if r.known == nil || len(r.known) > mostKnown {
+		r.known = map[place]bool{}
+	}
+	r.known[p] = may
+	return may, nil
+}
+
+// mostKnown bounds the memory of a request.
+const mostKnown = 10_000
+
+func (r *rights) may(ctx context.Context, verb string, p place) (may bool, reason string, err error) {
+	who, ok := apirequest.UserFrom(ctx)
+	if !ok {
+		return false, "", fmt.Errorf("no user in the context")
+	}
+	a := authorizer.AttributesRecord{
+		User: who, Verb: verb, Namespace: p.namespace, Name: p.name,
+		APIGroup: p.stored.Group, APIVersion: "*", Resource: p.stored.Resource, ResourceRequest: true,
+	}
+	if k := r.kinds[p.stored]; k != nil {
+		a.APIGroup, a.Resource, a.APIVersion = k.Group, k.Resource, k.Versions[0].Name
+	}
+	decision, reason, err := r.authorizer.Authorize(ctx, a)
+	if decision == authorizer.DecisionAllow {
+		return true, "", nil
+	}
+	return false, reason, err
+}

@@ -1,0 +1,102 @@
+package history
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// place is what a key says about an object.
+type place struct {
+	stored    schema.GroupResource
+	namespace string
+	name      string
+}
+
+// placeOf is false for keys that are no objects of the API.
+func placeOf(key string) (p place, ok bool) {
+	prefix := object.ResourceOf(key)
+	if prefix == "" {
+		return p, false
+	}
+	p.stored.Group, p.stored.Resource = object.SplitPrefix(prefix)
+	namespace, name, namespaced := strings.Cut(key[len(prefix):], "/")
+	if !namespaced {
+		namespace, name = "", namespace
+	}
+	p.namespace, p.name = namespace, name
+	return p, p.stored.Group != object.InternalGroup
+}
+
+// kinds finds the Kind that serves a resource of the log; the first, if several groups do.
+type kinds map[schema.GroupResource]*kind.Kind
+
+func kindsOf(set *kind.Set) kinds {
+	all := kinds{}
+	for _, k := range set.Kinds {
+		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
+		if all[stored] == nil || k.GroupResource() == stored {
+			all[stored] = k
+		}
+	}
+	return all
+}
+
+// describe makes a version without data.
+func (k kinds) describe(r *sqlstore.HistoryRow, p place) v1.Version {
+	at := time.UnixMilli(r.At)
+	v := v1.Version{
+		TypeMeta: typeMeta("Version"),
+		ObjectMeta: metav1.ObjectMeta{
+			Name: decimal(r.Revision), Namespace: p.namespace,
+			ResourceVersion: decimal(r.Revision), CreationTimestamp: metav1.NewTime(at),
+		},
+		Description: v1.Description{
+			Revision: r.Revision, Time: metav1.NewMicroTime(at), Action: v1.Changed,
+			User: r.Origin.User, Impersonator: r.Origin.Impersonator, Verb: r.Origin.Verb, Subresource: r.Origin.Subresource,
+			Manager: r.Origin.Manager, AuditID: r.Origin.AuditID,
+			Object: v1.ObjectReference{
+				Resource: p.stored.String(), Namespace: p.namespace, Name: p.name, CreateRevision: r.CreateRevision,
+			},
+		},
+	}
+	if served := k[p.stored]; served != nil {
+		v.Object.Kind = served.Kind
+	}
+	switch {
+	case r.Deleted:
+		v.Action = v1.Deleted
+	case r.CreateRevision == r.Revision:
+		v.Action = v1.Created
+	}
+	return v
+}
+
+// fieldsOf are what a field selector compares.
+func fieldsOf(v *v1.Version) fields.Set {
+	return fields.Set{
+		v1.FieldResource: v.Object.Resource, v1.FieldKind: v.Object.Kind, v1.FieldName: v.Object.Name,
+		v1.FieldNamespace: v.Object.Namespace, v1.FieldAction: string(v.Action),
+		v1.FieldUser: v.User, v1.FieldImpersonator: v.Impersonator, v1.FieldVerb: v.Verb,
+		v1.FieldSubresource: v.Subresource, v1.FieldManager: v.Manager, v1.FieldAuditID: v.AuditID,
+		"metadata.name": v.Name, "metadata.namespace": v.Namespace,
+	}
+}
+
+// setData adds what the object was.
+func setData(v *v1.Version, e *sqlstore.Entry) {
+	if reason := e.Unreadable(); reason != nil {
+		v.Unreadable = reason.Error()
+		return
+	}
+	v.Data = runtime.RawExtension{Raw: e.Value}
+}
