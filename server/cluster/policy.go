@@ -43,6 +43,21 @@ func (c *Cluster) EnsurePolicy(ctx context.Context) error {
 // poststarthook/rbac/bootstrap-roles.
 func (c *Cluster) PolicyReady() bool { return c.policyReady.Load() }
 
+// ownRoles are the roles for plinth's own resources. Who may view a namespace may read its history, of
+// which he sees what he may get.
+func ownRoles() []rbacv1.ClusterRole {
+	return []rbacv1.ClusterRole{{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "plinth:aggregate-to-view",
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults", "rbac.authorization.k8s.io/aggregate-to-view": "true"},
+			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+		},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"history.plinth.io"}, Resources: []string{"changes", "versions"}, Verbs: []string{"get", "list", "watch"},
+		}},
+	}}
+}
+
 // retryPolicy is the pause before EnsurePolicy is tried again.
 const retryPolicy = 5 * time.Second
 
@@ -79,7 +94,7 @@ func (p policy) all(ctx context.Context) (each []func() error) {
 			return err
 		})
 	}
-	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()) {
+	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles(), ownRoles()) {
 		role(reconciliation.ClusterRoleRuleOwner{ClusterRole: &r}, clusterRoles{reconciliation.ClusterRoleModifier{Client: p.rbac.ClusterRoles()}, p.store})
 	}
 	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {

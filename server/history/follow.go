@@ -34,7 +34,7 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 	if after < r.Store.Floor() {
 		return nil, sqlstore.ErrCompacted
 	}
-	e := &events{walk: r.walk(q), wake: make(chan struct{}), gone: make(chan struct{})}
+	e := &events{walk: r.walk(ctx, q), wake: make(chan struct{}), gone: make(chan struct{})}
 	e.kind = func() *kind.Kind { return r.Kinds.Lookup(r.resource().Group, "v1", r.resource().Resource) }
 	e.through.Store(max(after, q.after))
 	ctx, e.end = context.WithCancel(ctx)

@@ -30,7 +30,7 @@ func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjec
 	if !ok {
 		return nil, apierrors.NewBadRequest("no object has such a name")
 	}
-	w := r.walk(q)
+	w := r.walk(ctx, q)
 	may, reason, err := w.rights.may(ctx, "delete", p)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -25,9 +27,11 @@ type walk struct {
 	looked int
 }
 
-func (r *resources) walk(q query) *walk {
+// walk begins a walk for the user in ctx.
+func (r *resources) walk(ctx context.Context, q query) *walk {
 	k := kindsOf(r.Kinds.Set())
-	return &walk{resources: r, q: q, kinds: k, rights: rights{authorizer: r.Authorizer, kinds: k}}
+	who, _ := apirequest.UserFrom(ctx) // without one nothing is allowed
+	return &walk{resources: r, q: q, kinds: k, rights: rights{who: who, authorizer: r.Authorizer, kinds: k}}
 }
 
 // newest returns the selected changes, the newest first, and where to go on: below a revision, which is

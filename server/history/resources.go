@@ -52,7 +52,7 @@ func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 	}
 	q.namespaced = true // a change of a cluster-scoped object is in no namespace
 	q.after, q.through = revision-1, revision
-	found, _, err := r.walk(q).newest(ctx, 1)
+	found, _, err := r.walk(ctx, q).newest(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (r *resources) List(ctx context.Context, o *metainternalversion.ListOptions
 			q.through = min(q.through, token.Below-1)
 		}
 	}
-	w, limit := r.walk(q), r.limit(o.Limit)
+	w, limit := r.walk(ctx, q), r.limit(o.Limit)
 	m := metav1.ListMeta{ResourceVersion: decimal(token.Revision)}
 	var found []v1.Version
 	if q.at != 0 {

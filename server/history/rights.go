@@ -2,14 +2,14 @@ package history
 
 import (
 	"context"
-	"fmt"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // rights are what the caller of one request may do with objects. It asks once for each object.
 type rights struct {
+	who        user.Info
 	authorizer authorizer.Authorizer
 	kinds      kinds
 	known      map[place]bool
@@ -35,12 +35,8 @@ func (r *rights) mayGet(ctx context.Context, p place) (bool, error) {
 const mostKnown = 10_000
 
 func (r *rights) may(ctx context.Context, verb string, p place) (may bool, reason string, err error) {
-	who, ok := apirequest.UserFrom(ctx)
-	if !ok {
-		return false, "", fmt.Errorf("no user in the context")
-	}
 	a := authorizer.AttributesRecord{
-		User: who, Verb: verb, Namespace: p.namespace, Name: p.name,
+		User: r.who, Verb: verb, Namespace: p.namespace, Name: p.name,
 		APIGroup: p.stored.Group, APIVersion: "*", Resource: p.stored.Resource, ResourceRequest: true,
 	}
 	if k := r.kinds[p.stored]; k != nil {

@@ -42,6 +42,8 @@ func Priorities() map[string]int {
 		"flowcontrol.apiserver.k8s.io": 16100,
 		"internal.apiserver.k8s.io":    16000,
 		"storagemigration.k8s.io":      15800,
+
+		"history.plinth.io": 1100, // plinth's own, before custom resources
 	}
 }
 
