@@ -178,6 +178,9 @@ type Config struct {
 	// Tokens says how tokens of service accounts are signed and which tokens are accepted.
 	Tokens tokens.Options
 
+	// ServeSnapshots serves /plinth/snapshots, where those who may reach it take snapshots of all objects
+	// and go back to them. For servers of tests.
+	ServeSnapshots bool
 	// Debugging says whether /debug/pprof and /debug/flags are served, to those who may reach them.
 	Debugging debugging.Options
 

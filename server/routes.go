@@ -29,6 +29,7 @@ type routes struct {
 	slis       http.Handler
 	debug      http.Handler // nil: there is no such path
 	probes     []*health.Probe
+	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
 	documents  map[string]func() (tokens.Document, error) // of the issuer of tokens
 }
@@ -62,6 +63,10 @@ func (r *routes) add(g *guard.Guard) {
 		for _, path := range fairness.DebugPaths {
 			g.Route(path, r.fairness)
 		}
+	}
+	if r.snapshots != nil {
+		g.Route(snapshotsPath, r.snapshots)
+		g.Route(snapshotsPath+"/*", r.snapshots)
 	}
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))

@@ -143,6 +143,9 @@ func (s *Server) routes() *routes {
 		probes:     s.probes(),
 		documents:  s.tokens.Documents(s.host()),
 	}
+	if s.config.ServeSnapshots {
+		r.snapshots = (&snapshots{server: s}).serve
+	}
 	if s.fairness != nil {
 		r.fairness = guard.HTTP(s.fairness.Debug())
 	}

@@ -73,7 +73,7 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 // ownFlags are those of serve that kube-apiserver does not have, or means otherwise.
 var ownFlags = []string{
 	"controllers", "data-dir", "database-timeout", "dsn", "feature-gates", "history", "listen", "log-format",
-	"max-connections", "new-database", "serve-removed-apis", "shutdown-timeout", "tls-san",
+	"max-connections", "new-database", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
 }
 
 func (o *apiServerOptions) addFlags(cmd *cobra.Command) {

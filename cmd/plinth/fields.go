@@ -38,6 +38,7 @@ var flagOfField = map[string]string{
 	"MaxConnections":        "max-connections",
 	"MaxStreams":            "http2-max-streams-per-connection",
 	"GoAwayChance":          "goaway-chance",
+	"ServeSnapshots":        "serve-snapshots",
 	"NoFairness":            "enable-priority-and-fairness",
 
 	"EnableAdmissionPlugins":  "enable-admission-plugins",

@@ -112,6 +112,7 @@ var flagGroups = []flagGroup{
 	{"Debugging", []string{
 		"profiling",
 		"contention-profiling",
+		"serve-snapshots",
 	}},
 }
 

@@ -97,7 +97,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.gates, "feature-gates", "", "alpha and beta features of Kubernetes to switch on or off: `name=bool,...`")
 	cmd.Flags().BoolVar(&o.privileged, "allow-privileged", true, "allow privileged containers, as far as pod security admits them")
 	addLogFlags(cmd, &o.log)
-	addDebuggingFlags(cmd, &c.Debugging)
+	addDebuggingFlags(cmd, &c.Debugging, c)
 }
 
 // begin opens the log, and sets what upstream's libraries keep for the whole process.

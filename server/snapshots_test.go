@@ -1,0 +1,73 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/server/apitest"
+)
+
+// TestSnapshots takes a snapshot, changes and deletes objects and goes back, twice.
+func TestSnapshots(t *testing.T) {
+	s := start(t, Config{ServeSnapshots: true})
+	admin := apitest.Admin(t, s)
+	ask := func(method, path, body string, want int) string {
+		t.Helper()
+		code, _, answer := apitest.Do(t, admin, method, s.URL()+path, body)
+		if code != want {
+			t.Fatalf("%s %s: %d %s", method, path, code, answer)
+		}
+		return answer
+	}
+	const maps = "/api/v1/namespaces/default/configmaps"
+	object := func(name, value string) string {
+		return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q},"data":{"v":%q}}`, name, value)
+	}
+	ask("POST", maps, object("changed", "old"), 201)
+	ask("POST", maps, object("deleted", "old"), 201)
+	var taken struct {
+		Name     string
+		Revision int64
+	}
+	if err := json.Unmarshal([]byte(ask("POST", snapshotsPath, "", 201)), &taken); err != nil || taken.Name != "1" || taken.Revision <= 0 {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	for range 2 {
+		ask("PUT", maps+"/changed", object("changed", "new"), 200)
+		ask("DELETE", maps+"/deleted", "", 200)
+		ask("POST", maps, object("new", "new"), 201)
+		ask("POST", snapshotsPath+"/1/rewind", "", 200)
+		for _, name := range []string{"changed", "deleted"} {
+			if body := ask("GET", maps+"/"+name, "", 200); !strings.Contains(body, `"data":{"v":"old"}`) {
+				t.Errorf("%s", body)
+			}
+		}
+		ask("GET", maps+"/new", "", 404)
+	}
+	if body := ask("GET", snapshotsPath, "", 200); !strings.Contains(body, `{"snapshots":[{"name":"1","revision":`) {
+		t.Errorf("%s", body)
+	}
+	ask("POST", snapshotsPath+"/2/rewind", "", 404)
+	ask("GET", snapshotsPath+"/1/rewind", "", 405)
+	ask("GET", snapshotsPath+"/1/forward", "", 404)
+	ask("DELETE", snapshotsPath+"/1", "", 200)
+	ask("DELETE", snapshotsPath+"/1", "", 404)
+	if body := ask("GET", snapshotsPath, "", 200); body != `{"snapshots":[]}`+"\n" {
+		t.Errorf("%s", body)
+	}
+	for range mostSnapshots {
+		ask("POST", snapshotsPath, "", 201)
+	}
+	ask("POST", snapshotsPath, "", 429)
+	off := start(t, Config{})
+	for _, x := range []*Server{s, off} {
+		if code, _, _ := apitest.Do(t, apitest.Anonymous(t, x), "POST", x.URL()+snapshotsPath, ""); code != 403 {
+			t.Errorf("as everybody: %d", code)
+		}
+	}
+	if code, _, _ := apitest.Do(t, apitest.Admin(t, off), "POST", off.URL()+snapshotsPath, ""); code != 404 {
+		t.Errorf("without the flag: %d", code)
+	}
+}
