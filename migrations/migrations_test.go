@@ -91,10 +91,10 @@ func (d database) down(t *testing.T, file string) {
 func TestInterruptedMigration(t *testing.T) {
 	forEach(t, func(t *testing.T, d database) {
 		if d.dialect == migrations.SQLite {
-			d.down(t, "sqlite/0004_author.down.sql")
+			d.down(t, "sqlite/0005_past.down.sql")
 		} else {
 			d.exec(t, `DROP VIEW history`)
-			d.exec(t, `DROP TABLE author`)
+			d.exec(t, `DROP TABLE kept`)
 		}
 		d.exec(t, `UPDATE schema_migrations SET dirty = true`)
 		if err := d.open(); err != nil {
@@ -116,9 +116,9 @@ func TestNotedTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plinth.db")
 	db, err := sql.Open("sqlite3", path)
 	run(t, database{migrations.SQLite, "sqlite://" + path, db}, err, func(t *testing.T, d database) {
-		d.down(t, "sqlite/0004_author.down.sql")
+		d.down(t, "sqlite/0005_past.down.sql")
 		d.exec(t, `UPDATE schema_migrations SET dirty = true`)
-		up, err := os.ReadFile("sqlite/0004_author.up.sql")
+		up, err := os.ReadFile("sqlite/0005_past.up.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestNotedTwice(t *testing.T) {
 // TestOldLogIsAnAPI: a log that has rows from before there were kinds holds objects.
 func TestOldLogIsAnAPI(t *testing.T) {
 	forEach(t, func(t *testing.T, d database) {
-
+		d.down(t, string(d.dialect)+"/0005_past.down.sql")
 		d.down(t, string(d.dialect)+"/0004_author.down.sql")
 		d.down(t, string(d.dialect)+"/0003_raw.down.sql")
 		d.exec(t, `UPDATE schema_migrations SET version = 2`)
@@ -162,6 +162,8 @@ func TestManyOpenAtOnce(t *testing.T) {
 		d.exec(t, `DROP VIEW history`)
 		d.exec(t, `DROP VIEW kv`)
 		d.exec(t, `DROP TABLE author`)
+		d.exec(t, `DROP TABLE past`)
+		d.exec(t, `DROP TABLE kept`)
 		d.exec(t, `DROP TABLE lease`)
 		d.exec(t, `DROP TABLE meta`)
 		d.exec(t, `DROP TABLE log`)
@@ -187,7 +189,7 @@ func TestDown(t *testing.T) {
 		for _, file := range slices.Backward(downs) {
 			d.down(t, file)
 		}
-		if got := dump(t, d); strings.Contains(got, "log") {
+		if got := dump(t, d); strings.Contains(got, "log") || strings.Contains(got, "past") {
 			t.Errorf("the last migration down leaves\n%s", got)
 		}
 	})

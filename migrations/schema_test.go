@@ -71,7 +71,7 @@ func dump(t *testing.T, d database) string {
 
 func dumpPostgres(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
-	for _, table := range []string{"log", "meta", "lease", "author"} {
+	for _, table := range []string{"log", "meta", "lease", "author", "past", "kept"} {
 		columns := column(t, d, `
 			SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
 			       || CASE WHEN a.attcollation <> 0 THEN ' COLLATE "' || (SELECT collname FROM pg_collation c WHERE c.oid = a.attcollation) || '"' ELSE '' END
@@ -88,7 +88,7 @@ func dumpPostgres(t *testing.T, d database, out *strings.Builder) {
 		options := column(t, d, `SELECT coalesce(' WITH (' || array_to_string(reloptions, ', ') || ')', '') FROM pg_class WHERE oid = to_regclass('`+table+`')`)
 		fmt.Fprintf(out, "\nCREATE TABLE %s (\n    %s\n)%s;\n", table, strings.Join(columns, ",\n    "), options[0])
 	}
-	for _, s := range column(t, d, `SELECT indexdef FROM pg_indexes WHERE tablename IN ('log', 'lease') AND schemaname = current_schema() AND indexname NOT LIKE '%_pkey' ORDER BY indexname DESC`) {
+	for _, s := range column(t, d, `SELECT indexdef FROM pg_indexes WHERE tablename IN ('log', 'lease', 'past') AND schemaname = current_schema() AND indexname NOT LIKE '%_pkey' ORDER BY indexname DESC`) {
 		fmt.Fprintf(out, "\n%s;\n", s)
 	}
 	for _, view := range views {
@@ -105,7 +105,7 @@ func dumpMySQL(t *testing.T, d database, out *strings.Builder) {
 	t.Helper()
 	for _, table := range column(t, d, `
 		SELECT table_name FROM information_schema.tables
-		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta', 'lease', 'author') ORDER BY table_name`) {
+		WHERE table_schema = DATABASE() AND table_name IN ('log', 'meta', 'lease', 'author', 'past', 'kept') ORDER BY table_name`) {
 		var name, create string
 		if err := d.db.QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &create); err != nil {
 			t.Fatal(err)

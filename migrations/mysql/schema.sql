@@ -11,6 +11,12 @@ CREATE TABLE `author` (
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
 
+CREATE TABLE `kept` (
+  `prefix` varbinary(1024) NOT NULL,
+  `lost` bigint NOT NULL,
+  PRIMARY KEY (`prefix`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
 CREATE TABLE `lease` (
   `id` bigint NOT NULL,
   `ttl` bigint NOT NULL,
@@ -38,6 +44,23 @@ CREATE TABLE `meta` (
   `name` varbinary(64) NOT NULL,
   `value` varbinary(255) NOT NULL,
   PRIMARY KEY (`name`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
+CREATE TABLE `past` (
+  `id` bigint NOT NULL,
+  `key` varbinary(1024) NOT NULL,
+  `create_id` bigint NOT NULL,
+  `deleted` tinyint(1) NOT NULL,
+  `at` bigint NOT NULL,
+  `until_id` bigint NOT NULL,
+  `until_at` bigint NOT NULL,
+  `expires` bigint NOT NULL,
+  `author` int(11) DEFAULT NULL,
+  `audit_id` varbinary(64) DEFAULT NULL,
+  `value` longblob NOT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `past_key_id` (`key`,`id`),
+  KEY `past_expires` (`expires`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
 
 -- VIEW objects:

@@ -38,6 +38,31 @@ CREATE TABLE author (
     CONSTRAINT author_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE past (
+    id bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    create_id bigint NOT NULL,
+    deleted boolean NOT NULL,
+    at bigint NOT NULL,
+    until_id bigint NOT NULL,
+    until_at bigint NOT NULL,
+    expires bigint NOT NULL,
+    author integer,
+    audit_id bytea,
+    value bytea NOT NULL,
+    CONSTRAINT past_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE kept (
+    prefix text COLLATE "C" NOT NULL,
+    lost bigint NOT NULL,
+    CONSTRAINT kept_pkey PRIMARY KEY (prefix)
+);
+
+CREATE UNIQUE INDEX past_key_id ON public.past USING btree (key, id);
+
+CREATE INDEX past_expires ON public.past USING btree (expires);
+
 CREATE UNIQUE INDEX log_key_id ON public.log USING btree (key, id);
 
 CREATE INDEX lease_expires ON public.lease USING btree (expires);

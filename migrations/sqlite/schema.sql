@@ -64,6 +64,29 @@ CREATE TABLE author (
     manager      TEXT NOT NULL
 );
 
+CREATE TABLE past (
+    id        INTEGER PRIMARY KEY,
+    key       TEXT    NOT NULL COLLATE BINARY,
+    create_id INTEGER NOT NULL,
+    deleted   INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    until_id  INTEGER NOT NULL,
+    until_at  INTEGER NOT NULL,
+    expires   INTEGER NOT NULL,
+    author    INTEGER,
+    audit_id  BLOB,
+    value     BLOB    NOT NULL
+);
+
+CREATE UNIQUE INDEX past_key_id ON past (key, id);
+
+CREATE INDEX past_expires ON past (expires);
+
+CREATE TABLE kept (
+    prefix TEXT    PRIMARY KEY NOT NULL COLLATE BINARY,
+    lost   INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE VIEW history AS
 SELECT strftime('%Y-%m-%dT%H:%M:%fZ', h.at / 1000.0, 'unixepoch') AS time,
        a.who                                                     AS who,
@@ -88,7 +111,9 @@ FROM (SELECT k.*, substr(k.rest, instr(k.rest, '/') + 1) AS path
       FROM (SELECT l.*,
                    substr(l.key, 11, instr(substr(l.key, 11), '/') - 1) AS grp,
                    substr(substr(l.key, 11), instr(substr(l.key, 11), '/') + 1) AS rest
-            FROM log l
+            FROM (SELECT id, key, create_id, deleted, at, value, author, audit_id FROM log
+                  UNION ALL
+                  SELECT id, key, create_id, deleted, at, value, author, audit_id FROM past) l
             WHERE l.key LIKE '/registry/%/%/%'
               AND (SELECT value FROM meta WHERE name = 'kind') <> 'etcd') k) h
 LEFT JOIN author a ON a.id = h.author;

@@ -1,0 +1,29 @@
+DROP VIEW IF EXISTS history;
+
+-- The changes that are kept, for people.
+CREATE OR REPLACE VIEW history AS
+SELECT to_timestamp(h.at / 1000.0)                           AS time,
+       a.who                                                 AS who,
+       a.impersonator                                        AS impersonator,
+       a.verb                                                AS verb,
+       a.subresource                                         AS subresource,
+       a.manager                                             AS manager,
+       CASE WHEN h.deleted THEN 'deleted' WHEN h.create_id = h.id THEN 'created' ELSE 'changed' END AS action,
+       split_part(h.key, '/', 4) ||
+           CASE split_part(h.key, '/', 3) WHEN 'core' THEN '' ELSE '.' || split_part(h.key, '/', 3) END AS resource,
+       CASE WHEN substring(h.value FROM 1 FOR 1) = '\x7b'::bytea THEN
+           replace(convert_from(h.value, 'UTF8'), '\u0000', '\ufffd')::json ->> 'kind' END AS kind,
+       CASE split_part(h.key, '/', 6) WHEN '' THEN '' ELSE split_part(h.key, '/', 5) END AS namespace,
+       CASE split_part(h.key, '/', 6) WHEN '' THEN split_part(h.key, '/', 5) ELSE split_part(h.key, '/', 6) END AS name,
+       h.id                                                  AS revision,
+       CASE WHEN length(h.audit_id) = 16 THEN encode(h.audit_id, 'hex')::uuid::text
+            ELSE rtrim(convert_from(h.audit_id, 'UTF8'), ' ') END AS audit_id,
+       h.key                                                 AS key
+FROM (SELECT l.id, l.at, l.create_id, l.deleted, l.value, l.author, l.audit_id, l.key COLLATE "default" AS key
+      FROM log l
+      WHERE l.key LIKE '/registry/%/%/%'
+        AND (SELECT value FROM meta WHERE name = 'kind') <> 'etcd') h
+LEFT JOIN author a ON a.id = h.author;
+
+DROP TABLE IF EXISTS past;
+DROP TABLE IF EXISTS kept;
