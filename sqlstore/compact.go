@@ -30,6 +30,7 @@ type compactor struct {
 	// owned by the compactor's goroutine
 	target int64     // newest revision known to be older than the history
 	failed time.Time // since when compaction fails; zero if it works
+	fit    fit       // of the old versions to the rules
 }
 
 type compactRequest struct {
@@ -119,6 +120,7 @@ func (s *Store) runCompactor() {
 		select {
 		case <-ticker.C:
 			s.logCompaction(s.compactHistory(s.o.History))
+			s.logCompaction(s.trimPast())
 		case <-hurry.C:
 			if errors.Is(s.log.Condition(), ErrFull) {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
@@ -201,7 +203,9 @@ func (s *Store) sweepCut(floor int64) error {
 }
 
 func (s *Store) sweepTo(through int64) (deleted int64, err error) {
-	return s.inSteps(through, func() (Compacted, error) { return s.log.Compact(s.ctx, through, compactStep) })
+	return s.inSteps(through, func() (Compacted, error) {
+		return s.log.Compact(s.ctx, through, compactStep, s.keepNow())
+	})
 }
 
 // inSteps repeats step until it has come to through, or gets no further. Between two steps
@@ -216,6 +220,7 @@ func (s *Store) inSteps(through int64, step func() (Compacted, error)) (deleted 
 		s.raiseFloor(c.Floor)
 		deleted += c.Deleted
 		s.stats.compactedDeleted.Add(c.Deleted)
+		s.stats.kept.Add(c.Kept)
 		if c.Busy || c.Swept >= through || c.Swept == swept {
 			return deleted, nil
 		}

@@ -93,7 +93,31 @@ type Log interface {
 	// row is never deleted). In it all rows superseded at the new floor are deleted, key
 	// by key, then tombstones at or below it. Cost is in proportion to limit. Only one
 	// replica does it at a time; another gets Busy. Swept < through asks for another call.
-	Compact(ctx context.Context, through int64, limit int) (Compacted, error)
+	//
+	// Of the rows that it deletes, those that keep names move to a second table, past, in the same
+	// transaction; for the others it notes there what is lost. Without rules, which keep == nil
+	// means, it also notes that nothing in past is complete from then on.
+	Compact(ctx context.Context, through int64, limit int, keep *Keep) (Compacted, error)
+
+	// Past is State for revisions below the floor, too, as far as they are known exactly. A revision
+	// is known of all resources in the range if nothing that was in force at it or later is lost,
+	// and of a single key (see OneKey) if none of its versions is. Else ErrCompacted.
+	Past(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
+
+	// Trim deletes rows of past, at most limit and in one transaction: those that have expired
+	// now, in Unix milliseconds, or if keep is nil all. Deleted == limit asks for another call.
+	// Busy is that of Compact.
+	Trim(ctx context.Context, keep *Keep, now int64, limit int) (Compacted, error)
+
+	// Refit gives rows of past with id > after, at most limit, the expiry that keep gives them, and
+	// deletes those that are too many; in one transaction. Swept is the last of them, or after if
+	// there were none. Busy is that of Compact.
+	Refit(ctx context.Context, keep *Keep, after int64, limit int) (Compacted, error)
+
+	// Forget deletes all versions of a key but the current one of a key that exists, and returns how
+	// many. The floor becomes the head, so that nobody asks for them: the tombstone goes even if it
+	// is the newest row. What is deleted is overwritten where the program can do that (SQLite).
+	Forget(ctx context.Context, key string) (removed int64, err error)
 
 	// Reclaim gives disk space of deleted rows back where that is the program's job
 	// (SQLite: incremental vacuum and WAL truncation), in steps that block no writer
@@ -143,10 +167,11 @@ type Log interface {
 	Close() error
 }
 
-// Compacted is the outcome of one Log.Compact.
+// Compacted is the outcome of one step of compaction.
 type Compacted struct {
 	Floor   int64 // the floor now
 	Swept   int64 // all rows up to here were looked at
 	Deleted int64 // rows deleted by this call
+	Kept    int64 // of these, rows that moved to past
 	Busy    bool  // another replica is compacting; nothing was done
 }

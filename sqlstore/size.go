@@ -7,7 +7,10 @@ type Size struct {
 	// Rows of the table, history included. Above a size where counting takes long, it is the
 	// estimate of the database server; SQLite has none and counts.
 	Rows int64
-	// Bytes on disk, or in memory, of the table with its indexes; of SQLite the whole database
+	// Past is the same of the table past, with the old versions that are kept, and PastBytes are its
+	// bytes with its indexes; of SQLite an estimate.
+	Past, PastBytes int64
+	// Bytes on disk, or in memory, of both tables with their indexes; of SQLite the whole database
 	// with its write-ahead log. Space of deleted rows that was not given back is in it.
 	Bytes int64
 	// Free bytes of the file system that the database is on; -1 where that is not known.

@@ -28,7 +28,9 @@ type Stats struct {
 	Appends       [len(AppendBounds) + 1]int64 // transactions by the first of AppendBounds that they kept to; the last are slower than all
 	HeadReads     int64                        // queries for Sync
 	WatchReads    int64                        // pages that watchers behind the window read from the log
-	Compacted     int64                        // rows deleted by this process
+	Compacted     int64                        // rows deleted from the log by this process
+	Kept          int64                        // of these, old versions that Options.Keep keeps
+	Trimmed       int64                        // old versions deleted by this process that were kept no longer
 }
 
 // AppendBounds are durations of transactions in seconds.
@@ -39,6 +41,7 @@ type counters struct {
 	appendNanos                             atomic.Int64
 	appends                                 [len(AppendBounds) + 1]atomic.Int64
 	headReads, watchReads, compactedDeleted atomic.Int64
+	kept, trimmed                           atomic.Int64
 }
 
 func (c *counters) appended(changes int, took time.Duration) {
@@ -61,6 +64,8 @@ func (s *Store) Stats() Stats {
 		HeadReads:     s.stats.headReads.Load(),
 		WatchReads:    s.stats.watchReads.Load(),
 		Compacted:     s.stats.compactedDeleted.Load(),
+		Kept:          s.stats.kept.Load(),
+		Trimmed:       s.stats.trimmed.Load(),
 		Usable:        s.Healthy() == nil,
 		Full:          errors.Is(s.log.Condition(), ErrFull),
 	}

@@ -18,6 +18,8 @@ type Options struct {
 	Format Format
 	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
 	History time.Duration
+	// Keep says which old versions of objects stay readable for longer, by Past; nil: none do.
+	Keep *Keep
 	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
@@ -141,6 +143,7 @@ func (o Options) withDefaults() Options {
 	}
 	if _, raw := o.Format.(Raw); raw {
 		o.History = -1 // Store.CutTo says what is compacted
+		o.Keep = nil
 	}
 	if o.History == 0 {
 		o.History = 5 * time.Minute

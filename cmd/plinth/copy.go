@@ -79,7 +79,7 @@ func copyState(ctx context.Context, from, to string, stdout io.Writer) error {
 func emptying(dsn string) string {
 	switch dialects.Scheme(dsn) {
 	case "postgres", "mysql":
-		return "run DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, schema_migrations in the target"
+		return "run DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, past, kept, schema_migrations in the target"
 	}
 	o, _ := dialects.SQLiteOptions(dsn)
 	return fmt.Sprintf("remove %[1]s, %[1]s-wal and %[1]s-shm", o.Path)

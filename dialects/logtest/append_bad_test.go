@@ -159,7 +159,7 @@ func TestUnreachable(t *testing.T) {
 			_, appendErr := l.Append(ctx, []sqlstore.Change{{Key: "/registry/b", Value: []byte("2")}})
 			_, headErr := l.Head(ctx)
 			_, stateErr := l.State(ctx, first, end, 1, 10)
-			_, compactErr := l.Compact(ctx, 1, 10)
+			_, compactErr := l.Compact(ctx, 1, 10, nil)
 			for what, err := range map[string]error{
 				"append": appendErr, "head": headErr, "state": stateErr, "compact": compactErr, "raise": l.Raise(ctx, 9),
 			} {

@@ -72,7 +72,7 @@ func readAll(b *testing.B, l log) {
 		benchmark(b, what, read)
 	}
 	// Last, for it takes the past away.
-	benchmark(b, "compact-1000", func() error { _, err := l.Compact(ctx, head, 1000); return err })
+	benchmark(b, "compact-1000", func() error { _, err := l.Compact(ctx, head, 1000, nil); return err })
 }
 
 func benchmark(b *testing.B, name string, f func() error) {

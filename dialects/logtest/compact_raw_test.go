@@ -20,7 +20,7 @@ func TestSupersede(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := sqlstore.FirstID(2) - 1
-		if c, err := l.Compact(t.Context(), after, 100); err != nil || c.Swept != after {
+		if c, err := l.Compact(t.Context(), after, 100, nil); err != nil || c.Swept != after {
 			t.Fatalf("compaction below: %+v, %v", c, err)
 		}
 		for _, want := range []sqlstore.Compacted{
@@ -94,7 +94,7 @@ func TestDefragment(t *testing.T) {
 		if _, err := l.Cut(t.Context(), sqlstore.LastID(102)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Compact(t.Context(), sqlstore.LastID(102), 1000); err != nil {
+		if _, err := l.Compact(t.Context(), sqlstore.LastID(102), 1000, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Defragment(t.Context()); err != nil {

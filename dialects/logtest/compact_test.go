@@ -14,7 +14,7 @@ func TestCompact(t *testing.T) {
 		l := db.open(t)
 		ctx := context.Background()
 		history(l)
-		c, err := l.Compact(ctx, 4, 100)
+		c, err := l.Compact(ctx, 4, 100, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestCompact(t *testing.T) {
 		if len(steps) != 3 || steps[2].Prev == nil || string(steps[2].Prev.Value) != "a3" || steps[1].Prev != nil {
 			t.Errorf("steps from the floor: %+v", steps)
 		}
-		again, err := l.Compact(ctx, 4, 100)
+		again, err := l.Compact(ctx, 4, 100, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestCompactKeepsTheNewestRow(t *testing.T) {
 		l := db.open(t)
 		l.put("/registry/a", 0, "1")
 		l.delete("/registry/a", 1, "2")
-		c, err := l.Compact(context.Background(), 99, 100)
+		c, err := l.Compact(context.Background(), 99, 100, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestCompactIsBounded(t *testing.T) {
 			last = l.put(keyOf(0), last, "1")
 		}
 		for swept := int64(0); swept < 100; swept += 10 {
-			c, err := l.Compact(context.Background(), 100, 10)
+			c, err := l.Compact(context.Background(), 100, 10, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestCompactWhileWriting(t *testing.T) {
 				for ctx.Err() == nil {
 					h, err := l.Head(context.Background())
 					if err == nil {
-						_, err = l.Compact(context.Background(), h.Revision-20, 15)
+						_, err = l.Compact(context.Background(), h.Revision-20, 15, nil)
 					}
 					if err != nil {
 						t.Error(err)
@@ -133,14 +133,14 @@ func TestCompactBusy(t *testing.T) {
 		if _, err := tx.Exec(`SELECT value FROM meta WHERE name = 'swept' FOR UPDATE`); err != nil {
 			t.Fatal(err)
 		}
-		c, err := l.Compact(context.Background(), 4, 10)
+		c, err := l.Compact(context.Background(), 4, 10, nil)
 		if err != nil || !c.Busy || c.Swept != 0 || c.Deleted != 0 {
 			t.Errorf("compact while another does: %+v, %v", c, err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = l.Compact(context.Background(), 4, 10); err != nil || c.Busy || c.Swept != 4 {
+		if c, err = l.Compact(context.Background(), 4, 10, nil); err != nil || c.Busy || c.Swept != 4 {
 			t.Errorf("compact after it: %+v, %v", c, err)
 		}
 	})

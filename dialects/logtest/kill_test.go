@@ -45,7 +45,7 @@ func writeForever(dsn string) error {
 		}
 		fmt.Println(last[4])
 		if i%50 == 49 {
-			if _, err := l.Compact(context.Background(), last[4]-100, 200); err != nil {
+			if _, err := l.Compact(context.Background(), last[4]-100, 200, nil); err != nil {
 				return err
 			}
 			if err := l.Reclaim(context.Background()); err != nil {

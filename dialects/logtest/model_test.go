@@ -175,7 +175,7 @@ func operate(t *testing.T, l log, m *model, r *rand.Rand) {
 		diff(t, "append", m.append(batch), l.append(batch...).Results)
 	case op < 13:
 		through, limit := m.head()-r.Int64N(20), 1+r.IntN(30)
-		c, err := l.Compact(context.Background(), through, limit)
+		c, err := l.Compact(context.Background(), through, limit, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func worksAs(t testing.TB, dsn string) {
 	ctx := context.Background()
 	revision := l.write(sqlstore.Change{Key: "/registry/core/configmaps/default/" + randomName(), Value: []byte(`{"metadata":{}}`)})
 	for _, err := range []error{
-		func() error { _, err := l.Compact(ctx, revision, 10); return err }(),
+		func() error { _, err := l.Compact(ctx, revision, 10, sqlstore.NewKeep()); return err }(),
 		l.Raise(ctx, revision+10),
 		l.SetMarks(ctx, map[string]string{"a": "b"}),
 		l.SetMarks(ctx, map[string]string{"a": ""}),
@@ -128,10 +128,10 @@ func TestPostgresTableRights(t *testing.T) {
 	dsn := Postgres(t)
 	openDSN(t, dsn).Close()
 	role, as := newRole(t, dsn)
-	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.author, public.lease, public.log, public.meta, public.schema_migrations TO %q", role)
+	want := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON public.author, public.kept, public.lease, public.log, public.meta, public.past, public.schema_migrations TO %q", role)
 	execPostgres(t, dsn, refusedFor(t, as, "schema_migrations", want))
 	worksAs(t, as)
-	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "author": "SELECT INSERT", "schema_migrations": "SELECT"} {
+	for table, rights := range map[string]string{"log": "SELECT INSERT DELETE", "meta": "SELECT UPDATE", "author": "SELECT INSERT", "past": "SELECT INSERT UPDATE DELETE", "kept": "SELECT INSERT UPDATE DELETE", "schema_migrations": "SELECT"} {
 		for _, right := range strings.Fields(rights) {
 			execPostgres(t, dsn, fmt.Sprintf(`REVOKE %s ON %s FROM %q`, right, table, role))
 			execPostgres(t, dsn, refusedFor(t, as, table, want))
@@ -151,7 +151,7 @@ func TestPostgresLeaseRights(t *testing.T) {
 	db := database{"postgres", Postgres(t)}
 	db.openRaw(t)
 	role, as := newRole(t, db.dsn)
-	execPostgres(t, db.dsn, fmt.Sprintf(`GRANT SELECT, INSERT, UPDATE, DELETE ON log, meta, schema_migrations TO %q`, role))
+	execPostgres(t, db.dsn, fmt.Sprintf(`GRANT SELECT, INSERT, UPDATE, DELETE ON log, meta, past, kept, schema_migrations TO %q`, role))
 	_, err := dialects.Open(t.Context(), as, dialects.Options{Kind: sqlstore.KindEtcd})
 	if err == nil || !errors.Is(err, dialects.ErrDSN) || !strings.Contains(err.Error(), "on table lease") {
 		t.Fatalf("open without rights on leases: %v", err)

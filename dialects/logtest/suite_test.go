@@ -160,7 +160,7 @@ func (l log) compact(through int64, limit int) (deleted int64) {
 	l.t.Helper()
 	through = min(through, l.head().Revision-1)
 	for {
-		c, err := l.Compact(context.Background(), through, limit)
+		c, err := l.Compact(context.Background(), through, limit, nil)
 		if err != nil {
 			l.t.Fatal(err)
 		}

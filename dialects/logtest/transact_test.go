@@ -288,11 +288,11 @@ func TestCut(t *testing.T) {
 		if steps := l.steps("", sqlstore.End, last, last); len(state) != 3 || len(steps) != 0 {
 			t.Errorf("at the floor: %+v, %+v", state, steps)
 		}
-		if c, err := l.Compact(t.Context(), last, 2); err != nil || c.Floor != last {
+		if c, err := l.Compact(t.Context(), last, 2, nil); err != nil || c.Floor != last {
 			t.Errorf("first step of compaction: %+v, %v", c, err)
 		}
 		for swept := int64(-1); ; {
-			c, err := l.Compact(t.Context(), last, 100)
+			c, err := l.Compact(t.Context(), last, 100, nil)
 			if err != nil || c.Floor != last {
 				t.Fatalf("compaction: %+v, %v", c, err)
 			}

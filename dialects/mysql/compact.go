@@ -13,8 +13,8 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit) })
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
+	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
@@ -82,14 +82,15 @@ func (l *Log) transact(ctx context.Context, f func(*sql.Tx) error) error {
 	return nil
 }
 
-func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlstore.Compacted, err error) {
+func compact(ctx context.Context, tx *sql.Tx, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
 	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
-	var newest int64
+	var newest, since int64
 	err = tx.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
-		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&c.Floor, &newest)
+		       COALESCE((SELECT MAX(id) FROM log), 0),
+		       COALESCE((SELECT lost FROM kept WHERE prefix = ''), -1)`).Scan(&c.Floor, &newest, &since)
 	through = min(through, newest-1)
 	if err != nil || c.Busy || through <= c.Swept {
 		return c, err
@@ -97,6 +98,14 @@ func compact(ctx context.Context, tx *sql.Tx, through int64, limit int) (c sqlst
 	upto, err := stepEnd(ctx, tx, c.Swept, through, limit)
 	if err != nil {
 		return c, err
+	}
+	if err := useKeep(ctx, tx, keep, since, c.Floor); err != nil {
+		return c, err
+	}
+	if keep != nil {
+		if c.Kept, err = move(ctx, tx, c.Swept, upto, keep); err != nil {
+			return c, err
+		}
 	}
 	if c.Deleted, err = sweep(ctx, tx, c.Swept, upto); err != nil {
 		return c, err

@@ -28,6 +28,14 @@ func (l *Log) checkTables(ctx context.Context) error {
 		`SELECT value FROM meta WHERE name = 'floor' FOR UPDATE`,
 		`UPDATE meta SET value = '0' WHERE name = 'floor'`,
 		`SELECT id FROM log WHERE id = 0`,
+		"INSERT INTO past (id, `key`, create_id, deleted, `at`, until_id, until_at, expires, value) VALUES (0, '', 0, 0, 0, 0, 0, 0, '')",
+		`SELECT id FROM past WHERE id = 0`,
+		`UPDATE past SET expires = 0 WHERE id = 0`,
+		`DELETE FROM past WHERE id = 0`,
+		`INSERT INTO kept (prefix, lost) VALUES ('', 0)`,
+		`SELECT lost FROM kept WHERE prefix = ''`,
+		`UPDATE kept SET lost = 0 WHERE prefix = ''`,
+		`DELETE FROM kept WHERE prefix = ''`,
 	}
 	if l.kind == sqlstore.KindEtcd {
 		statements = append(statements,

@@ -16,14 +16,20 @@ const countable = 64 << 20
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate. All of these figures are some seconds late.
 func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
-	var table int64
+	var log, past int64
 	err = l.db.QueryRowContext(ctx, `
-		SELECT data_length, data_length + index_length, table_rows
-		FROM information_schema.tables
-		WHERE table_schema = DATABASE() AND table_name = 'log'`).Scan(&table, &s.Bytes, &s.Rows)
-	if err == nil && table < countable {
+		SELECT l.data_length, l.data_length + l.index_length, l.table_rows,
+		       COALESCE(p.data_length, -1), COALESCE(p.data_length + p.index_length, 0), COALESCE(p.table_rows, 0)
+		FROM information_schema.tables AS l
+		LEFT JOIN information_schema.tables AS p ON p.table_schema = l.table_schema AND p.table_name = 'past'
+		WHERE l.table_schema = DATABASE() AND l.table_name = 'log'`).Scan(&log, &s.Bytes, &s.Rows, &past, &s.PastBytes, &s.Past)
+	if err == nil && log < countable {
 		err = l.db.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&s.Rows)
 	}
+	if err == nil && past >= 0 && past < countable { // an older version has none, which Inspect may meet
+		err = l.db.QueryRowContext(ctx, `SELECT count(*) FROM past`).Scan(&s.Past)
+	}
+	s.Bytes += s.PastBytes
 	s.Free = -1
 	if err != nil {
 		return s, fmt.Errorf("read size: %w", l.classify(err))

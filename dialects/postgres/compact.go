@@ -13,10 +13,10 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
 	var c sqlstore.Compacted
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		c, err = compact(ctx, tx, through, limit)
+		c, err = compact(ctx, tx, through, limit, keep)
 		return err
 	})
 	if err != nil {
@@ -25,14 +25,15 @@ func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.C
 	return c, nil
 }
 
-func compact(ctx context.Context, tx pgx.Tx, through int64, limit int) (c sqlstore.Compacted, err error) {
+func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
 	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
-	var newest int64
+	var newest, since int64
 	err = tx.QueryRow(ctx, `
 		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
-		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&c.Floor, &newest)
+		       coalesce((SELECT max(id) FROM log), 0),
+		       coalesce((SELECT lost FROM kept WHERE prefix = ''), -1)`).Scan(&c.Floor, &newest, &since)
 	through = min(through, newest-1)
 	if err != nil || c.Busy || through <= c.Swept {
 		return c, err
@@ -40,6 +41,14 @@ func compact(ctx context.Context, tx pgx.Tx, through int64, limit int) (c sqlsto
 	upto, err := stepEnd(ctx, tx, c.Swept, through, limit)
 	if err != nil {
 		return c, err
+	}
+	if err := useKeep(ctx, tx, keep, since, c.Floor); err != nil {
+		return c, err
+	}
+	if keep != nil {
+		if c.Kept, err = move(ctx, tx, c.Swept, upto, keep); err != nil {
+			return c, err
+		}
 	}
 	if c.Deleted, err = sweep(ctx, tx, c.Swept, upto); err != nil {
 		return c, err

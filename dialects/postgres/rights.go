@@ -80,6 +80,8 @@ func (l *Log) checkTables(ctx context.Context) error {
 		SELECT string_agg(privilege || ' on table ' || name, ', ')
 		FROM (VALUES ('log', 'SELECT'), ('log', 'INSERT'), ('log', 'DELETE'),
 		             ('meta', 'SELECT'), ('meta', 'UPDATE'), ('author', 'SELECT'), ('author', 'INSERT'),
+		             ('past', 'SELECT'), ('past', 'INSERT'), ('past', 'UPDATE'), ('past', 'DELETE'),
+		             ('kept', 'SELECT'), ('kept', 'INSERT'), ('kept', 'UPDATE'), ('kept', 'DELETE'),
 		             ('lease', 'SELECT'), ('lease', 'INSERT'), ('lease', 'UPDATE'), ('lease', 'DELETE')) AS need (name, privilege)
 		WHERE ($1 OR name <> 'lease') AND NOT has_table_privilege(name, privilege)`, l.kind == sqlstore.KindEtcd).Scan(&cannot)
 	if err != nil || cannot == nil {
@@ -98,7 +100,7 @@ func (l *Log) refuseTables(ctx context.Context, s schema, cannot string) error {
 	err := l.pool.QueryRow(ctx, `
 		SELECT string_agg(format('%I.%I', schemaname, tablename), ', ' ORDER BY tablename)
 		FROM pg_tables
-		WHERE schemaname = $1 AND tablename IN ('log', 'meta', 'lease', 'author', 'schema_migrations')`, s.name).Scan(&tables)
+		WHERE schemaname = $1 AND tablename IN ('log', 'meta', 'lease', 'author', 'past', 'kept', 'schema_migrations')`, s.name).Scan(&tables)
 	if err != nil || tables == nil {
 		return err
 	}

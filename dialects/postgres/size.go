@@ -17,15 +17,22 @@ const countable = 64 << 20
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate, which is some seconds late.
 func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
-	var table int64
+	var log, past int64
 	err = l.pool.QueryRow(ctx, `
 		SELECT pg_relation_size('log'::regclass),
 		       pg_total_relation_size('log'::regclass),
-		       coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = 'log'::regclass), 0)`).
-		Scan(&table, &s.Bytes, &s.Rows)
-	if err == nil && table < countable {
+		       coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = 'log'::regclass), 0),
+		       coalesce(pg_relation_size(to_regclass('past')), -1),
+		       coalesce(pg_total_relation_size(to_regclass('past')), 0),
+		       coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = to_regclass('past')), 0)`).
+		Scan(&log, &s.Bytes, &s.Rows, &past, &s.PastBytes, &s.Past)
+	if err == nil && log < countable {
 		err = l.pool.QueryRow(ctx, `SELECT count(*) FROM log`).Scan(&s.Rows)
 	}
+	if err == nil && past >= 0 && past < countable { // an older version has none, which Inspect may meet
+		err = l.pool.QueryRow(ctx, `SELECT count(*) FROM past`).Scan(&s.Past)
+	}
+	s.Bytes += s.PastBytes
 	s.Free = -1
 	if err != nil {
 		return s, fmt.Errorf("read size: %w", l.classify(err))

@@ -13,10 +13,10 @@ import (
 // Compact sweeps the next rows and moves the floor over them. Each row swept takes its
 // predecessor with it: older ones went when the predecessor was swept. So the cost does
 // not depend on how long a key's history is.
-func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.Compacted, error) {
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
 	var c sqlstore.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
-		c, err = w.compact(through, limit)
+		c, err = w.compact(through, limit, keep)
 		return err
 	})
 	if err != nil {
@@ -25,12 +25,13 @@ func (l *Log) Compact(ctx context.Context, through int64, limit int) (sqlstore.C
 	return c, nil
 }
 
-func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err error) {
-	var newest int64
+func (w *writer) compact(through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
+	var newest, since int64
 	err = w.scan(`
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 		       (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'swept'),
-		       coalesce((SELECT max(id) FROM log), 0)`, nil, &c.Floor, &c.Swept, &newest)
+		       coalesce((SELECT max(id) FROM log), 0),
+		       coalesce((SELECT lost FROM kept WHERE prefix = ''), -1)`, nil, &c.Floor, &c.Swept, &newest, &since)
 	through = min(through, newest-1)
 	if err != nil || through <= c.Swept {
 		return c, err
@@ -38,6 +39,14 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 	upto, err := w.stepEnd(c.Swept, through, limit)
 	if err != nil {
 		return c, err
+	}
+	if err := w.useKeep(keep, since, c.Floor); err != nil {
+		return c, err
+	}
+	if keep != nil {
+		if c.Kept, err = w.move(c.Swept, upto, keep); err != nil {
+			return c, err
+		}
 	}
 	superseded, err := w.supersede(c.Swept, upto)
 	if err != nil {
@@ -47,7 +56,7 @@ func (w *writer) compact(through int64, limit int) (c sqlstore.Compacted, err er
 	if err != nil {
 		return c, err
 	}
-	w.wrote.rows = int(superseded + tombstones)
+	w.wrote.rows += int(superseded + tombstones)
 	c.Swept, c.Floor, c.Deleted = upto, max(c.Floor, upto), superseded+tombstones
 	if _, err := w.exec(`UPDATE meta SET value = ? WHERE name = 'swept'`, strconv.FormatInt(c.Swept, 10)); err != nil {
 		return c, err

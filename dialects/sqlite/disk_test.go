@@ -67,7 +67,7 @@ func TestDiskFull(t *testing.T) {
 		n++
 	}
 	for swept, through := int64(-1), int64(1<<40); ; {
-		c, err := l.Compact(ctx, through, 100)
+		c, err := l.Compact(ctx, through, 100, nil)
 		must(t, err)
 		if c.Swept == swept {
 			break
@@ -164,7 +164,7 @@ func TestDiskWithoutReserve(t *testing.T) {
 
 	l = open(t, o)
 	l.disk.look()
-	c, err := l.Compact(ctx, revision, 1000)
+	c, err := l.Compact(ctx, revision, 1000, nil)
 	if err != nil || c.Deleted == 0 {
 		t.Fatalf("compact: %+v, %v", c, err)
 	}

@@ -75,7 +75,7 @@ func TestOwnLog(t *testing.T) {
 		"compaction alone in the log": func(t *testing.T, l *Log) {
 			write(t, l, "/b")
 			must(t, l.truncateWAL(ctx))
-			_, err := l.Compact(ctx, 1, 100)
+			_, err := l.Compact(ctx, 1, 100, nil)
 			must(t, err)
 		},
 		"an index by hand": func(t *testing.T, l *Log) {
@@ -226,7 +226,7 @@ func TestForeignLogOfOneCommit(t *testing.T) {
 	copyFile(t, path, path+".cold")
 	for name, last := range map[string]func(l *Log){
 		"append":     func(l *Log) { write(t, l, "/last") },
-		"compaction": func(l *Log) { _, err := l.Compact(context.Background(), 15, 100); must(t, err) },
+		"compaction": func(l *Log) { _, err := l.Compact(context.Background(), 15, 100, nil); must(t, err) },
 	} {
 		copyFile(t, path+".cold", path)
 		l, err := Open(context.Background(), Options{Path: path})

@@ -37,22 +37,31 @@ func (w *writer) scan(query string, args []any, into ...*int64) error {
 
 // each calls f with each row of query, whose columns are all integers. f must not keep the row.
 func (w *writer) each(query string, args []any, f func(row []int64)) error {
+	var numbers []int64
+	return w.rowsOf(query, args, func(row []driver.Value) {
+		numbers = numbers[:0]
+		for _, v := range row {
+			numbers = append(numbers, v.(int64))
+		}
+		f(numbers)
+	})
+}
+
+// rowsOf calls f with each row of query. f must not keep the row.
+func (w *writer) rowsOf(query string, args []any, f func(row []driver.Value)) error {
 	rows, err := w.conn.Query(query, values(args))
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	row, numbers := make([]driver.Value, len(rows.Columns())), make([]int64, len(rows.Columns()))
+	row := make([]driver.Value, len(rows.Columns()))
 	for {
 		if err := rows.Next(row); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		for i := range row {
-			numbers[i] = row[i].(int64)
-		}
-		f(numbers)
+		f(row)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestTransactOnFullDisk(t *testing.T) {
 		t.Errorf("revoke on a full disk: %v", err)
 	}
 	for swept := int64(-1); ; {
-		c, err := l.Compact(t.Context(), 1<<60, 100)
+		c, err := l.Compact(t.Context(), 1<<60, 100, nil)
 		must(t, err)
 		if c.Swept == swept {
 			break

@@ -81,7 +81,7 @@ func TestCommitRefused(t *testing.T) {
 		t.Fatalf("append with a COMMIT that fails: %+v", a)
 	}
 	onCommit(nil)
-	if _, err := l.Compact(ctx, 1, 100); err != nil {
+	if _, err := l.Compact(ctx, 1, 100, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}}); err != nil || a.Results[0].Revision != 1 {

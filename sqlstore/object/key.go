@@ -47,17 +47,7 @@ func SplitPrefix(prefix string) (group, resource string) {
 
 // ResourceOf returns the part of key that names its resource, with the trailing slash:
 // /registry/<group>/<resource>/. It is empty if key has fewer segments.
-func ResourceOf(key string) string {
-	n := 0
-	for i := 0; i < len(key); i++ {
-		if key[i] == '/' {
-			if n++; n == 4 {
-				return key[:i+1]
-			}
-		}
-	}
-	return ""
-}
+func ResourceOf(key string) string { return sqlstore.ResourceOf(key) }
 
 func checkKey(key string) error {
 	switch {

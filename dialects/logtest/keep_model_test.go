@@ -1,0 +1,143 @@
+package logtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// keepModel is every row ever written, under rules that change.
+type keepModel struct {
+	model
+	l    log
+	r    *rand.Rand
+	keep *sqlstore.Keep
+}
+
+var keeps = []*sqlstore.Keep{
+	nil,
+	sqlstore.NewKeep(),
+	forever,
+	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: time.Hour}, sqlstore.Rule{Resource: "secrets"}),
+	sqlstore.NewKeep(sqlstore.Rule{Resource: "*.apps", For: 30 * time.Hour}, sqlstore.Rule{Resource: "configmaps", For: sqlstore.Forever, Count: 2}),
+	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
+}
+
+// TestRandomPast asks for the past at every revision after random histories under random rules: an
+// answer is exact, or there is none.
+func TestRandomPast(t *testing.T) {
+	seed := rand.Uint64()
+	forEach(t, func(t *testing.T, db database) {
+		t.Logf("seed %d", seed)
+		m := &keepModel{l: db.open(t), r: rand.New(rand.NewPCG(seed, 1)), keep: forever}
+		known := 0
+		for i := 0; i < 250 && !t.Failed(); i++ {
+			m.operate()
+			known += m.ask(m.r.Int64N(m.head() + 2))
+		}
+		for revision := int64(0); revision <= m.head() && !t.Failed(); revision++ {
+			known += m.ask(revision)
+		}
+		t.Logf("%d answers, %d revisions, floor %d", known, m.head(), m.l.head().Floor)
+	})
+}
+
+func (m *keepModel) key() string {
+	resource := []string{configs, secrets, apps}[m.r.IntN(3)]
+	return fmt.Sprintf("%s%s/%d", resource, namespaces[m.r.IntN(len(namespaces))], m.r.IntN(2))
+}
+
+func (m *keepModel) write() {
+	newest := m.at(m.head())
+	var batch []sqlstore.Change
+	used := map[string]bool{}
+	for range 1 + m.r.IntN(6) {
+		c := sqlstore.Change{Key: m.key(), Value: fmt.Appendf(nil, "%d", m.r.IntN(1e6))}
+		if used[c.Key] {
+			continue
+		}
+		used[c.Key] = true
+		if row := newest[c.Key]; row.Revision != 0 && !row.Deleted {
+			c.Expect, c.Delete = row.Revision, m.r.IntN(3) == 0
+		}
+		batch = append(batch, c)
+	}
+	for i, r := range m.l.append(batch...).Results {
+		c := batch[i]
+		if r.Revision == 0 {
+			m.l.t.Fatalf("%s: expected %d, found %d", c.Key, c.Expect, r.Found)
+		}
+		m.all = append(m.all, sqlstore.Row{Revision: r.Revision, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, Value: c.Value})
+	}
+}
+
+func (m *keepModel) operate() {
+	m.l.t.Helper()
+	ctx, now := context.Background(), time.Now().Add(time.Duration(m.r.IntN(40)-20)*time.Hour).UnixMilli()
+	var err error
+	switch op := m.r.IntN(40); {
+	case op < 22:
+		m.write()
+	case op < 32:
+		_, err = m.l.Compact(ctx, m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.keep)
+	case op < 35:
+		_, err = m.l.Trim(ctx, m.keep, now, 1+m.r.IntN(20))
+	case op < 37:
+		_, err = m.l.Refit(ctx, m.keep, m.r.Int64N(m.head()+1), 1+m.r.IntN(30))
+	case op < 38:
+		_, err = m.l.Forget(ctx, m.key())
+	case op < 39 && m.r.IntN(3) == 0:
+		m.keep = keeps[m.r.IntN(len(keeps))]
+	}
+	if err != nil {
+		m.l.t.Fatal(err)
+	}
+}
+
+// ask compares the past of several ranges at a revision, and returns of how many it is known.
+func (m *keepModel) ask(revision int64) (known int) {
+	m.l.t.Helper()
+	ranges := [][2]string{{first, end}}
+	for _, prefix := range []string{configs, secrets, apps, apps + "a/"} {
+		from, to := sqlstore.RangeOf(prefix)
+		ranges = append(ranges, [2]string{from, to})
+	}
+	for range 3 {
+		key := m.key()
+		ranges = append(ranges, [2]string{key, key + "\x00"})
+	}
+	for _, r := range ranges {
+		got, ok := m.l.past(r[0], r[1], revision)
+		if ok {
+			known++
+			diff(m.l.t, fmt.Sprintf("[%q, %q) at %d", r[0], r[1], revision), m.state(r[0], r[1], revision), forget(got))
+		} else if revision >= m.l.head().Floor {
+			m.l.t.Errorf("%d is not below the floor, but not known", revision)
+		}
+	}
+	return known
+}
+
+// TestKeepAll: with everything kept from the start, and compacted in random steps, all revisions are
+// known.
+func TestKeepAll(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		m := &keepModel{l: db.open(t), r: rand.New(rand.NewPCG(rand.Uint64(), 1)), keep: forever}
+		for range 60 {
+			if m.write(); m.r.IntN(2) == 0 {
+				if _, err := m.l.Compact(t.Context(), m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.keep); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for revision := int64(0); revision <= m.head(); revision++ {
+			if known := m.ask(revision); known != 8 {
+				t.Fatalf("%d of 8 ranges are known at %d", known, revision)
+			}
+		}
+	})
+}
