@@ -2,12 +2,11 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 )
 
-// HistoryQuery asks for changes that the log still has.
+// HistoryQuery asks for changes that are still there, in the log or kept beside it.
 type HistoryQuery struct {
 	From, To       string // of keys in [From, To); both empty: of all keys
 	After, Through int64  // of revisions with After < revision <= Through
@@ -39,20 +38,6 @@ func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, erro
 // that they saw. It may be unreadable.
 func (s *Store) HistoryEntry(ctx context.Context, row *Row) *Entry { return s.open(ctx, row) }
 
-// Past returns at most limit entries, in key order, that were there at a revision, of keys in
-// [from, to). ErrCompacted if that is not known any more. It reads what State cannot.
-func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]*Entry, error) {
-	rows, err := s.log.State(ctx, from, to, revision, limit)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]*Entry, len(rows))
-	for i := range rows {
-		entries[i] = s.open(ctx, &rows[i])
-	}
-	return entries, nil
-}
-
 // RevisionAt returns the newest revision that was committed at or before a moment (Unix milliseconds),
 // as far as the log still knows: 0 if nothing that it has is that old.
 func (s *Store) RevisionAt(ctx context.Context, moment int64) (int64, error) {
@@ -75,11 +60,6 @@ func (s *Store) newestIn(ctx context.Context, low, high, moment int64) (int64, e
 		}
 	}
 	return low, nil
-}
-
-// Forget removes all versions of an object but the current one for good, and returns their number.
-func (s *Store) Forget(ctx context.Context, key string) (removed int64, err error) {
-	return 0, errors.ErrUnsupported
 }
 
 // Forever is a revision that no log reaches.

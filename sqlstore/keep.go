@@ -21,14 +21,14 @@ type Keep struct {
 type Rule struct {
 	// Resource is RESOURCE.GROUP, or RESOURCE of the core group, or *.GROUP, or * for all.
 	Resource string
-	// For is how long a version stays after the change that superseded it; Forever: without an end.
+	// For is how long a version stays after the change that superseded it; KeepForever: without an end.
 	For time.Duration
 	// Count is how many old versions of an object stay at most; 0: any number.
 	Count int
 }
 
-// Forever is the Rule.For of versions that stay.
-const Forever = time.Duration(math.MaxInt64)
+// KeepForever is the Rule.For of versions that stay.
+const KeepForever = time.Duration(math.MaxInt64)
 
 // NewKeep returns what rules say. Of several that fit a resource the most specific counts. There are
 // no two for the same Resource.
@@ -101,7 +101,7 @@ func (k *Keep) Expiry(o Old) int64 {
 	switch {
 	case !ok:
 		return 0
-	case r.For.Milliseconds() > never-o.UntilAt: // Forever, too
+	case r.For.Milliseconds() > never-o.UntilAt: // KeepForever, too
 		return never
 	}
 	return o.UntilAt + r.For.Milliseconds()

@@ -84,8 +84,8 @@ type Log interface {
 	// floor, and does not wait for rows to be durable: all that it is asked for was read before.
 	History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error)
 
-	// Time returns the revision and commit time of the oldest row with id >= revision,
-	// zeros if there is none. The compactor searches with it for the row of a moment.
+	// Time returns the revision and commit time of the oldest row with id >= revision, of those in
+	// past, too; zeros if there is none. The compactor searches with it for the row of a moment.
 	Time(ctx context.Context, revision int64) (found, at int64, err error)
 
 	// Compact advances the floor by one small transaction: over at most limit revisions

@@ -23,7 +23,7 @@ var keeps = []*sqlstore.Keep{
 	sqlstore.NewKeep(),
 	forever,
 	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: time.Hour}, sqlstore.Rule{Resource: "secrets"}),
-	sqlstore.NewKeep(sqlstore.Rule{Resource: "*.apps", For: 30 * time.Hour}, sqlstore.Rule{Resource: "configmaps", For: sqlstore.Forever, Count: 2}),
+	sqlstore.NewKeep(sqlstore.Rule{Resource: "*.apps", For: 30 * time.Hour}, sqlstore.Rule{Resource: "configmaps", For: sqlstore.KeepForever, Count: 2}),
 	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
 }
 
@@ -42,6 +42,7 @@ func TestRandomPast(t *testing.T) {
 		for revision := int64(0); revision <= m.head() && !t.Failed(); revision++ {
 			known += m.ask(revision)
 		}
+		m.history(sqlstore.HistoryQuery{Through: m.head()})
 		t.Logf("%d answers, %d revisions, floor %d", known, m.head(), m.l.head().Floor)
 	})
 }
@@ -122,6 +123,44 @@ func (m *keepModel) ask(revision int64) (known int) {
 	return known
 }
 
+// history compares the changes that are there with those that were made, and returns their number.
+func (m *keepModel) history(q sqlstore.HistoryQuery) (n int) {
+	m.l.t.Helper()
+	made := map[int64]sqlstore.Row{}
+	for _, r := range m.all {
+		made[r.Revision] = r
+	}
+	q.Limit, q.Values = 7, true
+	var got, want []sqlstore.Row
+	for {
+		rows, err := m.l.History(context.Background(), q)
+		if err != nil {
+			m.l.t.Fatal(err)
+		}
+		for _, r := range rows {
+			got, want = append(got, r.Row), append(want, made[r.Revision])
+			if q.From != "" && (r.Key < q.From || r.Key >= q.To) {
+				m.l.t.Errorf("%s is not asked for", r.Key)
+			}
+		}
+		if len(rows) < q.Limit {
+			break
+		}
+		if last := rows[len(rows)-1].Revision; q.Oldest {
+			q.After = last
+		} else {
+			q.Through = last - 1
+		}
+	}
+	diff(m.l.t, "history", want, forget(got))
+	for i := 1; i < len(got); i++ {
+		if got[i].Revision > got[i-1].Revision != q.Oldest {
+			m.l.t.Errorf("revision %d after %d", got[i].Revision, got[i-1].Revision)
+		}
+	}
+	return len(got)
+}
+
 // TestKeepAll: with everything kept from the start, and compacted in random steps, all revisions are
 // known.
 func TestKeepAll(t *testing.T) {
@@ -138,6 +177,27 @@ func TestKeepAll(t *testing.T) {
 			if known := m.ask(revision); known != 8 {
 				t.Fatalf("%d of 8 ranges are known at %d", known, revision)
 			}
+		}
+		secretsEnd := secrets + "\xff"
+		ofSecrets := 0
+		for _, r := range m.all {
+			if r.Key >= secrets && r.Key < secretsEnd {
+				ofSecrets++
+			}
+		}
+		for _, oldest := range []bool{false, true} {
+			if n := m.history(sqlstore.HistoryQuery{Through: m.head(), Oldest: oldest}); n != len(m.all) {
+				t.Errorf("%d of %d changes are there", n, len(m.all))
+			}
+			if n := m.history(sqlstore.HistoryQuery{Through: m.head(), Oldest: oldest, From: secrets, To: secretsEnd}); n != ofSecrets {
+				t.Errorf("%d of %d changes of secrets are there", n, ofSecrets)
+			}
+			if n := m.history(sqlstore.HistoryQuery{After: 10, Through: 20, Oldest: oldest}); n != 10 {
+				t.Errorf("%d of 10 changes are there", n)
+			}
+		}
+		if found, at, err := m.l.Time(t.Context(), 2); err != nil || found != 2 || at == 0 {
+			t.Errorf("time of an old version: %d, %d, %v", found, at, err)
 		}
 	})
 }

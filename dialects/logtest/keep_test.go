@@ -16,7 +16,7 @@ const (
 	apps    = "/registry/apps/deployments/"
 )
 
-var forever = sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.Forever})
+var forever = sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever})
 
 // compactKeep compacts all but the newest row, in steps.
 func (l log) compactKeep(keep *sqlstore.Keep) (kept int64) {
@@ -158,7 +158,7 @@ func TestKeep(t *testing.T) {
 func TestKeepCount(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		keep := sqlstore.NewKeep(sqlstore.Rule{Resource: "configmaps", For: sqlstore.Forever, Count: 2})
+		keep := sqlstore.NewKeep(sqlstore.Rule{Resource: "configmaps", For: sqlstore.KeepForever, Count: 2})
 		want := []string{"?"}
 		last := int64(0)
 		put := func() {
@@ -187,7 +187,7 @@ func TestKeepCount(t *testing.T) {
 		if _, known := l.past(configs+"a/other", configs+"a/other\x00", 4); known {
 			t.Error("a key of which nothing is there is known")
 		}
-		c, err := l.Refit(t.Context(), sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.Forever, Count: 1}), 0, 10)
+		c, err := l.Refit(t.Context(), sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever, Count: 1}), 0, 10)
 		if err != nil || c.Deleted != 1 || c.Swept == 0 {
 			t.Errorf("refit: %+v, %v", c, err)
 		}

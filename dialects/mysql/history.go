@@ -18,23 +18,31 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 	return rows, nil
 }
 
-// historySQL walks the revisions, or sorts those of a range of keys, which are in an index. Values are
-// fetched last.
+// historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
+// index of each. Values are fetched last.
 func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
-	from, order := "log AS k FORCE INDEX (PRIMARY) WHERE", "DESC"
-	args = append(args, q.Values)
+	log, past, order := "log AS k FORCE INDEX (PRIMARY) WHERE", "past AS k FORCE INDEX (PRIMARY) WHERE", "DESC"
+	var some []any
 	if q.From != "" || q.To != "" {
-		from = "log AS k FORCE INDEX (log_key_id) WHERE k.`key` >= ? AND k.`key` < ? AND"
-		args = append(args, []byte(q.From), []byte(q.To))
+		log = "log AS k FORCE INDEX (log_key_id) WHERE k.`key` >= ? AND k.`key` < ? AND"
+		past = "past AS k FORCE INDEX (past_key_id) WHERE k.`key` >= ? AND k.`key` < ? AND"
+		some = append(some, []byte(q.From), []byte(q.To))
 	}
+	some = append(some, q.After, q.Through, q.Limit)
 	if q.Oldest {
 		order = "ASC"
 	}
+	args = append(append(append(append(args, q.Values), some...), some...), q.Limit)
 	return `
-		SELECT STRAIGHT_JOIN l.id, l.` + "`key`, l.create_id, l.deleted, l.`at`" + `, IF(?, l.value, NULL), l.audit_id,
+		SELECT STRAIGHT_JOIN n.id, COALESCE(l.` + "`key`, p.`key`" + `), COALESCE(l.create_id, p.create_id), COALESCE(l.deleted, p.deleted),
+		       COALESCE(l.` + "`at`, p.`at`" + `), IF(?, COALESCE(l.value, p.value), NULL), COALESCE(l.audit_id, p.audit_id),
 		       a.who, a.impersonator, a.verb, a.subresource, a.manager
-		FROM (SELECT k.id FROM ` + from + ` k.id > ? AND k.id <= ? ORDER BY k.id ` + order + ` LIMIT ?) AS n
-		JOIN log AS l ON l.id = n.id
-		LEFT JOIN author AS a ON a.id = l.author
-		ORDER BY l.id ` + order, append(args, q.After, q.Through, q.Limit)
+		FROM ((SELECT k.id AS id FROM ` + log + ` k.id > ? AND k.id <= ? ORDER BY k.id ` + order + ` LIMIT ?)
+		      UNION ALL
+		      (SELECT k.id AS id FROM ` + past + ` k.id > ? AND k.id <= ? ORDER BY k.id ` + order + ` LIMIT ?)
+		      ORDER BY id ` + order + ` LIMIT ?) AS n
+		LEFT JOIN log AS l ON l.id = n.id
+		LEFT JOIN past AS p ON p.id = n.id
+		LEFT JOIN author AS a ON a.id = COALESCE(l.author, p.author)
+		ORDER BY n.id ` + order, args
 }

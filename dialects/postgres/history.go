@@ -22,28 +22,35 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 	return nil, fmt.Errorf("read history: %w", l.classify(err))
 }
 
-// historySQL walks the revisions, or sorts those of a range of keys, which are in an index. MATERIALIZED
-// keeps the planner from walking all revisions for the few of one key; values are fetched last.
+// historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
+// index of each. MATERIALIZED keeps the planner from walking all revisions for the few of one key; values
+// are fetched last.
 func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 	args = []any{q.Values, q.After, q.Through, q.Limit}
 	order := `DESC`
 	if q.Oldest {
 		order = `ASC`
 	}
-	numbers := `SELECT id FROM log WHERE id > $2 AND id <= $3`
+	log := `SELECT id FROM log WHERE id > $2 AND id <= $3`
+	past := `SELECT id FROM past WHERE id > $2 AND id <= $3`
 	if q.From != "" || q.To != "" {
 		args = append(args, bound(q.From), bound(q.To))
-		numbers = `WITH k AS MATERIALIZED (SELECT id FROM log WHERE key >= $5 AND key < $6 AND id > $2 AND id <= $3)
+		log = `WITH k AS MATERIALIZED (SELECT id FROM log WHERE key >= $5 AND key < $6 AND id > $2 AND id <= $3)
+			SELECT id FROM k`
+		past = `WITH k AS MATERIALIZED (SELECT id FROM past WHERE key >= $5 AND key < $6 AND id > $2 AND id <= $3)
 			SELECT id FROM k`
 	}
+	some := ` ORDER BY id ` + order + ` LIMIT $4`
 	return `
-		SELECT l.id, l.key, l.create_id, l.deleted, l.at, CASE WHEN $1 THEN l.value END, l.audit_id,
+		SELECT n.id, coalesce(l.key, p.key), coalesce(l.create_id, p.create_id), coalesce(l.deleted, p.deleted),
+		       coalesce(l.at, p.at), CASE WHEN $1 THEN coalesce(l.value, p.value) END, coalesce(l.audit_id, p.audit_id),
 		       coalesce(a.who, ''), coalesce(a.impersonator, ''), coalesce(a.verb, ''),
 		       coalesce(a.subresource, ''), coalesce(a.manager, '')
-		FROM (` + numbers + ` ORDER BY id ` + order + ` LIMIT $4) AS n
-		JOIN log AS l ON l.id = n.id
-		LEFT JOIN author AS a ON a.id = l.author
-		ORDER BY l.id ` + order, args
+		FROM (SELECT id FROM ((` + log + some + `) UNION ALL (` + past + some + `)) AS both_tables` + some + `) AS n
+		LEFT JOIN log AS l ON l.id = n.id
+		LEFT JOIN past AS p ON p.id = n.id
+		LEFT JOIN author AS a ON a.id = coalesce(l.author, p.author)
+		ORDER BY n.id ` + order, args
 }
 
 func scanHistory(row pgx.CollectableRow) (r sqlstore.HistoryRow, err error) {

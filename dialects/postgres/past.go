@@ -14,6 +14,9 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 	if l.kind != sqlstore.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
 	}
+	if from >= to {
+		return nil, nil
+	}
 	out, err := l.past(ctx, from, to, revision, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the past: %w", l.classify(err))

@@ -150,7 +150,12 @@ func (l *Log) steps(ctx context.Context, from, to string, after, through int64, 
 
 // Time returns the oldest row at or after a revision.
 func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT id, at FROM log WHERE id >= $1 ORDER BY id LIMIT 1`, revision).Scan(&found, &at)
+	err = l.pool.QueryRow(ctx, `
+		(SELECT id, at FROM log WHERE id >= $1 ORDER BY id LIMIT 1)
+		UNION ALL
+		(SELECT id, at FROM past WHERE id >= $1 ORDER BY id LIMIT 1)
+		ORDER BY id
+		LIMIT 1`, revision).Scan(&found, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, nil
 	}

@@ -17,21 +17,28 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 	return rows, nil
 }
 
-// historySQL walks the revisions, or sorts those of a range of keys, which are in an index. Values are
-// fetched last.
+// historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
+// index of each. Values are fetched last.
 func historySQL(q sqlstore.HistoryQuery) string {
-	from, order := `log AS k NOT INDEXED WHERE`, `DESC`
+	log, past, order := `log AS k NOT INDEXED WHERE`, `past AS k NOT INDEXED WHERE`, `DESC`
 	if q.From != "" || q.To != "" {
-		from = `log AS k INDEXED BY log_key_id WHERE k.key >= ?5 AND k.key < ?6 AND`
+		log = `log AS k INDEXED BY log_key_id WHERE k.key >= ?5 AND k.key < ?6 AND`
+		past = `past AS k INDEXED BY past_key_id WHERE k.key >= ?5 AND k.key < ?6 AND`
 	}
 	if q.Oldest {
 		order = `ASC`
 	}
+	some := ` k.id > ?2 AND k.id <= ?3 ORDER BY k.id ` + order + ` LIMIT ?4)`
 	return `
-		SELECT l.id, l.key, l.create_id, l.deleted, l.at, CASE WHEN ?1 THEN l.value END, l.audit_id,
+		SELECT n.id, coalesce(l.key, p.key), coalesce(l.create_id, p.create_id), coalesce(l.deleted, p.deleted),
+		       coalesce(l.at, p.at), CASE WHEN ?1 THEN coalesce(l.value, p.value) END, coalesce(l.audit_id, p.audit_id),
 		       a.who, a.impersonator, a.verb, a.subresource, a.manager
-		FROM (SELECT k.id FROM ` + from + ` k.id > ?2 AND k.id <= ?3 ORDER BY k.id ` + order + ` LIMIT ?4) AS n
-		CROSS JOIN log AS l ON l.id = n.id
-		LEFT JOIN author AS a ON a.id = l.author
-		ORDER BY l.id ` + order
+		FROM (SELECT id FROM (SELECT k.id FROM ` + log + some + `
+		      UNION ALL
+		      SELECT id FROM (SELECT k.id FROM ` + past + some + `
+		      ORDER BY id ` + order + ` LIMIT ?4) AS n
+		LEFT JOIN log AS l ON l.id = n.id
+		LEFT JOIN past AS p ON p.id = n.id
+		LEFT JOIN author AS a ON a.id = coalesce(l.author, p.author)
+		ORDER BY n.id ` + order
 }
