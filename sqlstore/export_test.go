@@ -41,3 +41,8 @@ func (s *Store) CacheRing() int {
 
 // BoundAuthors sets how many authors s adds. It is to be called before the first commit.
 func (s *Store) BoundAuthors(most int) { s.authors.most = most }
+
+// Never is Old.Expires of a row that stays.
+const Never = never
+
+func (k *Keep) Fingerprint() string { return k.fingerprint() }

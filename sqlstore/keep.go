@@ -101,7 +101,7 @@ func (k *Keep) Expiry(o Old) int64 {
 	switch {
 	case !ok:
 		return 0
-	case r.For.Milliseconds() > never-o.UntilAt: // KeepForever, too
+	case r.For == KeepForever:
 		return never
 	}
 	return o.UntilAt + r.For.Milliseconds()
