@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/servingcert"
 	"github.com/plinth-io/plinth/server/tokens"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Config says how a Server runs. The zero value is a server that keeps everything in
@@ -65,6 +66,10 @@ type Config struct {
 	// History is how long superseded versions of objects stay readable for watches that
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
 	History time.Duration
+
+	// Keep says which superseded versions stay longer than that, for reading the past; see
+	// sqlstore.ParseRules. nil: none. Servers that share a database have the same rules.
+	Keep *sqlstore.Keep
 
 	// EventTTL is how long an Event stays after its last change, 1 hour, as kube-apiserver's
 	// --event-ttl says; at least a second. Negative: for ever.

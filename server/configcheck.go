@@ -58,6 +58,9 @@ func (c *Config) check() error {
 	if c.EventTTL > 0 && c.EventTTL < time.Second {
 		return configError("Config.EventTTL %v is less than a second: write a duration such as 1h", c.EventTTL)
 	}
+	if err := checkKeep(c.Keep); err != nil {
+		return configError("Config.Keep: %w", err)
+	}
 	if err := c.checkKubelets(); err != nil {
 		return err
 	}

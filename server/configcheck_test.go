@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/server/tokens"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 func TestConfigErrors(t *testing.T) {
@@ -26,6 +27,9 @@ func TestConfigErrors(t *testing.T) {
 		{"admission plugin to leave out", Config{DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: plugin "Nope" is unknown`},
 		{"admission plugin without its configuration", Config{EnableAdmissionPlugins: []string{"ImagePolicyWebhook"}}, "no config specified"},
 		{"admission configuration", Config{AdmissionConfigFile: "/nowhere/config.yaml"}, "unable to read admission control configuration"},
+		{"keep, without a group", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "deployments"})}, `Config.Keep: "deployments": write deployments.apps`},
+		{"keep, singular", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "secret"})}, `"secret": write secrets`},
+		{"keep, stored elsewhere", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "events.events.k8s.io"})}, `"events.events.k8s.io": write events`},
 		{"delay", Config{ShutdownDelay: time.Minute}, "Config.ShutdownTimeout"},
 		{"negative", Config{RequestTimeout: -1}, "write a duration"},
 		{"issuer", Config{Tokens: tokens.Options{Issuers: []string{""}}}, "write a URL"},

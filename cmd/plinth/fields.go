@@ -18,6 +18,7 @@ var flagOfField = map[string]string{
 	"DataDir":               "data-dir",
 	"SANs":                  "tls-san",
 	"History":               "history",
+	"Keep":                  "keep",
 	"EventTTL":              "event-ttl",
 	"Controllers":           "controllers",
 	"RuntimeConfig":         "runtime-config",

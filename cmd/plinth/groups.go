@@ -39,6 +39,8 @@ var flagGroups = []flagGroup{
 		"new-database",
 		"data-dir",
 		"history",
+		"keep",
+		"keep-file",
 		"event-ttl",
 	}},
 	{"Encryption at rest", []string{

@@ -57,6 +57,10 @@ func newServe() *cobra.Command {
 			if err := setFeatureGates(o.gates); err != nil {
 				return nameFlags(cmd, err)
 			}
+			var err error
+			if o.config.Keep, err = o.keep.parse(cmd); err != nil {
+				return err
+			}
 			o.begin(cmd.ErrOrStderr())
 			warnOfVariables(cmd, os.Environ(), o.config.Log)
 			begun := func() { warnOfPassword(cmd, o.config.DSN, o.config.Log) }
@@ -74,6 +78,7 @@ func newServe() *cobra.Command {
 type serveOptions struct {
 	config     server.Config
 	log        logging.Options
+	keep       keepOptions
 	gates      string
 	privileged bool
 }
@@ -94,6 +99,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	addUpstreamFlags(cmd, c)
 	addFairnessFlags(cmd, c)
 	addEncryptionFlags(cmd, &c.Encryption)
+	addKeepFlags(cmd, &o.keep)
 	cmd.Flags().StringVar(&o.gates, "feature-gates", "", "alpha and beta features of Kubernetes to switch on or off: `name=bool,...`")
 	cmd.Flags().BoolVar(&o.privileged, "allow-privileged", true, "allow privileged containers, as far as pod security admits them")
 	addLogFlags(cmd, &o.log)

@@ -44,6 +44,8 @@ var (
 		{desc("plinth_head_reads_total", "Questions to the database for its newest revision."), func(s *sqlstore.Stats) float64 { return float64(s.HeadReads) }},
 		{desc("plinth_watch_reads_total", "Pages of the log read by watches that start or fall behind the window."), func(s *sqlstore.Stats) float64 { return float64(s.WatchReads) }},
 		{desc("plinth_compacted_rows_total", "Rows deleted by this process."), func(s *sqlstore.Stats) float64 { return float64(s.Compacted) }},
+		{desc("plinth_kept_rows_total", "Of these, old versions that --keep keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Kept) }},
+		{desc("plinth_trimmed_rows_total", "Old versions deleted by this process that --keep no longer keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Trimmed) }},
 	}
 )
 

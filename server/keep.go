@@ -1,0 +1,47 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// checkKeep refuses rules that have no effect because a resource of Kubernetes has another group, or is
+// stored as another one. It does not know custom resources.
+func checkKeep(keep *sqlstore.Keep) error {
+	if len(keep.Rules()) == 0 {
+		return nil
+	}
+	kinds := builtin.Kinds(builtin.Options{})
+	for _, r := range keep.Rules() {
+		if strings.HasPrefix(r.Resource, "*") {
+			continue
+		}
+		if meant := meantResource(kinds, schema.ParseGroupResource(r.Resource)); meant != "" {
+			return fmt.Errorf("%q: write %s", r.Resource, meant)
+		}
+	}
+	return nil
+}
+
+// meantResource returns the resource as which objects of gr are stored, or one with the same name if
+// gr is none of the core group; else nothing.
+func meantResource(kinds []*kind.Kind, gr schema.GroupResource) (meant string) {
+	for _, k := range kinds {
+		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
+		switch {
+		case stored == gr:
+			return ""
+		case k.GroupResource() == gr:
+			return stored.String()
+		case gr.Group == "" && (k.Resource == gr.Resource || k.Singular == gr.Resource):
+			meant = stored.String()
+		}
+	}
+	return meant
+}
