@@ -45,6 +45,15 @@
 // come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
 // as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo.
 //
+// # The past
+//
+// Compaction deletes what is below the floor, or by the rules of a Keep (keep.go) moves it to a second
+// table, past, which nothing reads that serves the present. Past and History read both tables. What is
+// known of the past is exact: a key's versions have no holes, since older ones go with a version that is
+// lost; and for each resource the table kept has the revision from which on its state is known. The
+// compactor trims what has expired, and fits what is there to other rules (past.go). Forget removes the
+// old versions of one key.
+//
 // # Rewinding
 //
 // A Pin holds a state, whose history is not compacted by this process, and Rewind (rewind.go) brings

@@ -42,7 +42,7 @@ func TestCopyCutOff(t *testing.T) {
 	_, err = conn.Exec(ctx, `SELECT pg_advisory_unlock(4711)`)
 	must(t, err)
 	_ = cmd.Wait()
-	const advice = "plinth does not serve it: run DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, schema_migrations in the target, then copy again\n"
+	const advice = "plinth does not serve it: run DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, past, kept, schema_migrations in the target, then copy again\n"
 	expectCopy(t, stderr.String(), cmd.ProcessState.ExitCode(), "part of a copy", "canceled", advice)
 	code, out := runPlinth(t, "copy", "--from", from, "--to", to)
 	expectCopy(t, out, code, "part of a copy", advice)
@@ -50,7 +50,7 @@ func TestCopyCutOff(t *testing.T) {
 	if code != 2 || !strings.Contains(out, "empty it and copy again") || strings.Count(complaint(out), "\n") != 1 {
 		t.Errorf("serve: exit code %d: %s", code, out)
 	}
-	_, err = conn.Exec(ctx, `DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, schema_migrations`)
+	_, err = conn.Exec(ctx, `DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, past, kept, schema_migrations`)
 	must(t, err)
 	if code, out := runPlinth(t, "copy", "--from", from, "--to", to); code != 0 {
 		t.Errorf("copy to an emptied target: exit code %d: %s", code, out)
