@@ -1,0 +1,59 @@
+package past
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Mistake is an error in what the user wrote, which says what to write instead.
+type Mistake struct{ text string }
+
+func (m *Mistake) Error() string { return m.text }
+
+func mistakef(format string, args ...any) error { return &Mistake{fmt.Sprintf(format, args...)} }
+
+// ErrNoHistory is the error of a server without the group history.plinth.io.
+var ErrNoHistory = errors.New("has no history: it is not a plinth, or one older than this command")
+
+// explain says in one line what an error of the history group means.
+func (c *Client) explain(err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && !c.hasHistory():
+		return fmt.Errorf("%s %w", c.config.Host, ErrNoHistory)
+	case apierrors.IsResourceExpired(err):
+		return fmt.Errorf("%w; plinth log TYPE/NAME shows what is kept", err)
+	}
+	return c.unreachable(err)
+}
+
+// unreachable names the server if it did not answer.
+func (c *Client) unreachable(err error) error {
+	var detail *url.Error
+	if errors.As(err, &detail) {
+		return fmt.Errorf("cannot reach %s: %w; write another --kubeconfig or --context, or start plinth serve", c.config.Host, detail.Err)
+	}
+	return err
+}
+
+// noSuchKind is the error for a type that the server does not serve.
+func (c *Client) noSuchKind(text string, err error) error {
+	if meta.IsNoMatchError(err) {
+		return &UnknownKindError{text}
+	}
+	return c.unreachable(err)
+}
+
+// UnknownKindError says that the server does not serve a type.
+type UnknownKindError struct{ Type string }
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("the server does not have the type %q; if its definition was deleted, "+
+		"plinth trash customresourcedefinitions shows it, and plinth undelete brings it back", e.Type)
+}

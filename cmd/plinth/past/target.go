@@ -1,0 +1,180 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+// Kind is a type of objects as the server serves it.
+type Kind struct {
+	Resource   schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// Name is the name of the kind in the history: deployments.apps.
+func (k Kind) Name() string { return k.Resource.GroupResource().String() }
+
+// Target is an object, or all objects of a kind if it has no name, or all objects if it has no kind.
+type Target struct {
+	Kind      Kind
+	Namespace string // empty: in no namespace; or in any one, if there is no name
+	Name      string
+	Anywhere  bool // objects of that name in any namespace
+}
+
+func (t Target) String() string { return t.Kind.Name() + "/" + t.Name }
+
+// Words are a type, and the name of an object if one is meant, as a user writes them.
+type Words struct{ Type, Name string }
+
+// SplitWords reads TYPE, TYPE NAME... and TYPE/NAME....
+func SplitWords(args []string) (all []Words, err error) {
+	joined := 0
+	for _, arg := range args {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			continue
+		}
+		if joined++; kind == "" || name == "" || strings.Contains(name, "/") {
+			return nil, mistakef("%q: write TYPE/NAME, such as deployments/web", arg)
+		}
+		all = append(all, Words{kind, name})
+	}
+	switch {
+	case slices.Contains(args, ""):
+		return nil, mistakef("an argument is empty: write TYPE/NAME or TYPE NAME")
+	case joined == len(args):
+		return all, nil
+	case joined > 0:
+		return nil, mistakef("%q: write either TYPE/NAME or TYPE NAME", args)
+	case len(args) == 1:
+		return []Words{{Type: args[0]}}, nil
+	}
+	for _, name := range args[1:] {
+		all = append(all, Words{args[0], name})
+	}
+	return all, nil
+}
+
+// FindKind looks up a type as kubectl does: deployments, deployment, deploy, deployments.apps,
+// deployments.v1.apps.
+func (c *Client) FindKind(text string) (Kind, error) {
+	mapper := restmapper.NewShortcutExpander(c.mapper, c.discovery, nil)
+	full, short := schema.ParseResourceArg(strings.ToLower(text))
+	var gvk schema.GroupVersionKind
+	var err error = &meta.NoResourceMatchError{}
+	if full != nil {
+		gvk, err = mapper.KindFor(*full)
+	}
+	if err != nil {
+		gvk, err = mapper.KindFor(short.WithVersion(""))
+	}
+	var several *meta.AmbiguousResourceError
+	if errors.As(err, &several) && len(several.MatchingKinds) > 0 {
+		gvk, err = several.MatchingKinds[0], nil
+	}
+	if err != nil {
+		return Kind{}, c.noSuchKind(text, err)
+	}
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return Kind{}, c.noSuchKind(text, err)
+	}
+	return Kind{mapping.Resource, gvk.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+}
+
+// FindPastKind is FindKind for a type that may be gone: its full name, plural and group, is taken as it is.
+func (c *Client) FindPastKind(text string) (Kind, error) {
+	kind, err := c.FindKind(text)
+	var unknown *UnknownKindError
+	if !errors.As(err, &unknown) || !strings.Contains(text, ".") {
+		return kind, err
+	}
+	return pastKind(text), nil
+}
+
+// pastKind returns a kind of which nothing is known but its name in the history.
+func pastKind(name string) Kind {
+	return Kind{Resource: schema.ParseGroupResource(name).WithVersion("")}
+}
+
+// In returns the target of that kind in a namespace, which kinds without namespaces ignore. Of a kind
+// that is gone nobody knows that, so the namespace counts.
+func (k Kind) In(namespace, name string) Target {
+	if !k.Namespaced && k.Kind != "" {
+		namespace = ""
+	}
+	return Target{Kind: k, Namespace: namespace, Name: name}
+}
+
+// targetOf returns the object that a change is of.
+func (c *Client) targetOf(object historyv1.ObjectReference) (Target, error) {
+	kind, err := c.FindKind(object.Resource)
+	return Target{Kind: kind, Namespace: object.Namespace, Name: object.Name}, err
+}
+
+// forget makes the client look up types anew.
+func (c *Client) forgetKinds() { c.mapper.Reset() }
+
+// hasStatus tells whether objects of the kind have a status that only its own subresource writes.
+func (c *Client) hasStatus(k Kind) bool {
+	list, err := c.discovery.ServerResourcesForGroupVersion(k.Resource.GroupVersion().String())
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == k.Resource.Resource+"/status" })
+}
+
+// Served returns the names of all types whose objects can be listed: deployments.apps, pods.
+func (c *Client) Served() ([]string, error) {
+	lists, err := c.discovery.ServerPreferredResources()
+	if len(lists) == 0 && err != nil {
+		return nil, c.unreachable(err)
+	}
+	var names []string
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || gv.Group == historyv1.GroupName {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") {
+				names = append(names, schema.GroupResource{Group: gv.Group, Resource: r.Name}.String())
+			}
+		}
+	}
+	return names, nil
+}
+
+// errNotThere is the error for an object that was not there at a moment.
+func errNotThere(t Target, m Moment) error {
+	return fmt.Errorf("%s was not there at %s; plinth log %[1]s shows when it was", t, m)
+}
+
+// Names returns the names of the objects of a type that are there now.
+func (c *Client) Names(ctx context.Context, kindText, namespace string) (names []string, err error) {
+	kind, err := c.FindKind(kindText)
+	if err != nil {
+		return nil, err
+	}
+	t := kind.In(namespace, "")
+	list, err := c.objects.Resource(kind.Resource).Namespace(t.Namespace).List(ctx, metav1.ListOptions{Limit: 500})
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	for _, object := range list.Items {
+		names = append(names, object.GetName())
+	}
+	return names, nil
+}

@@ -1,0 +1,105 @@
+package past
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+// Trash returns the deletions of objects that are not there any more, the newest first.
+func (c *Client) Trash(ctx context.Context, q Query) iter.Seq2[historyv1.Change, error] {
+	type name struct{ resource, namespace, name string }
+	return func(yield func(historyv1.Change, error) bool) {
+		seen := map[name]bool{}
+		limit := q.Limit
+		q.Limit = 0 // of deletions, not of changes
+		for change, err := range c.Changes(ctx, q.Without(historyv1.FieldAction, string(historyv1.Changed))) {
+			if err != nil {
+				yield(change, err)
+				return
+			}
+			o := change.Object
+			key := name{o.Resource, o.Namespace, o.Name}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			if change.Action != historyv1.Deleted {
+				continue // created again
+			}
+			if !yield(change, nil) {
+				return
+			}
+			if limit--; limit == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Undelete returns the step that creates a deleted object again: as it was when it was deleted, or as it
+// was at a moment.
+func (c *Client) Undelete(ctx context.Context, t Target, at Moment) (*Step, error) {
+	there, err := c.current(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		return nil, fmt.Errorf("%s is there; plinth undo %[1]s --to REVISION gives it an older state", t)
+	}
+	v, err := c.deleted(ctx, t, at)
+	if err != nil {
+		return nil, err
+	}
+	return c.stepAnew(ctx, t, v)
+}
+
+func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.Version, error) {
+	if !at.IsNow() {
+		return c.MustBeAt(ctx, t, at)
+	}
+	v, err := first(c.Versions(ctx, Query{Limit: 1}.ToObject(t).With(historyv1.FieldAction, string(historyv1.Deleted))))
+	if err == nil && v == nil {
+		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s lists what can be brought back", t, t.Kind.Name())
+	}
+	return v, err
+}
+
+// stepAnew returns the step that creates the object of a version again.
+func (c *Client) stepAnew(ctx context.Context, t Target, v *historyv1.Version) (*Step, error) {
+	old, err := Object(v)
+	if err != nil {
+		return nil, err
+	}
+	s := &Step{Target: t, After: anew(old)}
+	if _, has := s.After.Object["status"]; has && c.hasStatus(t.Kind) {
+		s.Status = true
+		delete(s.After.Object, "status")
+	}
+	s.Lost, err = c.dropLostOwners(ctx, s.After)
+	s.Result = s.After
+	return s, err
+}
+
+// Forget removes all versions of an object but the newest for good.
+func (c *Client) Forget(ctx context.Context, t Target) (message string, err error) {
+	q := Query{}.ToObject(t)
+	text, err := read(c.rest.Delete().AbsPath(q.path(versions)...).Param("fieldSelector", q.selector()).Do(ctx))
+	if err != nil {
+		return "", c.explain(err)
+	}
+	return statusMessage(text)
+}
+
+func statusMessage(text []byte) (string, error) {
+	var status metav1.Status
+	if err := json.Unmarshal(text, &status); err != nil {
+		return "", fmt.Errorf("the answer is no Status: %w", err)
+	}
+	return status.Message, nil
+}

@@ -1,0 +1,112 @@
+package past
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+// Undo returns the step that gives an object the state that it had at a moment. Without a moment it is
+// the state before the newest change that a write can take back: changes of the status alone are not.
+func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
+	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+	if err != nil {
+		return nil, err
+	}
+	current, err := c.current(ctx, t, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case current == nil && newest == nil:
+		return nil, fmt.Errorf("%s is not there, and nothing is known of it", t)
+	case current == nil:
+		return nil, c.whyDeleted(t, newest.Description)
+	case current.GetDeletionTimestamp() != nil:
+		return nil, fmt.Errorf("%s is being deleted, which no undo can stop; when it is gone, plinth undelete %[1]s brings it back", t)
+	}
+	if to.IsNow() {
+		return c.undoNewest(ctx, t, current)
+	}
+	v, err := c.MustBeAt(ctx, t, to)
+	if err != nil {
+		return nil, err
+	}
+	old, err := Object(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.stepBack(ctx, t, current, old)
+}
+
+// undoNewest looks for the newest change whose undoing makes a difference.
+func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured.Unstructured) (*Step, error) {
+	for change, err := range c.Changes(ctx, Query{}.ToObject(t).Without(historyv1.FieldSubresource, "status")) {
+		if err != nil {
+			return nil, err
+		}
+		if change.Action == historyv1.Created {
+			return &Step{Target: t, Before: current}, nil
+		}
+		v, err := c.At(ctx, t, Moment{Revision: change.Revision - 1})
+		if apierrors.IsResourceExpired(err) {
+			return nil, fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, change.Revision, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			break
+		}
+		old, err := Object(v)
+		if err != nil {
+			return nil, err
+		}
+		step, err := c.stepBack(ctx, t, current, old)
+		if err != nil || !step.sameContent() {
+			return step, err
+		}
+	}
+	return nil, fmt.Errorf("%s has no older state that is kept", t)
+}
+
+// stepBack returns the step from an object as it is to what it was.
+func (c *Client) stepBack(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*Step, error) {
+	if current.GetAPIVersion() != old.GetAPIVersion() {
+		var err error
+		if current, err = c.current(ctx, t, old); err != nil {
+			return nil, err
+		}
+		if current == nil {
+			return nil, fmt.Errorf("%s has been stored as %s, which is not served any more", t, old.GetAPIVersion())
+		}
+	}
+	s := &Step{Target: t, Before: current, After: overwriting(current, old)}
+	if c.hasStatus(t.Kind) {
+		s.Status = true
+		keepStatus(s.After, current)
+	}
+	var err error
+	s.Lost, err = c.dropLostOwners(ctx, s.After)
+	s.Result = s.After
+	return s, err
+}
+
+// keepStatus gives an object the status that another has, or none.
+func keepStatus(object, from *unstructured.Unstructured) {
+	status, ok := from.Object["status"]
+	if !ok {
+		delete(object.Object, "status")
+		return
+	}
+	object.Object["status"] = status
+}
+
+// sameContent tells whether what is sent has nothing that differs from what is there.
+func (s *Step) sameContent() bool {
+	lines, err := View{}.Compare(s.Before, s.After)
+	return err == nil && len(lines) == 0
+}

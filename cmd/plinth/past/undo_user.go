@@ -1,0 +1,167 @@
+package past
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+// Deed is what one user did to one object.
+type Deed struct {
+	Object  historyv1.ObjectReference // the newest
+	Changes []historyv1.Change        // of the user, the newest first
+	// Others are the changes of others after the first of the user, the newest first, without those of
+	// Kubernetes' own components and those that ended a deletion that the user began.
+	Others []historyv1.Change
+	newest historyv1.Change // of all
+	order  int64            // deeds are undone from the highest
+}
+
+// Verb says what has to be done to undo the deed: change, create, delete, or nothing because what was
+// created is deleted again.
+func (d *Deed) Verb() string {
+	created, deleted := d.created(), d.isGone()
+	switch {
+	case created && deleted:
+		return "nothing"
+	case created:
+		return "delete"
+	case deleted:
+		return "create"
+	}
+	return "change"
+}
+
+func (d *Deed) first() historyv1.Change { return d.Changes[len(d.Changes)-1] }
+
+// created tells whether the object was not there before the user's first change.
+func (d *Deed) created() bool { return d.first().Action == historyv1.Created }
+
+// isGone tells whether the newest change of all deleted the object.
+func (d *Deed) isGone() bool { return d.newest.Action == historyv1.Deleted }
+
+// endsWith tells whether a change of somebody else belongs to a deletion that the user began: it removes
+// a finalizer, or what is left then.
+func (d *Deed) endsWith(change historyv1.Change) bool {
+	newest := d.Changes[0]
+	return strings.HasPrefix(newest.Verb, "delete") && change.Revision > newest.Revision &&
+		change.Object.CreateRevision == newest.Object.CreateRevision
+}
+
+// isComponent tells whether a user is a part of Kubernetes. What these change follows from what users
+// change, and they do it again when it is undone.
+func isComponent(user string) bool {
+	switch user {
+	case "system:apiserver", "system:kube-controller-manager", "system:kube-scheduler":
+		return true
+	}
+	return strings.HasPrefix(user, "system:node:") || strings.HasPrefix(user, "system:serviceaccount:kube-system:")
+}
+
+type objectName struct{ resource, namespace, name string }
+
+func nameOf(o historyv1.ObjectReference) objectName {
+	return objectName{o.Resource, o.Namespace, o.Name}
+}
+
+// Deeds returns what a user did to each object in a range, in the order in which it can be undone: the
+// last first, so that what was created is deleted after what needs it, and what was deleted is created
+// before it. Changes of a status are left out. The query must have a bound in the past.
+func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
+	q = q.Without(historyv1.FieldSubresource, "status")
+	byName := map[objectName]*Deed{}
+	var all []*Deed
+	for change, err := range c.ByUser(ctx, q, user) {
+		if err != nil {
+			return nil, err
+		}
+		d := byName[nameOf(change.Object)]
+		if d == nil {
+			d = &Deed{Object: change.Object}
+			byName[nameOf(change.Object)], all = d, append(all, d)
+		}
+		d.Changes = append(d.Changes, change)
+	}
+	for _, d := range all {
+		if err := c.addOthers(ctx, d, user); err != nil {
+			return nil, err
+		}
+		d.order = d.Changes[0].Revision
+		if d.created() {
+			d.order = d.first().Revision
+		}
+	}
+	slices.SortFunc(all, func(a, b *Deed) int { return cmp.Compare(b.order, a.order) })
+	return slices.DeleteFunc(all, func(d *Deed) bool { return d.Verb() == "nothing" }), nil
+}
+
+// addOthers looks for what others changed after the user, in the whole history since his first change.
+func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
+	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
+	q := Query{}.ToObject(t).Without(historyv1.FieldSubresource, "status").Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
+	for change, err := range c.Changes(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if d.newest.Revision == 0 {
+			d.newest = change
+		}
+		if !madeBy(change.Description, user) && !isComponent(change.User) && !d.endsWith(change) {
+			d.Others = append(d.Others, change)
+		}
+	}
+	return nil
+}
+
+// UndoDeed returns the step that undoes a deed.
+func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
+	kind, err := c.awaitKind(ctx, d.Object.Resource)
+	if err != nil {
+		return nil, err
+	}
+	t := Target{Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name}
+	if d.created() {
+		current, err := c.current(ctx, t, nil)
+		if err == nil && current == nil {
+			err = fmt.Errorf("%s is gone already", t)
+		}
+		return &Step{Target: t, Before: current}, err
+	}
+	v, err := c.At(ctx, t, Moment{Revision: d.first().Revision - 1})
+	if apierrors.IsResourceExpired(err) {
+		return nil, fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, d.first().Revision, err)
+	}
+	if err == nil && v == nil {
+		err = errNotThere(t, Moment{Revision: d.first().Revision - 1})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.stepTo(ctx, t, v)
+}
+
+// stepTo returns the step to a version, whether the object is there or not.
+func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version) (*Step, error) {
+	current, err := c.current(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if current == nil {
+		return c.stepAnew(ctx, t, v)
+	}
+	if current.GetDeletionTimestamp() != nil {
+		return nil, errors.New(t.String() + " is being deleted, which no undo can stop")
+	}
+	old, err := Object(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.stepBack(ctx, t, current, old)
+}
