@@ -17,13 +17,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plinth-io/plinth/cmd/plinth/past"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/nearest"
 	"github.com/plinth-io/plinth/server"
 )
 
 func main() {
-	os.Exit(runProgram(newProgram(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(runProgram(newProgram(), programArgs(programName(), os.Args[1:]), os.Stdout, os.Stderr))
 }
 
 // run returns the exit code: 0 for success, 1 for a failure, 2 for a mistake on the command line,
@@ -43,9 +44,10 @@ func runProgram(root *cobra.Command, args []string, stdout, stderr io.Writer) in
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, root.Name()+":", oneLine(err))
+	fmt.Fprintln(stderr, root.DisplayName()+":", oneLine(err))
 	var usage *usageError
-	if errors.As(err, &usage) || errors.Is(err, server.ErrConfig) || errors.Is(err, dialects.ErrDSN) {
+	var mistake *past.Mistake
+	if errors.As(err, &usage) || errors.As(err, &mistake) || errors.Is(err, server.ErrConfig) || errors.Is(err, dialects.ErrDSN) {
 		return 2
 	}
 	return 1
@@ -75,6 +77,7 @@ func newRoot() *cobra.Command {
 		return cmd.Help()
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newHistoryCommands()...)
 	root.AddCommand(newServe(), newEtcd(), newKubeconfig(), newCerts(), newCopy(), newMigrateManifests(), newBench(), newBenchChild(), newTestAssets(), newStatus(), newVersion(), newDocs())
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

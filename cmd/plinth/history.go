@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+	"github.com/plinth-io/plinth/server/logging"
+)
+
+// newHistoryCommands returns the commands that read and bring back the past. They need no more than a
+// kubeconfig, so they are those of kubectl plinth too.
+func newHistoryCommands() []*cobra.Command {
+	return []*cobra.Command{newLog(), newGetAt(), newDiff(), newBlame(), newUndo(), newTrash(), newUndelete(), newForget()}
+}
+
+// historyFlags are the flags of all these commands, named as kubectl's are.
+type historyFlags struct {
+	kubeconfig, context, dataDir string
+	namespace                    string
+	allNamespaces                bool
+	color                        string
+	noPager                      bool
+}
+
+// addHistoryFlags adds the flags to a command. With all it can look at all namespaces at once.
+func addHistoryFlags(cmd *cobra.Command, q *historyFlags, all bool) {
+	f := cmd.Flags()
+	f.StringVarP(&q.namespace, "namespace", "n", "", "`namespace` of the objects; by default that of the context")
+	if all {
+		f.BoolVarP(&q.allNamespaces, "all-namespaces", "A", false, "look at all namespaces, and at objects that are in none")
+	}
+	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with; by default as kubectl, else that in the data directory")
+	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if there is no other [PLINTH_DATA_DIR]")
+	f.StringVar(&q.color, "color", "auto", "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never")
+	f.BoolVar(&q.noPager, "no-pager", false, "do not show long output in the program that PLINTH_PAGER or PAGER names, or less")
+	complete(cmd, "color", "auto", "always", "never")
+	completeHistory(cmd, q)
+}
+
+// client returns a client and the namespace that the user means.
+func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) {
+	if err := q.check(); err != nil {
+		return nil, "", err
+	}
+	logging.Libraries(logging.New(io.Discard, logging.Options{}), 0) // they log what errors say too
+	loader := q.loader(cmd)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", usagef("there is no kubeconfig: write --kubeconfig FILE, or start plinth serve in this directory first")
+	}
+	if err != nil {
+		return nil, "", usagef("kubeconfig: %v", err)
+	}
+	client, err := past.New(config)
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, _, err := loader.Namespace()
+	if q.allNamespaces {
+		namespace = ""
+	}
+	return client, namespace, err
+}
+
+func (q *historyFlags) check() error {
+	switch q.color {
+	case "auto", "always", "never":
+	default:
+		return usagef("--color: %q: write auto, always or never", q.color)
+	}
+	if q.allNamespaces && q.namespace != "" {
+		return usagef("--all-namespaces and --namespace: write only one of them")
+	}
+	return nil
+}
+
+// loader reads the kubeconfig that kubectl would read. If there is none it is the data directory's.
+func (q *historyFlags) loader(cmd *cobra.Command) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = q.kubeconfig
+	if q.kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
+		path := filepath.Join(dataDirOf(cmd, q.dataDir), "kubeconfig")
+		found, err := rules.Load()
+		if _, missing := os.Stat(path); missing == nil && err == nil && clientcmdapi.IsConfigEmpty(found) {
+			rules.ExplicitPath = path
+		}
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: q.context}
+	overrides.Context.Namespace = q.namespace
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// object returns a client and the object that the arguments name. Its kind may be gone, if past is set.
+func (q *historyFlags) object(cmd *cobra.Command, args []string, gone bool) (*past.Client, past.Target, error) {
+	words, err := past.SplitWords(args)
+	if err != nil {
+		return nil, past.Target{}, err
+	}
+	if len(words) != 1 || words[0].Name == "" {
+		return nil, past.Target{}, usagef("write one object, such as %s deployments/web", cmd.CommandPath())
+	}
+	client, namespace, err := q.client(cmd)
+	if err != nil {
+		return nil, past.Target{}, err
+	}
+	kind, err := findKind(client, words[0].Type, gone)
+	return client, kind.In(namespace, words[0].Name), err
+}
+
+func findKind(client *past.Client, text string, gone bool) (past.Kind, error) {
+	if gone {
+		return client.FindPastKind(text)
+	}
+	return client.FindKind(text)
+}
+
+// momentOf reads a flag with a moment, which may be empty.
+func momentOf(flag, text string) (past.Moment, error) {
+	if text == "" {
+		return past.Moment{}, nil
+	}
+	return past.ParseMoment(flag, text, time.Now())
+}
+
+// momentsOf reads two flags with moments.
+func momentsOf(flag1, text1, flag2, text2 string) (a, b past.Moment, err error) {
+	if a, err = momentOf(flag1, text1); err != nil {
+		return a, b, err
+	}
+	b, err = momentOf(flag2, text2)
+	return a, b, err
+}
+
+// ask is how completions ask a server: not for long.
+func ask(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return context.WithTimeout(ctx, 3*time.Second)
+}

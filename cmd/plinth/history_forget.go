@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+const forgetHelp = `Remove the old versions of an object for good, such as those of a Secret that should never have been
+written. Nothing brings them back. The object as it is now stays, if it is there; who changed it and when
+is gone with the versions.
+
+It needs the rights to delete the object and to deletecollection versions in history.plinth.io. Backups of the
+database and replicas of it keep what they have.`
+
+// forgetQuery is the command's flags.
+type forgetQuery struct {
+	historyFlags
+	consent
+}
+
+func newForget() *cobra.Command {
+	var q forgetQuery
+	cmd := &cobra.Command{
+		Use:               "forget TYPE/NAME",
+		Short:             "Remove the old versions of an object for good",
+		Long:              forgetHelp,
+		Example:           "  plinth forget secrets/login -n shop",
+		ValidArgsFunction: q.completeObjects,
+		RunE:              q.run,
+	}
+	cmd.Flags().SortFlags = false
+	addYes(cmd, &q.consent)
+	addHistoryFlags(cmd, &q.historyFlags, false)
+	return cmd
+}
+
+func (q *forgetQuery) run(cmd *cobra.Command, args []string) error {
+	if err := q.consent.check(cmd); err != nil {
+		return err
+	}
+	client, target, err := q.object(cmd, args, true)
+	if err != nil {
+		return err
+	}
+	if err := q.agree(cmd, "Remove all old versions of %s for good?", target); err != nil {
+		return err
+	}
+	message, err := client.Forget(cmd.Context(), target)
+	if err != nil {
+		return err
+	}
+	if message == "" {
+		message = "forgotten"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", target, message)
+	return nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+const getHelp = `Show objects as they were at a moment: one object, or all of a type.
+
+-o yaml and json print the objects as they were stored, with the resourceVersion and managedFields that
+they had. Without them there is a line for each, with the change that had made it what it was.`
+
+// getQuery is the command's flags.
+type getQuery struct {
+	historyFlags
+	at, output string
+}
+
+func newGetAt() *cobra.Command {
+	var q getQuery
+	cmd := &cobra.Command{
+		Use:   "get TYPE [NAME] --at MOMENT",
+		Short: "Show objects as they were",
+		Long:  getHelp,
+		Example: `  plinth get deployments/web -n shop --at 2h -o yaml
+  plinth get configmaps -n shop --at "2006-01-02 15:04"
+  plinth get nodes --at 12345 -o json`,
+		ValidArgsFunction: q.completeObjects,
+		RunE:              q.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&q.at, "at", "", "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back")
+	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: yaml, json or name; by default a table")
+	complete(cmd, "output", "yaml", "json", "name")
+	addHistoryFlags(cmd, &q.historyFlags, true)
+	completeMoments(cmd, "at")
+	return cmd
+}
+
+func (q *getQuery) run(cmd *cobra.Command, args []string) error {
+	switch q.output {
+	case "", "yaml", "json", "name":
+	default:
+		return usagef("--output: %q: write yaml, json or name, or leave it out for a table", q.output)
+	}
+	if q.at == "" {
+		return usagef("--at is missing: write --at 2h, --at 14:00 or --at REVISION; for what is there now use kubectl get")
+	}
+	at, err := momentOf("at", q.at)
+	if err != nil {
+		return err
+	}
+	words, err := past.SplitWords(args)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return usagef("write a type, such as %s deployments --at 2h", cmd.CommandPath())
+	}
+	if q.allNamespaces && words[0].Name != "" {
+		return usagef("an object cannot be named across all namespaces: write its --namespace")
+	}
+	client, namespace, err := q.client(cmd)
+	if err != nil {
+		return err
+	}
+	if words[0].Name != "" {
+		return q.getNamed(cmd, client, namespace, words, at)
+	}
+	kind, err := client.FindPastKind(words[0].Type)
+	if err != nil {
+		return err
+	}
+	all, err := client.AllAt(cmd.Context(), kind.In(namespace, ""), at)
+	if err != nil {
+		return err
+	}
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, kind, all, 0) })
+}
+
+// getNamed shows objects that must have been there, of one type.
+func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace string, words []past.Words, at past.Moment) error {
+	var all []historyv1.Version
+	kind, err := client.FindPastKind(words[0].Type)
+	if err != nil {
+		return err
+	}
+	for _, word := range words {
+		if word.Type != words[0].Type {
+			return usagef("%s/%s: write one type at a time", word.Type, word.Name)
+		}
+		v, err := client.MustBeAt(cmd.Context(), kind.In(namespace, word.Name), at)
+		if err == nil {
+			err = client.AddMaker(cmd.Context(), v)
+		}
+		if err != nil {
+			return err
+		}
+		all = append(all, *v)
+	}
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, kind, all, len(words)) })
+}
+
+func (q *getQuery) print(cmd *cobra.Command, s *screen, kind past.Kind, all []historyv1.Version, names int) error {
+	switch q.output {
+	case "yaml", "json":
+		return printObjects(s, q.output, all, names == 1)
+	case "name":
+		for _, v := range all {
+			fmt.Fprintf(s, "%s/%s\n", kind.Name(), v.Object.Name)
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No resources found at that time.")
+		return nil
+	}
+	rows := q.table(s, kind, names > 0)
+	for _, v := range all {
+		if err := rows.add(q.row(s, kind, v, names > 0)...); err != nil {
+			return err
+		}
+	}
+	return rows.flush()
+}
+
+// table returns a table of versions. Who made them is known of those that were named.
+func (q *getQuery) table(s *screen, kind past.Kind, named bool) *table {
+	titles := []string{"NAME", "REVISION", "CHANGED"}
+	if named {
+		titles = append(titles, "USER", "MANAGER")
+	}
+	if q.allNamespaces && kind.Namespaced {
+		titles = append([]string{"NAMESPACE"}, titles...)
+	}
+	return newTable(s, titles...)
+}
+
+func (q *getQuery) row(s *screen, kind past.Kind, v historyv1.Version, named bool) []cell {
+	row := []cell{{bold, v.Object.Name}, {yellow, fmt.Sprint(v.Revision)}, {plain, s.when(v.Time.Time)}}
+	if named {
+		row = append(row, cell{plain, past.Person(v.Description)}, cell{plain, past.Manager(v.Description)})
+	}
+	if q.allNamespaces && kind.Namespaced {
+		row = append([]cell{{plain, v.Object.Namespace}}, row...)
+	}
+	return row
+}
+
+// printObjects prints one object as such, or a list as kubectl does.
+func printObjects(s *screen, output string, all []historyv1.Version, one bool) error {
+	objects := []any{}
+	for i := range all {
+		object, err := past.Object(&all[i])
+		if err != nil {
+			return err
+		}
+		objects = append(objects, object.Object)
+	}
+	if one {
+		return printAs(s, output, objects[0])
+	}
+	list := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}}
+	return printAs(s, output, list.Object)
+}

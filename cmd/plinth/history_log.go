@@ -1,0 +1,336 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+const logHelp = `Show what changed: an object, all objects of a type, or all in the namespace.
+
+Each line is a change: its revision, which is the resourceVersion that it gave the object, when it
+was, what became of the object, who did it with which field manager, and how. "ann as bob" is a
+request that ann made in bob's name. The newest change is first; with --follow it is last.
+
+Changes of objects that you may not get are left out.`
+
+// logQuery is the command's flags.
+type logQuery struct {
+	historyFlags
+	since, until, user, output string
+	limit                      int
+	diff, follow               bool
+	view                       past.View
+}
+
+func newLog() *cobra.Command {
+	var q logQuery
+	cmd := &cobra.Command{
+		Use:   "log [TYPE[/NAME]]",
+		Short: "Show what changed, when, and who did it",
+		Long:  logHelp,
+		Example: `  plinth log deployments/web -n shop
+  plinth log deployments/web -n shop --diff --since 2h
+  plinth log -n shop --user ann
+  plinth log secrets -A --follow`,
+		ValidArgsFunction: q.completeObjects,
+		RunE:              q.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&q.since, "since", "", "`moment` of the first change: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision")
+	f.StringVar(&q.until, "until", "", "`moment` of the last change")
+	f.StringVar(&q.user, "user", "", "`name` of the user who made the changes, also in another's name, or in whose name they were made")
+	f.IntVar(&q.limit, "limit", 0, "`number` of changes at most; 0: all, with --follow 10 from before")
+	f.BoolVar(&q.diff, "diff", false, "show what each change did to the object's YAML")
+	f.BoolVarP(&q.follow, "follow", "f", false, "go on with changes as they are made")
+	addShowManaged(cmd, &q.view)
+	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: json, yaml or wide; by default text")
+	complete(cmd, "output", "json", "yaml", "wide")
+	addHistoryFlags(cmd, &q.historyFlags, true)
+	completeMoments(cmd, "since", "until")
+	complete(cmd, "user")
+	complete(cmd, "limit")
+	return cmd
+}
+
+// addShowManaged adds the flag for what diffs leave out.
+func addShowManaged(cmd *cobra.Command, view *past.View) {
+	cmd.Flags().BoolVar(&view.All, "show-managed-fields", false, "show managedFields, resourceVersion and generation too")
+}
+
+func (q *logQuery) check() error {
+	switch {
+	case q.output != "" && q.output != "json" && q.output != "yaml" && q.output != "wide":
+		return usagef("--output: %q: write json, yaml or wide, or leave it out for text", q.output)
+	case q.diff && q.output != "" && q.output != "wide":
+		return usagef("--diff is text: leave out --output %s, or see plinth diff -o json", q.output)
+	case q.limit < 0:
+		return usagef("--limit %d: write a number above 0", q.limit)
+	case q.follow && q.until != "":
+		return usagef("--follow has no end: leave out --until")
+	case q.follow && q.output == "yaml":
+		return usagef("--follow prints text or JSON: leave out --output yaml")
+	}
+	return nil
+}
+
+func (q *logQuery) run(cmd *cobra.Command, args []string) error {
+	if err := q.check(); err != nil {
+		return err
+	}
+	query, err := q.bounds()
+	if err != nil {
+		return err
+	}
+	client, query, one, err := q.targets(cmd, args, query)
+	if err != nil {
+		return err
+	}
+	switch {
+	case q.follow:
+		return q.tail(cmd, client, query, one)
+	case q.output == "json" || q.output == "yaml":
+		return q.printRaw(cmd, client, query)
+	}
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, client, query, one) })
+}
+
+// bounds returns the query of the flags.
+func (q *logQuery) bounds() (past.Query, error) {
+	query := past.Query{Limit: q.limit}
+	since, until, err := momentsOf("since", q.since, "until", q.until)
+	if err != nil {
+		return query, err
+	}
+	if since.Back > 0 || until.Back > 0 {
+		return query, usagef("--since and --until: write a time or a revision; for the last changes write --limit")
+	}
+	return query.Bound(historyv1.FieldSince, since).Bound(historyv1.FieldUntil, until), nil
+}
+
+// targets adds what the arguments name to the query, and tells whether it is one object.
+func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) (*past.Client, past.Query, bool, error) {
+	words, err := past.SplitWords(args)
+	if err != nil {
+		return nil, query, false, err
+	}
+	if len(words) > 1 {
+		return nil, query, false, usagef("write at most one object, such as %s deployments/web", cmd.CommandPath())
+	}
+	client, namespace, err := q.client(cmd)
+	if err != nil || len(words) == 0 {
+		query.Namespace = namespace
+		return client, query, false, err
+	}
+	kind, err := client.FindPastKind(words[0].Type)
+	target := kind.In(namespace, words[0].Name)
+	target.Anywhere = q.allNamespaces
+	return client, query.ToObject(target), target.Name != "", err
+}
+
+func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Query) iter.Seq2[historyv1.Change, error] {
+	if q.user != "" {
+		return client.ByUser(cmd.Context(), query, q.user)
+	}
+	return client.Changes(cmd.Context(), query)
+}
+
+func (q *logQuery) printRaw(cmd *cobra.Command, client *past.Client, query past.Query) error {
+	if q.user == "" {
+		list, err := client.RawChanges(cmd.Context(), query)
+		if err != nil {
+			return err
+		}
+		return printAs(cmd.OutOrStdout(), q.output, list)
+	}
+	list := changeList()
+	for change, err := range q.changes(cmd, client, query) {
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, change)
+	}
+	return printAs(cmd.OutOrStdout(), q.output, list)
+}
+
+func changeList() historyv1.ChangeList {
+	list := historyv1.ChangeList{Items: []historyv1.Change{}}
+	list.SetGroupVersionKind(historyv1.GroupVersion.WithKind("ChangeList"))
+	return list
+}
+
+func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool) error {
+	if q.diff {
+		return q.printDiffs(cmd, s, client, query, one)
+	}
+	rows, any := q.table(s, one), false
+	for change, err := range q.changes(cmd, client, query) {
+		if err != nil {
+			return err
+		}
+		if any = true; rows.add(q.row(s, change.Description, one)...) != nil {
+			break
+		}
+	}
+	if !any {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
+	}
+	return rows.flush()
+}
+
+// table returns a table of changes. The columns for the object are left out if there is only one.
+func (q *logQuery) table(s *screen, one bool) *table {
+	titles := []string{"REVISION", "WHEN", "ACTION"}
+	if q.allNamespaces {
+		titles = append(titles, "NAMESPACE")
+	}
+	if !one {
+		titles = append(titles, "OBJECT")
+	}
+	titles = append(titles, "USER", "MANAGER", "VERB")
+	if q.output == "wide" {
+		titles = append(titles, "AUDIT-ID")
+	}
+	return newTable(s, titles...)
+}
+
+func (q *logQuery) row(s *screen, d historyv1.Description, one bool) []cell {
+	row := []cell{{yellow, fmt.Sprint(d.Revision)}, {plain, s.when(d.Time.Time)}, {colorOfAction(d.Action), string(d.Action)}}
+	if q.allNamespaces {
+		row = append(row, cell{plain, orDash(d.Object.Namespace)})
+	}
+	if !one {
+		row = append(row, cell{plain, d.Object.Resource + "/" + d.Object.Name})
+	}
+	row = append(row, cell{bold, past.Person(d)}, cell{plain, past.Manager(d)}, cell{plain, past.Way(d)})
+	if q.output == "wide" {
+		row = append(row, cell{faint, orDash(d.AuditID)})
+	}
+	return row
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func colorOfAction(action historyv1.Action) string {
+	switch action {
+	case historyv1.Created:
+		return green
+	case historyv1.Deleted:
+		return red
+	}
+	return plain
+}
+
+func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool) error {
+	first := true
+	for entry, err := range client.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
+		if err != nil {
+			return err
+		}
+		if !first {
+			if _, err := fmt.Fprintln(s); err != nil {
+				return err
+			}
+		}
+		first = false
+		if err := q.printEntry(s, entry, one); err != nil {
+			return err
+		}
+	}
+	if first {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
+	}
+	return nil
+}
+
+// printEntry prints a change and its diff.
+func (q *logQuery) printEntry(s *screen, entry past.Entry, one bool) error {
+	for i, c := range q.row(s, entry.Change.Description, one) {
+		if i > 0 {
+			fmt.Fprint(s, "  ")
+		}
+		fmt.Fprint(s, s.paint(c.color, c.text))
+	}
+	fmt.Fprintln(s)
+	switch {
+	case entry.Missing:
+		_, err := fmt.Fprintln(s, s.paint(faint, "(the version before is not kept any more)"))
+		return err
+	case len(entry.Diff) == 0:
+		_, err := fmt.Fprintln(s, s.paint(faint, "(no difference in what is shown)"))
+		return err
+	}
+	return s.diff(entry.Diff)
+}
+
+// beforeFollow is how many changes from before are shown, as tail shows lines.
+const beforeFollow = 10
+
+// tail prints the last changes and goes on with new ones.
+func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Query, one bool) error {
+	if q.user != "" {
+		query = query.With(historyv1.FieldUser, q.user)
+	}
+	if query.Limit == 0 {
+		query.Limit = beforeFollow
+	}
+	before, version, err := client.Newest(cmd.Context(), query)
+	if err != nil {
+		return err
+	}
+	t := &follower{q: q, s: q.plainScreen(cmd.OutOrStdout()), one: one, cmd: cmd, client: client}
+	t.rows = q.table(t.s, one)
+	for _, change := range before {
+		if err := t.show(nil, change); err != nil {
+			return err
+		}
+	}
+	err = client.Follow(cmd.Context(), query, version, t.show)
+	if cmd.Context().Err() != nil {
+		return nil // interrupted, which is how it ends
+	}
+	return err
+}
+
+// follower prints changes as they come.
+type follower struct {
+	q      *logQuery
+	cmd    *cobra.Command
+	client *past.Client
+	s      *screen
+	rows   *table
+	one    bool
+}
+
+func (t *follower) show(raw *unstructured.Unstructured, change historyv1.Change) error {
+	switch {
+	case t.q.output == "json" && raw != nil:
+		return json.NewEncoder(t.s).Encode(raw)
+	case t.q.output == "json":
+		return json.NewEncoder(t.s).Encode(change)
+	case !t.q.diff:
+		if err := t.rows.add(t.q.row(t.s, change.Description, t.one)...); err != nil {
+			return err
+		}
+		return t.rows.flush()
+	}
+	for entry, err := range t.client.WithDiffs(t.cmd.Context(), func(yield func(historyv1.Change, error) bool) { yield(change, nil) }, t.q.view) {
+		if err != nil {
+			return err
+		}
+		return t.q.printEntry(t.s, entry, t.one)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
+)
+
+const undoHelp = `Give an object the state back that it had before its last change, or at a moment.
+
+The old state is written as a new revision, through admission and validation, as every other change; the
+server tries it in a dry run first. What that changes is shown, and then you are asked. If the server
+refuses, or somebody else has changed the object meanwhile, nothing is changed.
+
+The last change is the newest one that a write can take back: changes of the status alone are not. If it
+created the object, undo deletes it. Undoing the undoing brings the change back; --to ~2 goes further.
+
+The status, the finalizers and the identity (uid, time of creation) stay as they are. Owner references
+to objects that are gone are left out and named.
+
+With --user, all that one user did since a moment is listed and, when you have agreed, undone from the
+last to the first: what was changed gets its state from before, what was deleted is created, and what was
+created is deleted. Objects that somebody else has changed since are named and left as they are; --force
+undoes these too, and with it what the others did. Kubernetes' own components do not count as others.
+
+Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
+
+// undoQuery is the command's flags.
+type undoQuery struct {
+	historyFlags
+	consent
+	to, user, since string
+	force           bool
+	view            past.View
+}
+
+func newUndo() *cobra.Command {
+	var q undoQuery
+	cmd := &cobra.Command{
+		Use:   "undo TYPE/NAME | --user USER --since MOMENT",
+		Short: "Give an object an older state, or undo what a user did",
+		Long:  undoHelp,
+		Example: `  plinth undo deployments/web -n shop
+  plinth undo deployments/web -n shop --to 12345 --dry-run=server
+  plinth undo --user ann --since 1h -n shop`,
+		ValidArgsFunction: q.completeObjects,
+		RunE:              q.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&q.to, "to", "", "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes")
+	f.StringVar(&q.user, "user", "", "`name` of the user whose changes are undone")
+	f.StringVar(&q.since, "since", "", "`moment` of the first of the user's changes that is undone")
+	f.BoolVar(&q.force, "force", false, "with --user: undo what others have changed since, too")
+	addConsent(cmd, &q.consent)
+	addShowManaged(cmd, &q.view)
+	addHistoryFlags(cmd, &q.historyFlags, true)
+	completeMoments(cmd, "to", "since")
+	complete(cmd, "user")
+	return cmd
+}
+
+func (q *undoQuery) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case q.user != "" && (len(args) > 0 || q.to != ""):
+		return usagef("--user undoes what the user did to all objects: leave out TYPE/NAME and --to")
+	case q.user != "" && q.since == "":
+		return usagef("--since is missing: write the moment of the first change to undo, such as --since 1h")
+	case q.user == "" && (q.since != "" || q.force || q.allNamespaces):
+		return usagef("--since, --force and --all-namespaces go with --user: write --to 2h for the state of an object two hours ago")
+	}
+	if err := q.consent.check(cmd); err != nil {
+		return err
+	}
+	if q.user != "" {
+		return q.undoUser(cmd)
+	}
+	return q.undoObject(cmd, args)
+}
+
+func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
+	to, err := momentOf("to", q.to)
+	if err != nil {
+		return err
+	}
+	if q.to != "" && to.IsNow() {
+		return usagef("--to now changes nothing: write a moment in the past")
+	}
+	client, target, err := q.object(cmd, args, false)
+	if err != nil {
+		return err
+	}
+	step, err := client.Undo(cmd.Context(), target, to)
+	if err != nil {
+		return err
+	}
+	if err := client.Try(cmd.Context(), step); err != nil {
+		return err
+	}
+	if step.Empty() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s is already as it was then.\n", target)
+		return nil
+	}
+	if err := q.showStep(cmd, step); err != nil {
+		return err
+	}
+	if err := q.agree(cmd, "%s %s?", asked[step.Verb()], target); err != nil {
+		return err
+	}
+	return q.do(cmd, client, step)
+}
+
+// asked and done say what a step does and has done.
+var (
+	asked = map[string]string{"change": "Undo these changes of", "create": "Create", "delete": "The last change created the object. Delete"}
+	done  = map[string]string{"change": "undone", "create": "undeleted", "delete": "deleted"}
+)
+
+// showStep shows what a step changes, and what it does not bring back.
+func (q *undoQuery) showStep(cmd *cobra.Command, step *past.Step) error {
+	lines, err := step.Diff(q.view)
+	if err != nil {
+		return err
+	}
+	s := q.plainScreen(cmd.OutOrStdout())
+	fmt.Fprintln(s, s.paint(bold, fmt.Sprintf("--- %s now", step.Target)))
+	fmt.Fprintln(s, s.paint(bold, fmt.Sprintf("+++ %s undone", step.Target)))
+	if err := s.diff(lines); err != nil {
+		return err
+	}
+	warnOfLoss(cmd, step)
+	return nil
+}
+
+// warnOfLoss says what of the old state is not brought back.
+func warnOfLoss(cmd *cobra.Command, step *past.Step) {
+	for _, owner := range step.Lost {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its owner is gone, so the reference is left out: %s\n", step.Target, ownerText(owner))
+	}
+	if step.Status && step.Before == nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its status is not brought back; controllers write it anew\n", step.Target)
+	}
+}
+
+func ownerText(owner metav1.OwnerReference) string {
+	return fmt.Sprintf("%s %s, uid %s", owner.Kind, owner.Name, owner.UID)
+}
+
+func (q *undoQuery) do(cmd *cobra.Command, client *past.Client, step *past.Step) error {
+	result, err := client.Do(cmd.Context(), step, q.dry())
+	if err != nil {
+		return err
+	}
+	what := done[step.Verb()]
+	if step.Verb() != "delete" && !q.dry() {
+		what += ", revision " + result.GetResourceVersion()
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s\n", step.Target, what, q.dryNote())
+	return nil
+}
+
+// undoUser undoes what one user did.
+func (q *undoQuery) undoUser(cmd *cobra.Command) error {
+	since, err := momentOf("since", q.since)
+	if err != nil {
+		return err
+	}
+	if since.Back > 0 {
+		return usagef("--since: write a time or a revision")
+	}
+	client, namespace, err := q.client(cmd)
+	if err != nil {
+		return err
+	}
+	deeds, err := client.Deeds(cmd.Context(), past.Query{Namespace: namespace}.Bound("since", since), q.user)
+	if err != nil {
+		return err
+	}
+	ready, err := q.list(cmd, deeds)
+	if err != nil {
+		return err
+	}
+	if len(ready) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "There is nothing to undo of %s since %s.\n", q.user, since)
+		return nil
+	}
+	if err := q.agree(cmd, "Undo what %s did to %s?", q.user, counted(len(ready), "object")); err != nil {
+		return err
+	}
+	return q.undoAll(cmd, client, ready)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// list shows what the user did and what will be done, and returns what can be.
+func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.Deed, err error) {
+	s := q.plainScreen(cmd.OutOrStdout())
+	titles := []string{"UNDO", "OBJECT", "CHANGES", "LAST"}
+	if q.allNamespaces {
+		titles = append([]string{"NAMESPACE"}, titles...)
+	}
+	rows := newTable(s, titles...)
+	for _, deed := range deeds {
+		verb, color := deed.Verb(), yellow
+		if len(deed.Others) > 0 && !q.force {
+			verb, color = "skip", red
+			other := deed.Others[0]
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: skipped, because %s has changed it since, at revision %d; --force undoes that too\n",
+				deed.Object.Resource, deed.Object.Name, past.Person(other.Description), other.Revision)
+		} else {
+			ready = append(ready, deed)
+		}
+		row := []cell{{color, verb}, {plain, deed.Object.Resource + "/" + deed.Object.Name}, {plain, revisionsOf(deed)}, {plain, s.when(deed.Changes[0].Time.Time)}}
+		if q.allNamespaces {
+			row = append([]cell{{plain, orDash(deed.Object.Namespace)}}, row...)
+		}
+		if err := rows.add(row...); err != nil {
+			return nil, err
+		}
+	}
+	return ready, rows.flush()
+}
+
+func revisionsOf(deed *past.Deed) string {
+	const most = 3
+	var all []string
+	for i, change := range deed.Changes {
+		if i == most {
+			all = append(all, fmt.Sprintf("and %d more", len(deed.Changes)-most))
+			break
+		}
+		all = append(all, fmt.Sprintf("%s %d", change.Action, change.Revision))
+	}
+	return strings.Join(all, ", ")
+}
+
+// undoAll undoes one deed after the other. One that fails does not stop those after it.
+func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*past.Deed) error {
+	failed := 0
+	for _, deed := range deeds {
+		if err := q.undoDeed(cmd, client, deed); err != nil {
+			if cmd.Context().Err() != nil {
+				return err
+			}
+			failed++
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not undone: %s\n", deed.Object.Resource, deed.Object.Name, oneLine(err))
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s of %d not undone", counted(failed, "object"), len(deeds))
+	}
+	return nil
+}
+
+func (q *undoQuery) undoDeed(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
+	step, err := client.UndoDeed(cmd.Context(), deed)
+	if err != nil {
+		return err
+	}
+	warnOfLoss(cmd, step)
+	return q.do(cmd, client, step)
+}
+
+// errDeclined is the error of a question that was not answered with yes.
+var errDeclined = errors.New("nothing was changed")
