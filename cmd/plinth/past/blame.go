@@ -3,11 +3,11 @@ package past
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -115,7 +115,7 @@ func (n *node) become(value any, change int) *node {
 			return n.becomeList(value, change)
 		}
 	}
-	if n != nil && n.fields == nil && n.items == nil && encoded(n.value) == encoded(value) {
+	if n != nil && n.fields == nil && n.items == nil && reflect.DeepEqual(n.value, value) {
 		return n
 	}
 	return &node{change: change, value: value}
@@ -201,6 +201,9 @@ func own(owners []int, n *goyaml.Node, tree *node) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
 			field := tree.fields[key.Value]
+			if field == nil {
+				continue // a key that YAML writes in another way has the change of the line above
+			}
 			owners[key.Line-1] = field.change
 			if value.Kind != goyaml.ScalarNode {
 				own(owners, value, field)
@@ -212,13 +215,4 @@ func own(owners []int, n *goyaml.Node, tree *node) {
 			own(owners, item, tree.items[i])
 		}
 	}
-}
-
-// encoded returns a text that is the same for the same values.
-func encoded(value any) string {
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		return fmt.Sprintf("%#v", value)
-	}
-	return string(text)
 }

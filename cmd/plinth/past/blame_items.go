@@ -1,6 +1,9 @@
 package past
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // itemKeys are the fields that identify the items of a list, in the order in which they are tried.
 var itemKeys = []string{"name", "uid", "key", "type", "containerPort", "port", "mountPath", "devicePath", "ip", "topologyKey", "path", "host"}
@@ -84,7 +87,11 @@ func followContent(old, new []any) []int {
 func encodedAll(items []any) []string {
 	out := make([]string, len(items))
 	for i, item := range items {
-		out[i] = encoded(item)
+		text, err := json.Marshal(item)
+		if err != nil {
+			panic(err) // not from JSON
+		}
+		out[i] = string(text)
 	}
 	return out
 }

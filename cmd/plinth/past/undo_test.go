@@ -1,0 +1,168 @@
+package past
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1"}]}
+`
+
+func replicas(n int64) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") }
+}
+
+func replicasOf(o *unstructured.Unstructured) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	return n
+}
+
+// TestUndoKeepsStatus undoes the newest change that is not one of the status, and leaves the status and
+// the finalizers as they are. Undoing twice brings the change back.
+func TestUndoKeepsStatus(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	web := f.target("deploy", "web")
+	f.create(f.c, "deployments", deployment)
+	f.change(f.c, web, replicas(2))
+	f.change(f.c, web, func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, int64(2), "status", "replicas")
+	}, "status")
+	f.change(f.c, web, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/keep"}) })
+	f.change(f.c, web, replicas(3))
+	before := f.now(web)
+	for _, want := range []int64{2, 3} {
+		after := f.do(f.c.Undo(f.Context(), web, Moment{}))
+		status, _, _ := unstructured.NestedInt64(after.Object, "status", "replicas")
+		if replicasOf(after) != want || status != 2 || after.GetUID() != before.GetUID() || len(after.GetFinalizers()) != 1 {
+			t.Errorf("undone: %v", after.Object)
+		}
+	}
+	managers := f.now(web).GetManagedFields()
+	if last := managers[len(managers)-1]; last.Manager != undoManager {
+		t.Errorf("the last manager is %s", last.Manager)
+	}
+	after := f.do(f.c.Undo(f.Context(), web, Moment{Back: 5})) // that before finalizers, too
+	if replicasOf(after) != 1 || len(after.GetFinalizers()) != 1 {
+		t.Errorf("undone to the beginning: %v", after.Object)
+	}
+}
+
+// TestUndoCreation deletes what the last change has created, and only that.
+func TestUndoCreation(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	a := f.target("configmaps", "a")
+	f.create(f.c, "configmaps", configMap("a", "1"))
+	step, err := f.c.Undo(f.Context(), a, Moment{})
+	f.must(err)
+	if step.Verb() != "delete" {
+		t.Fatalf("the step is to %s", step.Verb())
+	}
+	f.change(f.c, a, set("k", "2"))
+	if _, err := f.c.Do(f.Context(), step, false); err == nil || !strings.Contains(err.Error(), "changed meanwhile") || f.now(a) == nil {
+		t.Errorf("a changed object was deleted: %v", err)
+	}
+	f.remove(f.c, a)
+	if _, err := f.c.Undo(f.Context(), a, Moment{}); err == nil || !strings.Contains(err.Error(), "plinth undelete configmaps/a") {
+		t.Errorf("undo of what is deleted: %v", err)
+	}
+	if _, err := f.c.Undo(f.Context(), f.target("configmaps", "never"), Moment{}); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+		t.Errorf("undo of what never was: %v", err)
+	}
+}
+
+// TestUndoConflict has a change between the look and the write.
+func TestUndoConflict(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	a := f.target("configmaps", "a")
+	f.create(f.c, "configmaps", configMap("a", "1"))
+	f.change(f.c, a, set("k", "2"))
+	step, err := f.c.Undo(f.Context(), a, Moment{})
+	f.must(err)
+	f.change(f.c, a, set("k", "3"))
+	if _, err := f.c.Do(f.Context(), step, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "nothing was undone") {
+		t.Errorf("the undo was not refused: %v", err)
+	}
+	if got := valueOf(f.now(a)); got != "3" {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// TestUndoRefused has undos that validation and admission refuse: they change nothing.
+func TestUndoRefused(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	for _, name := range []string{"a", "b"} {
+		f.create(f.c, "configmaps", configMap(name, "1"))
+		f.change(f.c, f.target("configmaps", name), set("k", "2"))
+	}
+	a, b := f.target("configmaps", "a"), f.target("configmaps", "b")
+	f.change(f.c, a, func(o *unstructured.Unstructured) { o.Object["immutable"] = true })
+	f.forbid()
+	for _, test := range []struct {
+		t    Target
+		back int
+		has  string
+	}{{a, 2, "immutable"}, {b, 1, "must not be 1"}} {
+		before := f.now(test.t)
+		step, err := f.c.Undo(f.Context(), test.t, Moment{Back: test.back})
+		f.must(err)
+		for _, err := range []error{f.c.Try(f.Context(), step), f.try(step)} {
+			if err == nil || !strings.Contains(err.Error(), test.has) || !strings.Contains(err.Error(), "nothing was changed") {
+				t.Errorf("undo of %s: %v", test.t, err)
+			}
+		}
+		if now := f.now(test.t); now.GetResourceVersion() != before.GetResourceVersion() {
+			t.Errorf("%s was changed", test.t)
+		}
+	}
+}
+
+func (f *fixture) try(step *Step) error {
+	_, err := f.c.Do(f.Context(), step, false)
+	return err
+}
+
+// forbid makes a policy that refuses ConfigMaps whose value is 1, and waits until it does.
+func (f *fixture) forbid() {
+	f.Helper()
+	f.create(f.c, "validatingadmissionpolicies", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-1}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+  validations: [{expression: "object.data.k != '1'", message: must not be 1}]
+`)
+	f.create(f.c, "validatingadmissionpolicybindings", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-1}
+spec: {policyName: no-1, validationActions: [Deny]}
+`)
+	object := f.parse(configMap("tried", "1"))
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		options := metav1.CreateOptions{DryRun: dryRunOf(true)}
+		if _, err := f.c.endpoint(f.target("configmaps", "tried"), object).Create(f.Context(), object, options); err != nil {
+			return
+		}
+	}
+	f.Fatal("the policy has no effect")
+}
