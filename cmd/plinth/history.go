@@ -112,13 +112,13 @@ func (q *historyFlags) object(cmd *cobra.Command, args []string, gone bool) (*pa
 	if err != nil {
 		return nil, past.Target{}, err
 	}
-	kind, err := findKind(client, words[0].Type, gone)
+	kind, err := findKind(cmd, client, words[0].Type, gone)
 	return client, kind.In(namespace, words[0].Name), err
 }
 
-func findKind(client *past.Client, text string, gone bool) (past.Kind, error) {
+func findKind(cmd *cobra.Command, client *past.Client, text string, gone bool) (past.Kind, error) {
 	if gone {
-		return client.FindPastKind(text)
+		return client.FindPastKind(cmd.Context(), text)
 	}
 	return client.FindKind(text)
 }

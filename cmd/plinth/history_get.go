@@ -73,7 +73,7 @@ func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 	if words[0].Name != "" {
 		return q.getNamed(cmd, client, namespace, words, at)
 	}
-	kind, err := client.FindPastKind(words[0].Type)
+	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 // getNamed shows objects that must have been there, of one type.
 func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace string, words []past.Words, at past.Moment) error {
 	var all []historyv1.Version
-	kind, err := client.FindPastKind(words[0].Type)
+	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
 	if err != nil {
 		return err
 	}

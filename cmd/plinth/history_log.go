@@ -129,7 +129,7 @@ func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) 
 		query.Namespace = namespace
 		return client, query, false, err
 	}
-	kind, err := client.FindPastKind(words[0].Type)
+	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
 	target := kind.In(namespace, words[0].Name)
 	target.Anywhere = q.allNamespaces
 	return client, query.ToObject(target), target.Name != "", err
@@ -290,7 +290,7 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 	if err != nil {
 		return err
 	}
-	t := &follower{q: q, s: q.plainScreen(cmd.OutOrStdout()), one: one, cmd: cmd, client: client}
+	t := &logTail{q: q, s: q.plainScreen(cmd.OutOrStdout()), one: one, cmd: cmd, client: client}
 	t.rows = q.table(t.s, one)
 	for _, change := range before {
 		if err := t.show(nil, change); err != nil {
@@ -304,8 +304,8 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 	return err
 }
 
-// follower prints changes as they come.
-type follower struct {
+// logTail prints changes as they come.
+type logTail struct {
 	q      *logQuery
 	cmd    *cobra.Command
 	client *past.Client
@@ -314,7 +314,7 @@ type follower struct {
 	one    bool
 }
 
-func (t *follower) show(raw *unstructured.Unstructured, change historyv1.Change) error {
+func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) error {
 	switch {
 	case t.q.output == "json" && raw != nil:
 		return json.NewEncoder(t.s).Encode(raw)

@@ -65,7 +65,7 @@ func (q *trashQuery) run(cmd *cobra.Command, args []string) error {
 	}
 	query := past.Query{Namespace: namespace}
 	if len(args) == 1 {
-		kind, err := client.FindPastKind(args[0])
+		kind, err := client.FindPastKind(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}

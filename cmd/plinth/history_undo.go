@@ -189,13 +189,13 @@ func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "There is nothing to undo of %s since %s.\n", q.user, since)
 		return nil
 	}
-	if err := q.agree(cmd, "Undo what %s did to %s?", q.user, counted(len(ready), "object")); err != nil {
+	if err := q.agree(cmd, "Undo what %s did to %s?", q.user, countOf(len(ready), "object")); err != nil {
 		return err
 	}
 	return q.undoAll(cmd, client, ready)
 }
 
-func counted(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -257,7 +257,7 @@ func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*pa
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s of %d not undone", counted(failed, "object"), len(deeds))
+		return fmt.Errorf("%s of %d not undone", countOf(failed, "object"), len(deeds))
 	}
 	return nil
 }

@@ -54,10 +54,10 @@ func TestUnknownKind(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := f.c.FindPastKind("things"); !errors.As(err, &unknown) {
+	if _, err := f.c.FindPastKind(t.Context(), "things"); !errors.As(err, &unknown) {
 		t.Errorf("things: %v", err)
 	}
-	if k, err := f.c.FindPastKind("things.example.com"); err != nil || k.Name() != "things.example.com" {
+	if k, err := f.c.FindPastKind(t.Context(), "things.example.com"); err != nil || k.Name() != "things.example.com" {
 		t.Errorf("things.example.com: %v, %v", k, err)
 	}
 	for text, want := range map[string]string{

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/restmapper"
 
@@ -94,14 +95,29 @@ func (c *Client) FindKind(text string) (Kind, error) {
 	return Kind{mapping.Resource, gvk.Kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// FindPastKind is FindKind for a type that may be gone: its full name, plural and group, is taken as it is.
-func (c *Client) FindPastKind(text string) (Kind, error) {
+// FindPastKind is FindKind for a type that may be gone. It has to be written in full then, plural and
+// group; its last definition, if that is kept, says whether its objects were in namespaces.
+func (c *Client) FindPastKind(ctx context.Context, text string) (Kind, error) {
 	kind, err := c.FindKind(text)
 	var unknown *UnknownKindError
 	if !errors.As(err, &unknown) || !strings.Contains(text, ".") {
 		return kind, err
 	}
-	return pastKind(text), nil
+	kind = pastKind(text)
+	definitions, err := c.FindKind("customresourcedefinitions.apiextensions.k8s.io")
+	if err != nil {
+		return kind, nil
+	}
+	v, err := first(c.Versions(ctx, Query{Limit: 1}.ToObject(definitions.In("", text))))
+	if err != nil || v == nil {
+		return kind, nil
+	}
+	if definition, err := Object(v); err == nil {
+		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+		kind.Kind, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		kind.Namespaced = scope != "Cluster"
+	}
+	return kind, nil
 }
 
 // pastKind returns a kind of which nothing is known but its name in the history.
