@@ -134,13 +134,7 @@ func (k Kind) In(namespace, name string) Target {
 	return Target{Kind: k, Namespace: namespace, Name: name}
 }
 
-// targetOf returns the object that a change is of.
-func (c *Client) targetOf(object historyv1.ObjectReference) (Target, error) {
-	kind, err := c.FindKind(object.Resource)
-	return Target{Kind: kind, Namespace: object.Namespace, Name: object.Name}, err
-}
-
-// forget makes the client look up types anew.
+// forgetKinds makes the client look up types anew.
 func (c *Client) forgetKinds() { c.mapper.Reset() }
 
 // hasStatus tells whether objects of the kind have a status that only its own subresource writes.
