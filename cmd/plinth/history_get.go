@@ -12,13 +12,14 @@ import (
 
 const getHelp = `Show objects as they were at a moment: one object, or all of a type.
 
--o yaml and json print the objects as they were stored, with the resourceVersion and managedFields that
-they had. Without them there is a line for each, with the change that had made it what it was.`
+-o yaml and json print the objects as they were stored, with the resourceVersion that they had. Without
+them there is a line for each, with the change that had made it what it was.`
 
 // getQuery is the command's flags.
 type getQuery struct {
 	historyFlags
-	at, output string
+	at, output  string
+	showManaged bool
 }
 
 func newGetAt() *cobra.Command {
@@ -37,6 +38,7 @@ func newGetAt() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&q.at, "at", "", "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back")
 	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: yaml, json or name; by default a table")
+	f.BoolVar(&q.showManaged, "show-managed-fields", false, "print managedFields too")
 	complete(cmd, "output", "yaml", "json", "name")
 	addHistoryFlags(cmd, &q.historyFlags, true)
 	completeMoments(cmd, "at")
@@ -110,7 +112,7 @@ func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace s
 func (q *getQuery) print(cmd *cobra.Command, s *screen, kind past.Kind, all []historyv1.Version, names int) error {
 	switch q.output {
 	case "yaml", "json":
-		return printObjects(s, q.output, all, names == 1)
+		return q.printObjects(s, all, names == 1)
 	case "name":
 		for _, v := range all {
 			fmt.Fprintf(s, "%s/%s\n", kind.Name(), v.Object.Name)
@@ -154,18 +156,21 @@ func (q *getQuery) row(s *screen, kind past.Kind, v historyv1.Version, named boo
 }
 
 // printObjects prints one object as such, or a list as kubectl does.
-func printObjects(s *screen, output string, all []historyv1.Version, one bool) error {
+func (q *getQuery) printObjects(s *screen, all []historyv1.Version, one bool) error {
 	objects := []any{}
 	for i := range all {
 		object, err := past.Object(&all[i])
 		if err != nil {
 			return err
 		}
+		if !q.showManaged {
+			object.SetManagedFields(nil)
+		}
 		objects = append(objects, object.Object)
 	}
 	if one {
-		return printAs(s, output, objects[0])
+		return printAs(s, q.output, objects[0])
 	}
 	list := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}}
-	return printAs(s, output, list.Object)
+	return printAs(s, q.output, list.Object)
 }

@@ -297,6 +297,9 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 			return err
 		}
 	}
+	if err := t.rows.flush(); err != nil {
+		return err
+	}
 	err = client.Follow(cmd.Context(), query, version, t.show)
 	if cmd.Context().Err() != nil {
 		return nil // interrupted, which is how it ends
@@ -314,6 +317,7 @@ type logTail struct {
 	one    bool
 }
 
+// show prints a change; one from before, which has no raw form, as soon as the others are there.
 func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) error {
 	switch {
 	case t.q.output == "json" && raw != nil:
@@ -321,7 +325,7 @@ func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) 
 	case t.q.output == "json":
 		return json.NewEncoder(t.s).Encode(change)
 	case !t.q.diff:
-		if err := t.rows.add(t.q.row(t.s, change.Description, t.one)...); err != nil {
+		if err := t.rows.add(t.q.row(t.s, change.Description, t.one)...); err != nil || raw == nil {
 			return err
 		}
 		return t.rows.flush()

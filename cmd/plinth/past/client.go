@@ -32,7 +32,7 @@ type Client struct {
 // New returns a client. It asks nothing yet.
 func New(config *clientrest.Config) (*Client, error) {
 	config = clientrest.CopyConfig(config)
-	config.QPS = -1 // the server has its own limits
+	config.QPS = -1                // the server has its own limits
 	config.UserAgent = undoManager // as whose deletions are noted, which have no field manager
 	config.WarningHandler = clientrest.NoWarnings{}
 	c := &Client{config: config}

@@ -1,0 +1,66 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+)
+
+// TestFollow has each change once, in order, those from before the watch too.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	q := Query{Namespace: "default", Limit: 2}.With(historyv1.FieldResource, "configmaps")
+	for i := range 3 {
+		f.create(f.c, "configmaps", configMap(fmt.Sprint("before-", i), ""))
+	}
+	before, version, err := f.c.Newest(f.Context(), q)
+	f.must(err)
+	var got []string
+	for _, change := range before {
+		got = append(got, change.Object.Name)
+	}
+	f.create(f.c, "configmaps", configMap("a", ""))
+	enough := errors.New("enough")
+	err = f.c.Follow(f.Context(), q, version, func(raw *unstructured.Unstructured, change historyv1.Change) error {
+		if raw.GetName() != fmt.Sprint(change.Revision) {
+			t.Errorf("%v is not %d", raw.Object, change.Revision)
+		}
+		got = append(got, change.Object.Name+" "+string(change.Action))
+		switch len(got) {
+		case 3:
+			f.change(f.c, f.target("configmaps", "a"), set("k", "1"))
+			f.create(f.c, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: other}}")
+			f.remove(f.c, f.target("configmaps", "a"))
+		case 5:
+			return enough
+		}
+		return nil
+	})
+	want := []string{"before-1", "before-2", "a created", "a changed", "a deleted"}
+	if !errors.Is(err, enough) || !slices.Equal(got, want) {
+		t.Errorf("%v, %q; want %q", err, got, want)
+	}
+}
+
+// TestFollowRefused ends at once where the user may not watch.
+func TestFollowRefused(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	config := *f.server.Config
+	config.Impersonate.UserName = "nobody"
+	c, err := New(&config)
+	f.must(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = c.Follow(ctx, Query{Namespace: "default"}, "1", func(*unstructured.Unstructured, historyv1.Change) error { return nil })
+	if err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
