@@ -24,6 +24,7 @@ var documentSettings = map[string]settings{
 	"docs/operations.md": {serves: true, replaced: func(t *testing.T) []string {
 		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
 	}},
+	"docs/history.md":  {serves: true},
 	"docs/security.md": {serves: true},
 	"docs/etcd.md": {prelude: `
 export PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0
