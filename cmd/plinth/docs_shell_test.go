@@ -278,6 +278,7 @@ var volatile = []struct {
 	{"directory", "…$1", regexp.MustCompile(`(?:/[\w.@+-]+)+(/[\w.@+-]+)`)},
 	{"port", ":PORT", regexp.MustCompile(`:\d{4,5}\b`)},
 	{"version of plinth", "VERSION", regexp.MustCompile(`\bv0\.\d+\.\d+\S*\b|\bdevel\b`)},
+	{"uid", "UID", regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)},
 	{"time", "TIME", regexp.MustCompile(`\b\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?`)},
 	{"age", "AGE", regexp.MustCompile(`\b(\d+[smhd])+\b`)},
 	{"size", "SIZE", regexp.MustCompile(`\b\d+(\.\d+)? ([KMGT]i?B|bytes)\b`)},
@@ -324,6 +325,7 @@ func TestNormalize(t *testing.T) {
 		{"NAME   AGE\ndefault  0s \n", "NAME AGE\n\ndefault 1m2s"},
 		{"export KUBECONFIG=/home/you/a/plinth-data/kubeconfig   # serving https://127.0.0.1:6443", "export KUBECONFIG=/tmp/plinth-data/kubeconfig # serving https://127.0.0.1:40001"},
 		{"a  resource_version\n-  ----------------\nb  45", "a  resource_version\n-  ----------------\nb  103"},
+		{"uid: ecf52c33-32de-4db3-99a2-329e8733f67c", "uid: 5a5a0d5c-6a3e-4a5c-8c0e-0f8fad5bd9cb"},
 		{"338 KiB; 66.6 GiB are free", "9.5 MiB; 1.2 TiB are free"},
 	}
 	for _, pair := range same {
