@@ -10,6 +10,7 @@ import (
 
 const (
 	compactStep = 500 // revisions of one transaction
+	keepStep    = 200 // of one that moves rows, which takes longer
 	busyPause   = 100 * time.Millisecond
 
 	// On a full disk a delete frees nothing until the rows that it supersedes are gone. So
@@ -204,7 +205,11 @@ func (s *Store) sweepCut(floor int64) error {
 
 func (s *Store) sweepTo(through int64) (deleted int64, err error) {
 	return s.inSteps(through, func() (Compacted, error) {
-		return s.log.Compact(s.ctx, through, compactStep, s.keepNow())
+		keep, limit := s.keepNow(), compactStep
+		if keep != nil {
+			limit = keepStep
+		}
+		return s.log.Compact(s.ctx, through, limit, keep)
 	})
 }
 

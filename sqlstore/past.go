@@ -67,8 +67,8 @@ type fit struct {
 const markKeep = "keep"
 
 const (
-	trimStep  = 500  // versions deleted in one transaction
-	refitStep = 1000 // versions looked at in one transaction
+	trimStep  = 500 // versions deleted in one transaction
+	refitStep = 500 // versions looked at in one transaction
 )
 
 // trimPast deletes old versions that are kept no longer, after those kept under other rules have got

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,8 @@ func beyond(ctx context.Context, tx *sql.Tx, lost []sqlstore.Cut, n int, keys []
 	return lost, rows.Err()
 }
 
-// lose deletes from past what is lost, and notes that.
+// lose deletes from past what is lost, and notes that. Ids are fetched first: a DELETE with such a
+// condition would lock all versions of the keys.
 func lose(ctx context.Context, tx *sql.Tx, lost []sqlstore.Cut) (deleted int64, err error) {
 	if len(lost) == 0 {
 		return 0, nil
@@ -133,22 +135,39 @@ func lose(ctx context.Context, tx *sql.Tx, lost []sqlstore.Cut) (deleted int64, 
 	for _, c := range lost {
 		args = append(args, []byte(c.Key), c.ID)
 	}
-	r, err := tx.ExecContext(ctx, `
-		DELETE p
-		FROM (SELECT ? AS k, ? AS id`+strings.Repeat(` UNION ALL SELECT ?, ?`, len(lost)-1)+`) AS c
-		STRAIGHT_JOIN past AS p FORCE INDEX (past_key_id) ON p.`+"`key`"+` = c.k AND p.id <= c.id`, args...)
+	rows, err := tx.QueryContext(ctx, `
+		SELECT id FROM past FORCE INDEX (past_key_id)
+		WHERE `+"(`key` = ? AND id <= ?)"+strings.Repeat(" OR (`key` = ? AND id <= ?)", len(lost)-1), args...)
 	if err != nil {
 		return 0, err
 	}
-	args = args[:0]
+	ids, err := scanIDs(rows)
+	if err != nil {
+		return 0, err
+	}
+	for chunk := range slices.Chunk(ids, deleteStep) {
+		r, err := tx.ExecContext(ctx, `DELETE FROM past WHERE id IN (?`+strings.Repeat(`, ?`, len(chunk)-1)+`)`, chunk...)
+		if err != nil {
+			return 0, err
+		}
+		n, err := r.RowsAffected()
+		if deleted += n; err != nil {
+			return 0, err
+		}
+	}
+	return deleted, noteLost(ctx, tx, lost)
+}
+
+// deleteStep is how many rows one statement deletes.
+const deleteStep = 1000
+
+func noteLost(ctx context.Context, tx *sql.Tx, lost []sqlstore.Cut) error {
+	var args []any
 	for prefix, revision := range sqlstore.Lost(lost) {
 		args = append(args, []byte(prefix), revision)
 	}
-	_, err = tx.ExecContext(ctx, `
+	_, err := tx.ExecContext(ctx, `
 		INSERT INTO kept (prefix, lost) VALUES (?, ?)`+strings.Repeat(`, (?, ?)`, len(args)/2-1)+`
 		ON DUPLICATE KEY UPDATE lost = GREATEST(lost, VALUES(lost))`, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+	return err
 }
