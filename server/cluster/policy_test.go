@@ -37,11 +37,12 @@ func ensurePolicy(t *testing.T, c *Cluster) {
 	}
 }
 
-// All roles and bindings are made, in few commits, and a second time nothing is written.
+// All roles and bindings are made, with plinth's own role, in few commits, and a second time nothing is
+// written.
 func TestEnsurePolicy(t *testing.T) {
 	api, c := policied(t)
 	roles, err := api.Client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
-	if want := len(bootstrappolicy.ClusterRoles()) + len(bootstrappolicy.ControllerRoles()); err != nil || len(roles.Items) != want {
+	if want := len(bootstrappolicy.ClusterRoles()) + len(bootstrappolicy.ControllerRoles()) + 1; err != nil || len(roles.Items) != want {
 		t.Errorf("%d cluster roles, want %d, %v", len(roles.Items), want, err)
 	}
 	bindings, err := api.Client.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})

@@ -46,8 +46,15 @@ func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjec
 	if err != nil {
 		return nil, err
 	}
-	status.Message = fmt.Sprintf("%d old versions of %s %q are removed", removed, p.stored, p.name)
+	status.Message = fmt.Sprintf("%s of %s %q removed", counted(removed), p.stored, p.name)
 	return status, nil
+}
+
+func counted(versions int64) string {
+	if versions == 1 {
+		return "1 old version"
+	}
+	return fmt.Sprintf("%d old versions", versions)
 }
 
 // onlyObject says whether a selector names an object and no version of it.
