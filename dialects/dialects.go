@@ -89,6 +89,21 @@ func Inspect(ctx context.Context, dsn string, o Options) (sqlstore.Summary, erro
 	return s, nil
 }
 
+// Peek opens the log at dsn for reading alone. Like Inspect it makes and changes nothing, and does not
+// become one of the log's users, so that it works beside a plinth that serves a SQLite file. A schema
+// that is not this program's is refused.
+func Peek(ctx context.Context, dsn string, o Options) (sqlstore.Source, error) {
+	t, err := parse(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	log, err := t.peek(ctx)
+	if err != nil {
+		return nil, redact(err, t.secrets)
+	}
+	return log, nil
+}
+
 // Check says what is wrong with dsn without connecting.
 func Check(dsn string, o Options) error {
 	_, err := parse(dsn, o)
@@ -99,6 +114,7 @@ func Check(dsn string, o Options) error {
 type target struct {
 	open    func(context.Context) (sqlstore.Log, error)
 	inspect func(context.Context) (sqlstore.Summary, error)
+	peek    func(context.Context) (sqlstore.Source, error)
 	secrets []string // what no error may show
 }
 
@@ -115,12 +131,14 @@ func parse(dsn string, o Options) (target, error) {
 		return target{
 			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) },
 			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return sqlite.Inspect(ctx, so) },
+			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(sqlite.Peek(ctx, so)) },
 		}, err
 	case "postgres":
 		po, secrets, err := parsePostgres(rest, o)
 		return target{
 			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(postgres.Open(ctx, po)) },
 			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return postgres.Inspect(ctx, po) },
+			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(postgres.Peek(ctx, po)) },
 			secrets: secrets,
 		}, err
 	case "mysql":
@@ -128,6 +146,7 @@ func parse(dsn string, o Options) (target, error) {
 		return target{
 			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(mysql.Open(ctx, mo)) },
 			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return mysql.Inspect(ctx, mo) },
+			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(mysql.Peek(ctx, mo)) },
 			secrets: secrets,
 		}, err
 	}
@@ -136,6 +155,14 @@ func parse(dsn string, o Options) (target, error) {
 
 // opened keeps a nil pointer from becoming an interface that is not nil.
 func opened[L sqlstore.Log](log L, err error) (sqlstore.Log, error) {
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+// peeked does the same for a log that only reads.
+func peeked[L sqlstore.Log](log L, err error) (sqlstore.Source, error) {
 	if err != nil {
 		return nil, err
 	}

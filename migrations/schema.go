@@ -52,6 +52,16 @@ func Check(d Dialect, version int, dirty bool) (done bool, err error) {
 	return version == newest && !dirty, nil
 }
 
+// Readable returns nil if a program that does not migrate can read a database at version, else why not.
+func Readable(d Dialect, version int, dirty bool) error {
+	done, err := Check(d, version, dirty)
+	if err == nil && !done {
+		newest, _ := Newest(d)
+		err = fmt.Errorf("the database has schema version %d and this plinth reads version %d; start plinth on it once, which brings the schema up to date, or use the plinth that serves it", version, newest)
+	}
+	return err
+}
+
 // Exists says whether a database at version holds a log. Where the first migration was cut
 // off there is none yet.
 func Exists(version int, dirty bool) bool { return version > 1 || version == 1 && !dirty }

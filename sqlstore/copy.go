@@ -27,11 +27,14 @@ const (
 // the marks cannot be read.
 func HalfCopied(ctx context.Context, log Log) error {
 	marks, err := log.Marks(ctx)
-	if err == nil && marks[markCopying] != "" {
+	if err == nil && IsHalfCopied(marks) {
 		err = ErrHalfCopied
 	}
 	return err
 }
+
+// IsHalfCopied says whether marks are those of a log into which a Copy was not finished.
+func IsHalfCopied(marks map[string]string) bool { return marks[markCopying] != "" }
 
 // CopiedFrom says whether the objects of log were copied from the log with that cluster
 // id, directly or by way of others.
@@ -127,16 +130,24 @@ func finish(ctx context.Context, to, from Log, revision int64) error {
 	if err != nil {
 		return fmt.Errorf("read the source's marks: %w", err)
 	}
-	marks := map[string]string{markCopying: "", markOrigin + from.ClusterID(): strconv.FormatInt(revision, 10)}
+	marks := Descent(from.ClusterID(), revision, inherited)
+	marks[markCopying] = ""
+	if err := to.SetMarks(ctx, marks); err != nil {
+		return fmt.Errorf("mark the target: %w", err)
+	}
+	return nil
+}
+
+// Descent returns the marks of a log whose objects come from the log with that cluster id, which was at
+// revision and had the marks inherited.
+func Descent(clusterID string, revision int64, inherited map[string]string) map[string]string {
+	marks := map[string]string{markOrigin + clusterID: strconv.FormatInt(revision, 10)}
 	for name, value := range inherited {
 		if strings.HasPrefix(name, markOrigin) {
 			marks[name] = value
 		}
 	}
-	if err := to.SetMarks(ctx, marks); err != nil {
-		return fmt.Errorf("mark the target: %w", err)
-	}
-	return nil
+	return marks
 }
 
 func appendAll(ctx context.Context, to Log, rows []Row) error {

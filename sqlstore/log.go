@@ -157,6 +157,13 @@ type Log interface {
 	// that a crash had left. Of several processes that open it at once, one has made it.
 	Made() bool
 
+	// Freeze calls f with the log as it is at one moment; see Source.
+	Freeze(ctx context.Context, f func(Frozen) error) error
+
+	// Fill lets fill write to the log, which must be empty, in one transaction: if fill or anything
+	// else fails, nothing of it is there. A log that has rows, or a floor, gets ErrNotEmpty.
+	Fill(ctx context.Context, fill func(Filler) error) error
+
 	// Marks returns the marks of the log: what SetMarks has written and not removed.
 	Marks(ctx context.Context) (map[string]string, error)
 

@@ -5,10 +5,12 @@ package logtest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -66,6 +68,27 @@ func WithPassword(t testing.TB, dsn, password string) string {
 	}
 	u.User = url.User(user)
 	return u.String()
+}
+
+// Exec runs statements in a database, whatever its dialect, beside those who have it open.
+func Exec(t testing.TB, dsn, query string) {
+	t.Helper()
+	path, isFile := strings.CutPrefix(dsn, "sqlite://")
+	switch {
+	case isFile:
+		db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	case dsn[0] == 'p':
+		execPostgres(t, dsn, query)
+	default:
+		execMySQL(t, dsn, query)
+	}
 }
 
 // StartPostgres starts a server for this test alone, which may stop and kill it.

@@ -21,22 +21,28 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 
 // AddAuthors adds authors.
 func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
-	numbers := make([]int64, len(authors))
-	err := l.transact(ctx, func(tx *sql.Tx) error {
-		for i, a := range authors {
-			r, err := tx.ExecContext(ctx, `INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
-				[]byte(a.User), []byte(a.Impersonator), []byte(a.Verb), []byte(a.Subresource), []byte(a.Manager))
-			if err == nil {
-				numbers[i], err = r.LastInsertId()
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+	var numbers []int64
+	err := l.transact(ctx, func(tx *sql.Tx) (err error) {
+		numbers, err = addAuthors(ctx, tx, authors)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add authors: %w", l.classify(err))
+	}
+	return numbers, nil
+}
+
+func addAuthors(ctx context.Context, tx *sql.Tx, authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	for i, a := range authors {
+		r, err := tx.ExecContext(ctx, `INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
+			[]byte(a.User), []byte(a.Impersonator), []byte(a.Verb), []byte(a.Subresource), []byte(a.Manager))
+		if err == nil {
+			numbers[i], err = r.LastInsertId()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return numbers, nil
 }

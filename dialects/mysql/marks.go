@@ -19,20 +19,22 @@ func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
 
 // SetMarks writes marks and removes those with an empty value.
 func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
-	err := l.transact(ctx, func(tx *sql.Tx) error {
-		for name, value := range marks {
-			query := `REPLACE INTO meta (name, value) VALUES (CONCAT('mark/', ?), ?)`
-			if value == "" {
-				query = `DELETE FROM meta WHERE name = CONCAT('mark/', ?) AND ? = ''`
-			}
-			if _, err := tx.ExecContext(ctx, query, name, value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := l.transact(ctx, func(tx *sql.Tx) error { return setMarks(ctx, tx, marks) })
 	if err != nil {
 		return fmt.Errorf("write marks: %w", l.classify(err))
+	}
+	return nil
+}
+
+func setMarks(ctx context.Context, tx *sql.Tx, marks map[string]string) error {
+	for name, value := range marks {
+		query := `REPLACE INTO meta (name, value) VALUES (CONCAT('mark/', ?), ?)`
+		if value == "" {
+			query = `DELETE FROM meta WHERE name = CONCAT('mark/', ?) AND ? = ''`
+		}
+		if _, err := tx.ExecContext(ctx, query, name, value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

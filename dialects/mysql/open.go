@@ -40,6 +40,7 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
+	peeks     bool         // it only reads
 	packet    int          // bytes the server takes in one packet
 	durable   atomic.Int64 // the rows up to this id are known to be on the disk
 

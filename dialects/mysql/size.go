@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -37,37 +38,68 @@ func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
 	return s, nil
 }
 
-// Inspect reads the summary of the log in a database without making or changing anything.
-// There must be a log already, else the error wraps sqlstore.ErrNoLog.
+// Inspect reads the summary of the log in a database as Peek opens it, of any schema.
 func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+	l, err := peek(ctx, o)
+	if err != nil {
+		return s, err
+	}
+	defer l.Close()
+	if s, err = sqlstore.Summarize(ctx, l); err != nil {
+		return s, l.classify(err)
+	}
+	return s, nil
+}
+
+// Peek opens the log in a database for reading, without making or changing anything. There must be a
+// log already, else the error wraps sqlstore.ErrNoLog.
+func Peek(ctx context.Context, o Options) (*Log, error) {
+	l, err := peek(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var version int
+	var dirty bool
+	err = l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
+	if err != nil {
+		err = fmt.Errorf("read schema version: %w", l.classify(err))
+	} else {
+		err = migrations.Readable(migrations.MySQL, version, dirty)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func peek(ctx context.Context, o Options) (*Log, error) {
 	config := o.Config.Clone()
 	config.MultiStatements, config.InterpolateParams, config.ParseTime = true, true, false
 	config.MaxAllowedPacket, config.Logger = 0, &mysql.NopLogger{}
 	inner, err := mysql.NewConnector(config)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	l := &Log{db: sql.OpenDB(session{inner}), closed: make(chan struct{})}
-	defer l.db.Close()
+	l := &Log{db: sql.OpenDB(session{inner}), peeks: true, closed: make(chan struct{})}
 	l.db.SetMaxOpenConns(1)
-	if s, err = l.summarize(ctx); err == nil {
-		return s, nil
-	}
-	if code(err) == noSuchTable {
-		return s, fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.DBName)
-	}
-	if no := refusal(err, o.Config); no != nil {
-		return s, no
-	}
-	return s, l.classify(err)
-}
-
-func (l *Log) summarize(ctx context.Context) (s sqlstore.Summary, err error) {
 	err = l.db.QueryRowContext(ctx, `
 		SELECT value, COALESCE((SELECT value FROM meta WHERE name = 'kind'), 'api')
 		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
-	if err != nil {
-		return s, err
+	if err == nil {
+		return l, nil
 	}
-	return sqlstore.Summarize(ctx, l)
+	err = l.explainPeek(err, o)
+	l.Close()
+	return nil, err
+}
+
+func (l *Log) explainPeek(err error, o Options) error {
+	if code(err) == noSuchTable {
+		return fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.DBName)
+	}
+	if no := refusal(err, o.Config); no != nil {
+		return no
+	}
+	return l.classify(err)
 }

@@ -31,17 +31,23 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 
 // AddAuthors adds authors.
 func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
-	numbers := make([]int64, len(authors))
-	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		var b pgx.Batch
-		for i, a := range authors {
-			b.Queue(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES ($1, $2, $3, $4, $5) RETURNING id`,
-				a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager).QueryRow(func(row pgx.Row) error { return row.Scan(&numbers[i]) })
-		}
-		return tx.SendBatch(ctx, &b).Close()
+	var numbers []int64
+	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) (err error) {
+		numbers, err = addAuthors(ctx, tx, authors)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add authors: %w", l.classify(err))
 	}
 	return numbers, nil
+}
+
+func addAuthors(ctx context.Context, tx pgx.Tx, authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	var b pgx.Batch
+	for i, a := range authors {
+		b.Queue(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES ($1, $2, $3, $4, $5) RETURNING id`,
+			a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager).QueryRow(func(row pgx.Row) error { return row.Scan(&numbers[i]) })
+	}
+	return numbers, tx.SendBatch(ctx, &b).Close()
 }

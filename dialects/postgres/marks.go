@@ -27,20 +27,22 @@ func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
 
 // SetMarks writes marks and removes those with an empty value.
 func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
-	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		for name, value := range marks {
-			query := `INSERT INTO meta (name, value) VALUES ('mark/' || $1::text, $2) ON CONFLICT (name) DO UPDATE SET value = $2`
-			if value == "" {
-				query = `DELETE FROM meta WHERE name = 'mark/' || $1::text AND $2::text = ''`
-			}
-			if _, err := tx.Exec(ctx, query, name, value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return setMarks(ctx, tx, marks) })
 	if err != nil {
 		return fmt.Errorf("write marks: %w", l.classify(err))
+	}
+	return nil
+}
+
+func setMarks(ctx context.Context, tx pgx.Tx, marks map[string]string) error {
+	for name, value := range marks {
+		query := `INSERT INTO meta (name, value) VALUES ('mark/' || $1::text, $2) ON CONFLICT (name) DO UPDATE SET value = $2`
+		if value == "" {
+			query = `DELETE FROM meta WHERE name = 'mark/' || $1::text AND $2::text = ''`
+		}
+		if _, err := tx.Exec(ctx, query, name, value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -40,12 +41,45 @@ func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
 	return s, nil
 }
 
-// Inspect reads the summary of the log in a database without making or changing anything.
-// There must be a log already, else the error wraps sqlstore.ErrNoLog.
+// Inspect reads the summary of the log in a database as Peek opens it, of any schema.
 func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
-	config, err := pgxpool.ParseConfig("")
+	l, err := peek(ctx, o)
 	if err != nil {
 		return s, err
+	}
+	defer l.Close()
+	if s, err = sqlstore.Summarize(ctx, l); err != nil {
+		return s, l.classify(err)
+	}
+	return s, nil
+}
+
+// Peek opens the log in a database for reading, without making or changing anything. There must be a
+// log already, else the error wraps sqlstore.ErrNoLog.
+func Peek(ctx context.Context, o Options) (*Log, error) {
+	l, err := peek(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var version int
+	var dirty bool
+	err = l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
+	if err != nil {
+		err = fmt.Errorf("read schema version: %w", l.classify(err))
+	} else {
+		err = migrations.Readable(migrations.Postgres, version, dirty)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func peek(ctx context.Context, o Options) (*Log, error) {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, err
 	}
 	config.ConnConfig, config.MaxConns = o.Config.Copy(), 1
 	if config.ConnConfig.ConnectTimeout <= 0 {
@@ -53,28 +87,26 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 	}
 	l := &Log{closed: make(chan struct{})}
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return s, err
+		return nil, err
 	}
-	defer l.pool.Close()
-	if s, err = l.summarize(ctx); err == nil {
-		return s, nil
-	}
-	var e *pgconn.PgError
-	if errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000") {
-		return s, fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.Database)
-	}
-	if no := refusal(err, o.Config); no != nil {
-		return s, no
-	}
-	return s, l.classify(err)
-}
-
-func (l *Log) summarize(ctx context.Context) (s sqlstore.Summary, err error) {
 	err = l.pool.QueryRow(ctx, `
 		SELECT value, coalesce((SELECT value FROM meta WHERE name = 'kind'), 'api')
 		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
-	if err != nil {
-		return s, err
+	if err == nil {
+		return l, nil
 	}
-	return sqlstore.Summarize(ctx, l)
+	err = l.explainPeek(err, o)
+	l.giveUp()
+	return nil, err
+}
+
+func (l *Log) explainPeek(err error, o Options) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000") {
+		return fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.Database)
+	}
+	if no := refusal(err, o.Config); no != nil {
+		return no
+	}
+	return l.classify(err)
 }

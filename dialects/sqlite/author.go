@@ -20,23 +20,31 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 
 // AddAuthors adds authors.
 func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
-	numbers := make([]int64, len(authors))
-	err := l.transact(ctx, func(w *writer) error {
+	var numbers []int64
+	err := l.transact(ctx, func(w *writer) (err error) {
 		w.wrote.rows = len(authors)
-		for i, a := range authors {
-			_, err := w.exec(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
-				a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager)
-			if err == nil {
-				err = w.scan(`SELECT last_insert_rowid()`, nil, &numbers[i])
-			}
-			if err != nil {
-				return err
-			}
+		if numbers, err = w.addAuthors(authors); err != nil {
+			return err
 		}
 		return w.turn()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add authors: %w", err)
+	}
+	return numbers, nil
+}
+
+func (w *writer) addAuthors(authors []sqlstore.Author) ([]int64, error) {
+	numbers := make([]int64, len(authors))
+	for i, a := range authors {
+		_, err := w.exec(`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,
+			a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager)
+		if err == nil {
+			err = w.scan(`SELECT last_insert_rowid()`, nil, &numbers[i])
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return numbers, nil
 }

@@ -8,37 +8,78 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Inspect reads the summary of the log in a file, beside a process that has it open or
-// without one. It takes none of the locks by which processes keep each other away, makes no
-// file and writes to none. There must be a log already, else the error wraps
-// sqlstore.ErrNoLog.
+// Inspect reads the summary of the log in a file as Peek opens it, of any schema.
 func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+	l, err := peek(ctx, o)
+	if err != nil {
+		return s, err
+	}
+	defer l.Close()
+	if s, err = sqlstore.Summarize(ctx, l); err != nil {
+		return s, classify(err)
+	}
+	return s, nil
+}
+
+// Peek opens the log in a file for reading, beside a process that has it open or without one. It takes
+// none of the locks by which processes keep each other away, makes no file and writes to none. There
+// must be a log already, else the error wraps sqlstore.ErrNoLog.
+func Peek(ctx context.Context, o Options) (*Log, error) {
+	l, err := peek(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var version int
+	var dirty bool
+	err = l.reads.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
+	if err != nil {
+		err = fmt.Errorf("read schema version: %w", classify(err))
+	} else {
+		err = migrations.Readable(migrations.SQLite, version, dirty)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func peek(ctx context.Context, o Options) (*Log, error) {
 	if o.Path == "" {
-		return s, fmt.Errorf("%w: a database in memory cannot be seen from outside its process", sqlstore.ErrNoLog)
+		return nil, fmt.Errorf("%w: a database in memory cannot be seen from outside its process", sqlstore.ErrNoLog)
 	}
 	path, err := filepath.EvalSymlinks(o.Path)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return s, fmt.Errorf("%w: %s does not exist", sqlstore.ErrNoLog, o.Path)
+		return nil, fmt.Errorf("%w: %s does not exist", sqlstore.ErrNoLog, o.Path)
 	} else if err != nil {
-		return s, err
+		return nil, err
 	}
 	settings, err := readOnly(path)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	l := &Log{path: path, reads: sql.OpenDB(connector(uri(path) + settings))}
-	defer l.reads.Close()
+	l := &Log{path: path, reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
 	l.reads.SetMaxOpenConns(1)
+	if err := l.identify(ctx); err != nil {
+		l.Close()
+		return nil, classify(err)
+	}
+	return l, nil
+}
+
+// identify reads what the log is, if there is one.
+func (l *Log) identify(ctx context.Context) (err error) {
 	var tables int
 	err = l.reads.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('log', 'meta')`).Scan(&tables)
 	if err == nil && tables < 2 {
-		return s, fmt.Errorf("%w: %s has none of its tables", sqlstore.ErrNoLog, path)
+		return fmt.Errorf("%w: %s has none of its tables", sqlstore.ErrNoLog, l.path)
 	}
 	if err == nil {
 		err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
@@ -46,13 +87,7 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 	if err == nil {
 		l.kind, err = kindOf(ctx, l.reads)
 	}
-	if err == nil {
-		s, err = sqlstore.Summarize(ctx, l)
-	}
-	if err != nil {
-		return s, classify(err)
-	}
-	return s, nil
+	return err
 }
 
 // readOnly returns the settings of a connection that makes no file. A write-ahead log is there

@@ -19,19 +19,26 @@ func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
 // SetMarks writes marks and removes those with an empty value.
 func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
 	err := l.transact(ctx, func(w *writer) error {
-		for name, value := range marks {
-			query := `INSERT INTO meta (name, value) VALUES ('mark/' || ?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2`
-			if value == "" {
-				query = `DELETE FROM meta WHERE name = 'mark/' || ?1 AND ?2 = ''`
-			}
-			if _, err := w.exec(query, name, value); err != nil {
-				return err
-			}
+		if err := w.setMarks(marks); err != nil {
+			return err
 		}
 		return w.turn()
 	})
 	if err != nil {
 		return fmt.Errorf("write marks: %w", err)
+	}
+	return nil
+}
+
+func (w *writer) setMarks(marks map[string]string) error {
+	for name, value := range marks {
+		query := `INSERT INTO meta (name, value) VALUES ('mark/' || ?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2`
+		if value == "" {
+			query = `DELETE FROM meta WHERE name = 'mark/' || ?1 AND ?2 = ''`
+		}
+		if _, err := w.exec(query, name, value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
+	peeks     bool // it only reads, beside a process that may write
 	reads     *sql.DB
 	writer    chan *writer // holds the writer while no caller writes
 
@@ -242,6 +243,9 @@ func (l *Log) Close() error {
 func (l *Log) disconnect() error {
 	if l.reads == nil {
 		return nil
+	}
+	if l.peeks {
+		return l.reads.Close()
 	}
 	w := <-l.writer
 	if l.place != nil && l.place.look() != nil {

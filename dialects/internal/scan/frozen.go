@@ -1,0 +1,75 @@
+package scan
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// EachAuthor reads the result of a query for id, who, impersonator, verb, subresource and manager.
+func EachAuthor(f func(int64, sqlstore.Author) error) func(*sql.Rows, error) error {
+	return func(rows *sql.Rows, err error) error {
+		if err != nil {
+			return fmt.Errorf("read authors: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id int64
+			var a sqlstore.Author
+			if err := rows.Scan(&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager); err != nil {
+				return fmt.Errorf("read authors: %w", err)
+			}
+			if err := f(id, a); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}
+}
+
+// EachRow reads the result of a query for id, key, create_id, deleted, at, value, author and audit_id,
+// until f fails or ctx ends.
+func EachRow(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
+	var r sqlstore.Row
+	var author sql.NullInt64
+	var value, audit sql.RawBytes
+	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &author, &audit}
+	return each(ctx, into, func() error {
+		r.Value, r.Author, r.AuditID = value, author.Int64, audit
+		return f(&r)
+	})
+}
+
+// EachLink is EachRow for a query without value and audit_id.
+func EachLink(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
+	var r sqlstore.Row
+	var author sql.NullInt64
+	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &author}
+	return each(ctx, into, func() error {
+		r.Author = author.Int64
+		return f(&r)
+	})
+}
+
+func each(ctx context.Context, into []any, f func() error) func(*sql.Rows, error) error {
+	return func(rows *sql.Rows, err error) error {
+		if err != nil {
+			return fmt.Errorf("read rows: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := rows.Scan(into...); err != nil {
+				return fmt.Errorf("read rows: %w", err)
+			}
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}
+}

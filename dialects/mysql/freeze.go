@@ -1,0 +1,113 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// frozen is a connection whose transaction sees one snapshot. What it sees is not purged until it ends.
+type frozen struct{ conn *sql.Conn }
+
+// Freeze calls f with the log as it is now. The server sends rows as they are asked for, so it has to
+// have patience with f.
+func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", l.classify(err))
+	}
+	defer release(conn, errDone)
+	_, err = conn.ExecContext(ctx, `
+		SET SESSION net_write_timeout = 600;
+		SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+		START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY`)
+	if err == nil {
+		err = l.settleFrozen(ctx, conn)
+	}
+	if err != nil {
+		return fmt.Errorf("read the log: %w", l.classify(err))
+	}
+	return l.classify(f(&frozen{conn}))
+}
+
+// errDone makes the pool close a connection, because it has settings of its own.
+var errDone = fmt.Errorf("the transaction has ended")
+
+// settleFrozen makes sure that what the snapshot has is durable, unless this log must not write.
+func (l *Log) settleFrozen(ctx context.Context, conn *sql.Conn) error {
+	if l.peeks {
+		return nil
+	}
+	head, err := (&frozen{conn}).Head(ctx)
+	if err != nil {
+		return err
+	}
+	return l.settle(ctx, head.Revision)
+}
+
+// Head is the end of the log.
+func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+	err = z.conn.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
+		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return h, fmt.Errorf("read head: %w", err)
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// Meta returns the table of that name.
+func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
+	meta, err := scan.Marks(z.conn.QueryContext(ctx, `SELECT name, value FROM meta`))
+	if err != nil {
+		return nil, fmt.Errorf("read meta: %w", err)
+	}
+	return meta, nil
+}
+
+// Writers calls f with all authors.
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+	return scan.EachAuthor(f)(z.conn.QueryContext(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`))
+}
+
+// All calls f with rows in order of their ids.
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+	if inForce {
+		return scan.EachRow(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id"+`
+			FROM log AS l FORCE INDEX (PRIMARY)
+			WHERE deleted = 0
+			  AND id = (SELECT n.id FROM log AS n FORCE INDEX (log_key_id)
+			            WHERE n.`+"`key` = l.`key`"+`
+			            ORDER BY n.id DESC LIMIT 1)
+			ORDER BY id`))
+	}
+	return scan.EachRow(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id"+`
+		FROM log FORCE INDEX (PRIMARY)
+		ORDER BY id`))
+}
+
+// Chains calls f with rows in order of keys.
+func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
+	return scan.EachLink(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, author"+`
+		FROM log FORCE INDEX (log_key_id)
+		ORDER BY `+"`key`, id"))
+}
+
+// Shown counts what the view shows. The sum has another type than its summands.
+func (z *frozen) Shown(ctx context.Context) (objects, versions int64, err error) {
+	var sum string
+	err = z.conn.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(resource_version), 0) FROM objects`).Scan(&objects, &sum)
+	if err == nil {
+		versions, err = strconv.ParseInt(sum, 10, 64)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view objects: %w", err)
+	}
+	return objects, versions, nil
+}

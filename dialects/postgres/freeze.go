@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
+type frozen struct{ tx pgx.Tx }
+
+// Freeze calls f with the log as it is now. Rows are sent as they are found: the planner, which would
+// rather sort the whole table, is told to walk through the index that has them in order.
+func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	var broken error // of the function, which is not the database's
+	err := pgx.BeginTxFunc(ctx, l.pool, o, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
+			SET LOCAL enable_hashagg = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`)
+		if err == nil {
+			broken = f(&frozen{tx})
+			err = broken
+		}
+		return err
+	})
+	if err != nil && broken == nil {
+		err = fmt.Errorf("read the log: %w", err)
+	}
+	return l.classify(err)
+}
+
+// Head is the end of the log.
+func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+	err = z.tx.QueryRow(ctx, `
+		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return h, fmt.Errorf("read head: %w", err)
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// Meta returns the table of that name.
+func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
+	rows, err := z.tx.Query(ctx, `SELECT name, value FROM meta`)
+	if err != nil {
+		return nil, fmt.Errorf("read meta: %w", err)
+	}
+	meta := map[string]string{}
+	var name, value string
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		meta[name] = value
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read meta: %w", err)
+	}
+	return meta, nil
+}
+
+// Writers calls f with all authors.
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+	rows, err := z.tx.Query(ctx, `SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`)
+	if err != nil {
+		return fmt.Errorf("read authors: %w", err)
+	}
+	var id int64
+	var a sqlstore.Author
+	_, err = pgx.ForEachRow(rows, []any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error { return f(id, a) })
+	return err
+}
+
+// All calls f with rows in order of their ids.
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+	if inForce {
+		return eachRow(f)(z.tx.Query(ctx, `
+			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
+			FROM log AS l
+			WHERE NOT deleted
+			  AND id = (SELECT n.id FROM log AS n WHERE n.key = l.key ORDER BY n.id DESC LIMIT 1)
+			ORDER BY id`))
+	}
+	return eachRow(f)(z.tx.Query(ctx, `
+		SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
+		FROM log
+		ORDER BY id`))
+}
+
+// eachRow reads the result of a query for id, key, create_id, deleted, at, value, author and audit_id.
+func eachRow(f func(*sqlstore.Row) error) func(pgx.Rows, error) error {
+	return func(rows pgx.Rows, err error) error {
+		if err != nil {
+			return fmt.Errorf("read rows: %w", err)
+		}
+		var r sqlstore.Row
+		var value, audit pgtype.DriverBytes
+		into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &r.Author, &audit}
+		_, err = pgx.ForEachRow(rows, into, func() error {
+			r.Value, r.AuditID = value, audit
+			return f(&r)
+		})
+		return err
+	}
+}
+
+// Chains calls f with rows in order of keys.
+func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
+	rows, err := z.tx.Query(ctx, `
+		SELECT id, key, create_id, deleted, at, coalesce(author, 0)
+		FROM log
+		ORDER BY key, id`)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	var r sqlstore.Row
+	_, err = pgx.ForEachRow(rows, []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Author}, func() error { return f(&r) })
+	return err
+}
+
+// Shown counts what the view shows.
+func (z *frozen) Shown(ctx context.Context) (objects, versions int64, err error) {
+	err = z.tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(resource_version), 0)::bigint FROM objects`).Scan(&objects, &versions)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view objects: %w", err)
+	}
+	return objects, versions, nil
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// frozen is a transaction that reads. SQLite keeps what it sees in the write-ahead log, which grows
+// until the transaction ends.
+type frozen struct{ conn *sql.Conn }
+
+// Freeze calls f with the log as it is now.
+func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+	conn, err := l.reads.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", classify(err))
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
+		return fmt.Errorf("read the log: %w", classify(err))
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) }()
+	return classify(f(&frozen{conn}))
+}
+
+// Head is the end of the log.
+func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+	err = z.conn.QueryRowContext(ctx, `
+		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	if err != nil {
+		return h, fmt.Errorf("read head: %w", err)
+	}
+	h.Revision = max(h.Revision, h.Floor)
+	return h, nil
+}
+
+// Meta returns the table of that name.
+func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
+	meta, err := scan.Marks(z.conn.QueryContext(ctx, `SELECT name, value FROM meta`))
+	if err != nil {
+		return nil, fmt.Errorf("read meta: %w", err)
+	}
+	return meta, nil
+}
+
+// Writers calls f with all authors.
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+	return scan.EachAuthor(f)(z.conn.QueryContext(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`))
+}
+
+// All calls f with rows in order of their ids. The driver would start a goroutine for each row if the
+// context could end.
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+	whole := context.WithoutCancel(ctx)
+	if inForce {
+		return scan.EachRow(ctx, f)(z.conn.QueryContext(whole, `
+			SELECT id, key, create_id, deleted, at, value, author, audit_id
+			FROM log AS l NOT INDEXED
+			WHERE deleted = 0
+			  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.id > l.id)
+			ORDER BY id`))
+	}
+	return scan.EachRow(ctx, f)(z.conn.QueryContext(whole, `
+		SELECT id, key, create_id, deleted, at, value, author, audit_id
+		FROM log NOT INDEXED
+		ORDER BY id`))
+}
+
+// Chains calls f with rows in order of keys.
+func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
+	return scan.EachLink(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `
+		SELECT id, key, create_id, deleted, at, author
+		FROM log INDEXED BY log_key_id
+		ORDER BY key, id`))
+}
+
+// Shown counts what the view shows.
+func (z *frozen) Shown(ctx context.Context) (objects, versions int64, err error) {
+	err = z.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(resource_version), 0) FROM objects`).Scan(&objects, &versions)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+	}
+	return objects, versions, nil
+}

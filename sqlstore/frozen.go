@@ -1,0 +1,69 @@
+package sqlstore
+
+import "context"
+
+// Source is a log that can be read as it is at one moment. Every Log is one; package dialects opens
+// others, which only read, beside a process that serves the log.
+type Source interface {
+	// Kind is what the log is used for.
+	Kind() Kind
+
+	// ClusterID names this log; see Log.ClusterID.
+	ClusterID() string
+
+	// Size returns the space that the log takes; see Log.Size.
+	Size(ctx context.Context) (Size, error)
+
+	// Freeze calls f with the log as it is now. Writers go on meanwhile, but what f may still read
+	// keeps its space, so f is not to take for ever.
+	Freeze(ctx context.Context, f func(Frozen) error) error
+
+	Close() error
+}
+
+// Frozen is a log at one moment: whatever its methods read belongs to that, whatever is written or
+// compacted meanwhile. One goroutine reads at a time, and no method is called by the function that
+// another one calls.
+type Frozen interface {
+	// Head is the end of the log.
+	Head(ctx context.Context) (Head, error)
+
+	// Meta returns what the log says of itself: Meta has the names.
+	Meta(ctx context.Context) (map[string]string, error)
+
+	// Writers calls f with all authors in order of their numbers.
+	Writers(ctx context.Context, f func(number int64, a Author) error) error
+
+	// All calls f with all rows in order of their ids, or with those that are in force alone. Value
+	// and AuditID are valid until f returns.
+	All(ctx context.Context, inForce bool, f func(*Row) error) error
+
+	// Chains calls f with all rows in order of their keys, and rows of one key in order of their ids.
+	// They come without values, versions and leases.
+	Chains(ctx context.Context, f func(*Row) error) error
+
+	// Shown returns how many objects the view objects has, and the sum of their versions.
+	Shown(ctx context.Context) (objects, versions int64, err error)
+}
+
+// Names of what a log says of itself, beside its marks, whose names begin with MetaMark.
+const (
+	MetaFloor   = "floor"  // compacted revision
+	MetaSwept   = "swept"  // compaction has looked at all rows up to here
+	MetaFormat  = "format" // of the log
+	MetaCluster = "cluster_id"
+	MetaMark    = "mark/"
+)
+
+// Filler writes to an empty log what was read from another one.
+type Filler interface {
+	// Add adds authors, and returns their numbers.
+	Add(ctx context.Context, authors []Author) (numbers []int64, err error)
+
+	// Insert adds rows as they are. Ids rise, also from call to call.
+	Insert(ctx context.Context, rows []Row) error
+
+	// End notes the compacted revision, how far compaction has looked, and marks; an empty value
+	// removes one.
+	End(ctx context.Context, floor, swept int64, marks map[string]string) error
+}
