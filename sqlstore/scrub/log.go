@@ -1,0 +1,108 @@
+package scrub
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Log looks at a whole log, as it is at one moment. An error says that it could not be read; what is
+// damaged is in the report.
+func Log(ctx context.Context, source sqlstore.Source, o Options) (report Report, err error) {
+	if source.Kind() != sqlstore.KindAPI {
+		return report, fmt.Errorf("%w: only the objects of a Kubernetes API can be verified", sqlstore.ErrKind)
+	}
+	err = source.Freeze(ctx, func(z sqlstore.Frozen) (err error) {
+		report, err = look(ctx, z, o)
+		return err
+	})
+	return report, err
+}
+
+func look(ctx context.Context, z sqlstore.Frozen, o Options) (Report, error) {
+	rows := NewRows(o)
+	var err error
+	if rows.report.Head, err = z.Head(ctx); err != nil {
+		return rows.report, err
+	}
+	if err := lookAtMeta(ctx, z, rows); err != nil {
+		return rows.report, err
+	}
+	err = z.Writers(ctx, func(number int64, _ sqlstore.Author) error {
+		rows.Author(number)
+		return nil
+	})
+	if err != nil {
+		return rows.report, err
+	}
+	err = z.All(ctx, false, func(r *sqlstore.Row) error {
+		rows.Look(ctx, r)
+		return nil
+	})
+	if err != nil {
+		return rows.report, err
+	}
+	return lookAtIndex(ctx, z, rows)
+}
+
+// lookAtMeta looks at what the log says of itself.
+func lookAtMeta(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+	meta, err := z.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	numbers := map[string]int64{}
+	for _, name := range []string{sqlstore.MetaFloor, sqlstore.MetaSwept} {
+		n, err := strconv.ParseInt(meta[name], 10, 64)
+		if err != nil || n < 0 {
+			rows.Problem("meta: %s is %q, not a revision", name, meta[name])
+			continue
+		}
+		numbers[name] = n
+	}
+	if floor, swept := numbers[sqlstore.MetaFloor], numbers[sqlstore.MetaSwept]; swept > floor {
+		rows.Problem("meta: what is up to revision %d is deleted, and only what is below %d is compacted", swept, floor)
+	}
+	if meta[sqlstore.MetaCluster] == "" {
+		rows.Problem("meta: there is no cluster id")
+	}
+	marks := map[string]string{}
+	for name, value := range meta {
+		if mark, ok := strings.CutPrefix(name, sqlstore.MetaMark); ok {
+			marks[mark] = value
+		}
+	}
+	if sqlstore.IsHalfCopied(marks) {
+		rows.Problem("meta: %v", sqlstore.ErrHalfCopied)
+	}
+	return nil
+}
+
+// lookAtIndex reads all rows again, in order of their keys, and compares what it finds with the table
+// and with the view.
+func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) (Report, error) {
+	c := &chains{finder: &rows.finder, floor: rows.report.Head.Floor}
+	err := z.Chains(ctx, func(r *sqlstore.Row) error {
+		c.look(r)
+		return nil
+	})
+	if err != nil {
+		return rows.report, err
+	}
+	c.settle()
+	rows.report.Objects = c.objects
+	if c.rows != rows.report.Rows || c.ids != rows.ids {
+		rows.Problem("the index of keys leads to %d rows (sum of revisions %d), and the table has %d (%d)", c.rows, c.ids, rows.report.Rows, rows.ids)
+	}
+	objects, versions, err := z.Shown(ctx)
+	if err != nil {
+		return rows.report, err
+	}
+	if objects != c.objects || versions != c.versions {
+		rows.Problem("the view objects shows %d objects (sum of revisions %d), and %d (%d) are in force", objects, versions, c.objects, c.versions)
+	}
+	return rows.report, nil
+}

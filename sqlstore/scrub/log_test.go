@@ -1,0 +1,220 @@
+package scrub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+const prefix = "/registry/core/configmaps/default/"
+
+func value(name string) []byte {
+	return fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"}}`, name)
+}
+
+// fill makes a log of ten objects, each of which was changed once; c3 was deleted and made again. It
+// has 22 rows, of which revision 11 is the change of c0.
+func fill(t testing.TB, log sqlstore.Log) {
+	t.Helper()
+	write := func(name string, expect int64, deletes bool) {
+		a, err := log.Append(t.Context(), []sqlstore.Change{{Key: prefix + name, Expect: expect, Value: value(name), Delete: deletes}})
+		if err != nil || a.Results[0].Revision == 0 {
+			t.Fatalf("write %s: %+v, %v", name, a, err)
+		}
+	}
+	for i := range 10 {
+		write(fmt.Sprintf("c%d", i), 0, false)
+	}
+	for i := range 10 {
+		write(fmt.Sprintf("c%d", i), int64(i+1), false)
+	}
+	write("c3", 14, true)
+	write("c3", 0, false)
+}
+
+func openLog(t testing.TB, dsn string) sqlstore.Log {
+	t.Helper()
+	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+// scrub returns the problems of a log as text.
+func scrub(t testing.TB, dsn string) (r Report, problems []string) {
+	t.Helper()
+	source, err := dialects.Peek(t.Context(), dsn, dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	r, err = Log(t.Context(), source, Options{Found: func(p Problem) { problems = append(problems, p.String()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int(r.Problems) != len(problems) {
+		t.Errorf("%d problems are %q", r.Problems, problems)
+	}
+	return r, problems
+}
+
+// A log without damage has no problems, whatever of it is compacted.
+func TestSound(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		log := openLog(t, dsn)
+		if r, problems := scrub(t, dsn); r.Rows != 0 || problems != nil {
+			t.Errorf("an empty log: %+v, %q", r, problems)
+		}
+		fill(t, log)
+		want := Report{Head: sqlstore.Head{Revision: 22}, Rows: 22, Objects: 10, Bytes: int64(22 * len(value("c0")))}
+		if r, problems := scrub(t, dsn); r != want || problems != nil {
+			t.Errorf("%+v, want %+v; %q", r, want, problems)
+		}
+		for through := int64(1); through < 22; through += 5 {
+			if _, err := log.Compact(t.Context(), through, 100); err != nil {
+				t.Fatal(err)
+			}
+			if r, problems := scrub(t, dsn); r.Objects != 10 || r.Head.Floor != through || problems != nil {
+				t.Errorf("compacted up to %d: %+v, %q", through, r, problems)
+			}
+		}
+		if err := log.Raise(t.Context(), 1000); err != nil {
+			t.Fatal(err)
+		}
+		if r, problems := scrub(t, dsn); r.Objects != 10 || r.Head.Revision != 1000 || problems != nil {
+			t.Errorf("raised: %+v, %q", r, problems)
+		}
+	})
+}
+
+// damages are what somebody does to a log, and what is found. {key} and {at} are the columns of that
+// name, which MySQL wants quoted; {value} is what makes bytes of a text.
+var damages = []struct {
+	name, sql string
+	compacted bool // the log is compacted up to 12 before
+	want      []string
+}{
+	{"cut JSON", `UPDATE log SET value = {value '{"kind":"ConfigMap","apiVersion":"v1","metadata":{'} WHERE id = 5`, false, []string{"revision 5 of /registry/core/configmaps/default/c4: its JSON cannot be read: unexpected end of JSON input"}},
+	{"other name", `UPDATE log SET value = (SELECT value FROM (SELECT * FROM log) AS o WHERE id = 7) WHERE id = 6`, false, []string{`revision 6 of /registry/core/configmaps/default/c5: its name is "c6", which its key does not say`}},
+	{"other namespace", `UPDATE log SET value = {value '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c5","namespace":"x"}}'} WHERE id = 6`, false, []string{`it is in the namespace "x", which its key does not say`}},
+	{"a revision", `UPDATE log SET value = {value '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"6","name":"c5","namespace":"default"}}'} WHERE id = 6`, false, []string{`it has the resourceVersion "6", which only the row may have`}},
+	{"order of fields", `UPDATE log SET value = {value '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c5","namespace":"default"}}'} WHERE id = 6`, false, []string{`its fields are not in the order`}},
+	{"no JSON", `UPDATE log SET value = {value 'hello'} WHERE id = 2`, false, []string{`revision 2 of /registry/core/configmaps/default/c1: its value is neither JSON nor encrypted: it begins with "hello"`}},
+	{"empty", `UPDATE log SET value = {value ''} WHERE id = 2`, false, []string{"it has no value"}},
+	{"time", `UPDATE log SET {at} = {at} - 100000 WHERE id = 9`, false, []string{"revision 9 of /registry/core/configmaps/default/c8: it is "}},
+	{"no creation", `DELETE FROM log WHERE id = 4`, false, []string{"revision 14 of /registry/core/configmaps/default/c3: the revision before it is missing: its object was created at 4, and only what is below 0 is compacted"}},
+	{"no deletion", `DELETE FROM log WHERE id = 21`, false, []string{"revision 22 of /registry/core/configmaps/default/c3: it is of an object created at revision 22, and no deletion comes between it and revision 14 of one created at 4"}},
+	{"not the same object", `UPDATE log SET create_id = 11 WHERE id = 11`, false, []string{"revision 11 of /registry/core/configmaps/default/c0: it is of an object created at revision 11"}},
+	{"revived", `UPDATE log SET create_id = 4 WHERE id = 22`, false, []string{"revision 22 of /registry/core/configmaps/default/c3: its object was deleted at revision 21, and it is not a new one"}},
+	{"created later", `UPDATE log SET create_id = 99 WHERE id = 20`, false, []string{"revision 20 of /registry/core/configmaps/default/c9: it says that its object was created at revision 99", "revision 20 of /registry/core/configmaps/default/c9: it is of an object created at revision 99"}},
+	{"no author", `UPDATE log SET author = 77 WHERE id = 20`, false, []string{"its author has number 77, which nobody has"}},
+	{"floor", `UPDATE meta SET value = 'x' WHERE name = 'swept'`, false, []string{`meta: swept is "x", not a revision`}},
+	{"swept", `UPDATE meta SET value = '20' WHERE name = 'swept'`, false, []string{`meta: what is up to revision 20 is deleted, and only what is below 0 is compacted`}},
+	{"half a copy", `INSERT INTO meta (name, value) VALUES ('mark/copying', 'x')`, false, []string{"meta: the database holds a part of a copy that was not finished"}},
+	{"lost above the floor", `DELETE FROM log WHERE id = 4 OR id = 14`, true, []string{"revision 21 of /registry/core/configmaps/default/c3: the revision before it is missing"}},
+	{"key", `UPDATE log SET {key} = {keyvalue '/registry/core/configmaps/default/zz'} WHERE id = 20`, false, []string{`revision 20 of /registry/core/configmaps/default/zz: its name is "c9"`, "revision 20 of /registry/core/configmaps/default/zz: the revision before it is missing"}},
+}
+
+// Damage that somebody has done with SQL is found, and nothing else.
+func TestDamage(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		for _, damage := range damages {
+
+			dsn := d.Fresh(t)
+			log := openLog(t, dsn)
+			fill(t, log)
+			if damage.compacted {
+				if _, err := log.Compact(t.Context(), 12, 100); err != nil {
+					t.Fatal(err)
+				}
+			}
+			logtest.Exec(t, dsn, inDialect(d.Name, damage.sql))
+			_, problems := scrub(t, dsn)
+			ok := len(problems) == len(damage.want)
+			for _, want := range damage.want {
+				ok = ok && slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, want) })
+			}
+			if !ok {
+				t.Errorf("%s: found %q, want %q", damage.name, problems, damage.want)
+			}
+			if err := log.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// inDialect fills in what differs.
+func inDialect(name, query string) string {
+	quote := ""
+	if name == "mariadb" {
+		quote = "`"
+	}
+	query = strings.ReplaceAll(strings.ReplaceAll(query, "{key}", quote+"key"+quote), "{at}", quote+"at"+quote)
+	for {
+		before, rest, ok := strings.Cut(query, "{value '")
+		if !ok {
+			break
+		}
+		text, after, _ := strings.Cut(rest, "'} ")
+		literal := "X'" + fmt.Sprintf("%x", text) + "'"
+		if name == "postgres" {
+			literal = `'\x` + fmt.Sprintf("%x", text) + `'::bytea`
+		}
+		query = before + literal + " " + after
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(query, "{keyvalue '", "'"), "'} ", "' ")
+}
+
+// The view is compared with the rows.
+func TestDamagedView(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		fill(t, openLog(t, dsn))
+		logtest.Exec(t, dsn, `DROP VIEW objects`)
+		logtest.Exec(t, dsn, `CREATE VIEW objects AS SELECT id AS resource_version FROM log WHERE id <> 19 AND id > 10`)
+		_, problems := scrub(t, dsn)
+		if want := "the view objects shows 11 objects (sum of revisions 179), and 10 (163) are in force"; len(problems) != 1 || problems[0] != want {
+			t.Errorf("%q, want %q", problems, want)
+		}
+	})
+}
+
+// A SQLite index that has lost a row does not lead to what the table has.
+func TestDamagedIndex(t *testing.T) {
+	dsn := logtest.SQLite(t)
+	fill(t, openLog(t, dsn))
+	logtest.Exec(t, dsn, `
+		CREATE TABLE other (key TEXT NOT NULL COLLATE BINARY, id INTEGER NOT NULL);
+		CREATE UNIQUE INDEX other_key_id ON other (key, id);
+		INSERT INTO other (key, id) SELECT key, id FROM log WHERE id <> 20;
+		PRAGMA writable_schema = ON;
+		UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'other_key_id') WHERE name = 'log_key_id'`)
+	_, problems := scrub(t, dsn)
+	if len(problems) == 0 || !strings.Contains(strings.Join(problems, "\n"), "the index of keys leads to 21 rows") {
+		t.Errorf("%q", problems)
+	}
+}
+
+// Keys of an etcd endpoint are no objects.
+func TestOtherKind(t *testing.T) {
+	log, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: sqlstore.KindEtcd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := Log(t.Context(), log, Options{}); !errors.Is(err, sqlstore.ErrKind) {
+		t.Error(err)
+	}
+}

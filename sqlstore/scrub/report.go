@@ -1,0 +1,75 @@
+package scrub
+
+import (
+	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// Report is what was looked at, and how much of it is damaged.
+type Report struct {
+	Head      sqlstore.Head
+	Rows      int64
+	Objects   int64 // in force
+	Bytes     int64 // of values
+	Encrypted int64 // rows that could not be decoded, because there is no configuration of their encryption
+	Problems  int64
+}
+
+// Problem is one piece of damage.
+type Problem struct {
+	Revision int64  // of a row; 0: it is not about one
+	Key      string // of the row
+	What     string
+}
+
+func (p Problem) String() string {
+	if p.Revision == 0 {
+		return p.What
+	}
+	return fmt.Sprintf("revision %d of %s: %s", p.Revision, p.Key, p.What)
+}
+
+// Options say how to look.
+type Options struct {
+	// Transformer reads encrypted values; nil: they are counted.
+	Transformer sqlstore.Transformer
+	// Found is called with each problem; nil: they are counted.
+	Found func(Problem)
+	// Pace is called now and then, and may sleep; nil: there is no pause.
+	Pace func()
+	// Progress is called after each row that was decoded; nil: nobody wants to know.
+	Progress func(rows, bytes int64)
+}
+
+// finder counts problems and rows.
+type finder struct {
+	o      Options
+	report Report
+	steps  int // since Pace was called
+}
+
+func (f *finder) found(r *sqlstore.Row, format string, args ...any) {
+	p := Problem{What: fmt.Sprintf(format, args...)}
+	if r != nil {
+		p.Revision, p.Key = r.Revision, r.Key
+	}
+	f.report.Problems++
+	if f.o.Found != nil {
+		f.o.Found(p)
+	}
+}
+
+// paceBytes is about how much is read between two calls of Pace; a row counts for rowBytes more than
+// its value.
+const (
+	paceBytes = 256 << 10
+	rowBytes  = 512
+)
+
+func (f *finder) pace(bytes int) {
+	if f.steps += bytes + rowBytes; f.steps >= paceBytes && f.o.Pace != nil {
+		f.steps = 0
+		f.o.Pace()
+	}
+}

@@ -1,0 +1,86 @@
+package scrub
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// Rows looks at rows one by one, in order of their ids.
+type Rows struct {
+	finder
+	authors map[int64]bool
+	last    sqlstore.Row // without value
+	ids     int64        // sum of all ids
+}
+
+// NewRows returns a Rows that has seen nothing yet.
+func NewRows(o Options) *Rows {
+	return &Rows{finder: finder{o: o}, authors: map[int64]bool{0: true}}
+}
+
+// Author notes that an author has a number.
+func (c *Rows) Author(number int64) { c.authors[number] = true }
+
+// Report returns what was found so far.
+func (c *Rows) Report() Report { return c.report }
+
+// Problem adds one that somebody else has found.
+func (c *Rows) Problem(format string, args ...any) { c.found(nil, format, args...) }
+
+// Look looks at the next row.
+func (c *Rows) Look(ctx context.Context, r *sqlstore.Row) {
+	c.report.Rows++
+	c.report.Bytes += int64(len(r.Value))
+	c.ids += r.Revision
+	switch {
+	case r.Revision <= c.last.Revision:
+		c.found(r, "it comes after revision %d", c.last.Revision)
+	case r.At < c.last.At:
+		c.found(r, "it is %d ms older than revision %d", c.last.At-r.At, c.last.Revision)
+	}
+	if r.CreateRevision <= 0 || r.CreateRevision > r.Revision {
+		c.found(r, "it says that its object was created at revision %d", r.CreateRevision)
+	}
+	if !c.authors[r.Author] {
+		c.found(r, "its author has number %d, which nobody has", r.Author)
+	}
+	c.last.Revision, c.last.At = r.Revision, max(c.last.At, r.At)
+	c.decode(ctx, r)
+	if c.o.Progress != nil {
+		c.o.Progress(c.report.Rows, c.report.Bytes)
+	}
+	c.pace(len(r.Value))
+}
+
+// encrypted is what values begin with that a Transformer has written.
+var encrypted = []byte("k8s:enc:")
+
+func (c *Rows) decode(ctx context.Context, r *sqlstore.Row) {
+	value := r.Value
+	if len(value) == 0 {
+		c.found(r, "it has no value")
+		return
+	}
+	if value[0] != '{' {
+		if !bytes.HasPrefix(value, encrypted) {
+			c.found(r, "its value is neither JSON nor encrypted: it begins with %q", value[:min(len(value), 16)])
+			return
+		}
+		if c.o.Transformer == nil {
+			c.report.Encrypted++
+			return
+		}
+		plain, _, err := c.o.Transformer.FromStorage(ctx, r.Key, value)
+		if err != nil {
+			c.found(r, "it cannot be decrypted: %v", err)
+			return
+		}
+		value = plain
+	}
+	if err := object.Check(r.Key, value); err != nil {
+		c.found(r, "%v", err)
+	}
+}
