@@ -1,0 +1,42 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+// Verify reads a whole backup and looks at each row. An error says that it is no backup, or not as it was
+// written; what was damaged before it was written is in the report.
+func Verify(ctx context.Context, from io.Reader, o scrub.Options) (h Header, report scrub.Report, err error) {
+	r, err := NewReader(from)
+	if err != nil {
+		return h, report, err
+	}
+	defer r.Close()
+	rows := scrub.NewRows(o)
+	for {
+		rec, err := r.Next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			report = rows.Report()
+			report.Head = sqlstore.Head{Revision: r.Header.Revision, Floor: r.Header.Floor}
+			if !r.Header.History {
+				report.Objects = report.Rows
+			}
+			return r.Header, report, nil
+		case err != nil:
+			return r.Header, rows.Report(), err
+		case rec.Author != nil:
+			rows.Author(rec.Number)
+		default:
+			rows.Look(ctx, rec.Row)
+		}
+	}
+}
