@@ -13,14 +13,16 @@ import (
 // frozen is a connection whose transaction sees one snapshot. What it sees is not purged until it ends.
 type frozen struct{ conn *sql.Conn }
 
-// Freeze calls f with the log as it is now. The server sends rows as they are asked for, so it has to
+// Freeze calls f with the log as it is now, on a connection that the pool does not miss. The server sends rows as they are asked for, so it has to
 // have patience with f.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
-	conn, err := l.db.Conn(ctx)
+	db := sql.OpenDB(l.freezer)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", l.classify(err))
 	}
-	defer release(conn, errDone)
+	defer conn.Close()
 	_, err = conn.ExecContext(ctx, `
 		SET SESSION net_write_timeout = 600;
 		SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
@@ -33,9 +35,6 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	}
 	return l.classify(f(&frozen{conn}))
 }
-
-// errDone makes the pool close a connection, because it has settings of its own.
-var errDone = fmt.Errorf("the transaction has ended")
 
 // settleFrozen makes sure that what the snapshot has is durable, unless this log must not write.
 func (l *Log) settleFrozen(ctx context.Context, conn *sql.Conn) error {

@@ -40,9 +40,10 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
-	peeks     bool         // it only reads
-	packet    int          // bytes the server takes in one packet
-	durable   atomic.Int64 // the rows up to this id are known to be on the disk
+	freezer   driver.Connector // opens connections that read for long
+	peeks     bool             // it only reads
+	packet    int              // bytes the server takes in one packet
+	durable   atomic.Int64     // the rows up to this id are known to be on the disk
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -93,7 +94,8 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.db = sql.OpenDB(session{inner})
+	l.freezer = session{inner}
+	l.db = sql.OpenDB(l.freezer)
 	l.db.SetMaxOpenConns(max(o.MaxConns, 2))
 	l.db.SetMaxIdleConns(max(o.MaxConns, 2))
 	l.db.SetConnMaxIdleTime(30 * time.Second)

@@ -81,7 +81,7 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{db: sql.OpenDB(session{inner}), peeks: true, closed: make(chan struct{})}
+	l := &Log{db: sql.OpenDB(session{inner}), freezer: session{inner}, peeks: true, closed: make(chan struct{})}
 	l.db.SetMaxOpenConns(1)
 	err = l.db.QueryRowContext(ctx, `
 		SELECT value, COALESCE((SELECT value FROM meta WHERE name = 'kind'), 'api')

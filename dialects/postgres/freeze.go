@@ -13,12 +13,17 @@ import (
 // frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
 type frozen struct{ tx pgx.Tx }
 
-// Freeze calls f with the log as it is now. Rows are sent as they are found: the planner, which would
+// Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent as they are found: the planner, which would
 // rather sort the whole table, is told to walk through the index that has them in order.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("read the log: %w", l.classify(err))
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	var broken error // of the function, which is not the database's
-	err := pgx.BeginTxFunc(ctx, l.pool, o, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, conn, o, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 			SET LOCAL enable_hashagg = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -13,9 +14,26 @@ import (
 // until the transaction ends.
 type frozen struct{ conn *sql.Conn }
 
-// Freeze calls f with the log as it is now.
+// Freeze calls f with the log as it is now. It has a connection of its own, so that other readers need
+// not wait for one. Close ends it.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
-	conn, err := l.reads.Conn(ctx)
+	l.freezing.Add(1)
+	defer l.freezing.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() {
+		select {
+		case <-l.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer cancel() // before waiting
+	db := sql.OpenDB(l.freezer)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", classify(err))
 	}

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +56,8 @@ type Log struct {
 	made      bool
 	peeks     bool // it only reads, beside a process that may write
 	reads     *sql.DB
+	freezer   driver.Connector // opens connections that read for long
+	freezing  sync.WaitGroup
 	writer    chan *writer // holds the writer while no caller writes
 
 	checkpoints checkpointer
@@ -188,7 +191,8 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 		return err
 	}
 	l.writer <- w
-	l.reads = sql.OpenDB(reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l})
+	l.freezer = reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l}
+	l.reads = sql.OpenDB(l.freezer)
 	l.reads.SetMaxOpenConns(o.MaxConns)
 	l.reads.SetMaxIdleConns(o.MaxConns)
 	l.reads.SetConnMaxIdleTime(idleTime)
@@ -226,6 +230,7 @@ func (l *Log) Close() error {
 	var errs []error
 	l.closeOnce.Do(func() {
 		close(l.closed)
+		l.freezing.Wait()
 		errs = append(errs, l.disconnect())
 		if l.guard != nil {
 			errs = append(errs, l.guard.release())
