@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
 	"github.com/plinth-io/plinth/server/aggregator"
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/fairness"
 	"github.com/plinth-io/plinth/server/guard"
@@ -28,6 +29,7 @@ type routes struct {
 	metrics    http.Handler
 	slis       http.Handler
 	debug      http.Handler // nil: there is no such path
+	backup     func(http.ResponseWriter, *http.Request) error
 	probes     []*health.Probe
 	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
@@ -68,6 +70,7 @@ func (r *routes) add(g *guard.Guard) {
 		g.Route(snapshotsPath, r.snapshots)
 		g.Route(snapshotsPath+"/*", r.snapshots)
 	}
+	g.Route(backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

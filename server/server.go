@@ -24,6 +24,7 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/definitions"
@@ -74,6 +75,7 @@ type Server struct {
 	rest        *rest.API
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests
+	backups     *backups.Backups
 	definitions *definitions.Definitions
 	apiServices *aggregator.APIServices
 	cluster     *cluster.Cluster

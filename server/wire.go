@@ -14,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/discovery"
@@ -59,6 +60,10 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	if err := s.makeFairness(); err != nil {
 		return err
 	}
+	s.backups = backups.New(backups.Config{
+		Source: s.store.Source(), Program: BuildInfo().Version, Revision: s.store.Revision,
+		Blocking: dialects.InMemory(s.config.DSN), Log: s.config.Log,
+	})
 	s.fillMetrics()
 	s.guard = guard.New(s.kinds, guard.Options{
 		Authenticator: s.authenticator, Authorizer: s.authz, Audit: s.audit,
@@ -142,6 +147,7 @@ func (s *Server) routes() *routes {
 		slis:       metrics.HandlerOf(s.results.Collectors()...),
 		probes:     s.probes(),
 		documents:  s.tokens.Documents(s.host()),
+		backup:     s.backups.Serve,
 	}
 	if s.config.ServeSnapshots {
 		r.snapshots = (&snapshots{server: s}).serve

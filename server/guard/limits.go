@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/backups"
 )
 
 // Limits bound requests.
@@ -69,12 +71,12 @@ func (l *limit) enter(who user.Info) bool {
 
 func (l *limit) leave() { l.running.Add(-1) }
 
-// LongRunning tells which requests have no end of their own: watches, and what takes a
-// connection over (upstream: kube-apiserver's LongRunningFunc).
+// LongRunning tells which requests have no end of their own: watches, what takes a
+// connection over, and backups, which take as long as there is data (upstream: kube-apiserver's LongRunningFunc).
 func LongRunning(info *apirequest.RequestInfo) bool {
 	switch info.Subresource {
 	case "attach", "exec", "proxy", "log", "portforward":
 		return true
 	}
-	return info.Verb == "watch" || info.Verb == "proxy" || !info.IsResourceRequest && strings.HasPrefix(info.Path, "/debug/pprof/")
+	return info.Verb == "watch" || info.Verb == "proxy" || !info.IsResourceRequest && (strings.HasPrefix(info.Path, "/debug/pprof/") || info.Path == backups.Path)
 }

@@ -1,0 +1,77 @@
+package backups
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/backup"
+)
+
+// Path is where a server gives its backup to whoever may read the path.
+const Path = "/plinth/backup"
+
+// Config says what to back up.
+type Config struct {
+	Source  sqlstore.Source
+	Program string // version of this plinth
+	// Revision returns the newest revision of the server. While it rises, a backup makes way.
+	Revision func() int64
+	// Blocking says that nobody can write while the log is read, as in a database in memory. A backup
+	// is made in memory then, before it goes anywhere.
+	Blocking bool
+	Log      *slog.Logger
+}
+
+// Backups makes them one at a time.
+type Backups struct {
+	config Config
+	turn   chan struct{} // has a token while nobody makes one
+}
+
+// New returns Backups that has made none.
+func New(c Config) *Backups {
+	b := &Backups{config: c, turn: make(chan struct{}, 1)}
+	b.turn <- struct{}{}
+	return b
+}
+
+// take writes a backup. The caller has the turn.
+func (b *Backups) take(ctx context.Context, to io.Writer, history bool) (backup.Taken, error) {
+	o := backup.Options{Program: b.config.Program, History: history}
+	if !b.config.Blocking {
+		o.Pace = NewPace(ctx, b.config.Revision)
+	}
+	return backup.Take(ctx, b.config.Source, to, o)
+}
+
+const (
+	// share is which part of its time work takes while others write: one of so many.
+	share = 12
+	// mostPause bounds one pause.
+	mostPause = 500 * time.Millisecond
+)
+
+// NewPace returns a function that is called now and then by work which is in no hurry. If somebody has
+// written since the last call it sleeps for many times as long as the work took.
+func NewPace(ctx context.Context, revision func() int64) func() {
+	last, begun := revision(), time.Now()
+	return func() {
+		worked, now := time.Since(begun), revision()
+		if now != last {
+			sleep(ctx, min((share-1)*worked, mostPause))
+		}
+		last, begun = now, time.Now()
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
