@@ -77,14 +77,11 @@ func newStatus() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
-	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if no other is named [PLINTH_DATA_DIR]")
+	addServerFlags(cmd, &q)
 	f.StringVar(&q.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
 	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for all answers")
 	addOutput(cmd, &q.output)
 	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "context")
 	return cmd
 }
 

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/sqlstore/backup"
+)
+
+const backupHelp = `Write all objects to a file, as they are at one revision, while plinth runs.
+
+plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
+KUBECONFIG names, else that in the data directory, else ~/.kube/config. Only an administrator
+gets a backup. With --dsn the database is read without asking a plinth, beside one that serves
+it or without one; a SQLite database has to be on the same machine.
+
+The name - stands for standard output. A FILE has its name only when it is complete; one that
+was there before is replaced then. With --history the backup also has the old versions that the
+database still keeps.
+
+The file has all Secrets, as they are in the database: encrypted only if they are encrypted
+there. Only its owner can read it. It is compressed, and has a checksum of itself, which
+plinth verify and plinth restore compare.
+
+The exit code is 0 if the backup is complete, 1 if it failed, and 2 if the command was wrong.`
+
+// backupJob is the command's flags and streams.
+type backupJob struct {
+	ask            statusQuery // whom to ask, if not the database
+	dsn            string
+	history        bool
+	stdout, stderr io.Writer
+	file           string
+}
+
+func newBackup() *cobra.Command {
+	var b backupJob
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write all objects to a file",
+		Long:  backupHelp,
+		Example: `  plinth backup monday.plinth
+  plinth backup --dsn postgres://plinth@db.example.com/plinth monday.plinth
+  plinth backup - | age -r age1… > monday.plinth.age`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := oneFile(args, "the file to write, or - for standard output")
+			if err != nil {
+				return err
+			}
+			b.file, b.stdout, b.stderr = file, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			b.ask.dataDir = dataDirOf(cmd, b.ask.dataDir)
+			return b.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	addServerFlags(cmd, &b.ask)
+	f.StringVar(&b.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
+	f.BoolVar(&b.history, "history", false, "also back up the old versions and deletions that the database still keeps")
+	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	return cmd
+}
+
+// addServerFlags adds the flags that say which plinth to ask.
+func addServerFlags(cmd *cobra.Command, q *statusQuery) {
+	f := cmd.Flags()
+	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
+	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if no other is named [PLINTH_DATA_DIR]")
+	complete(cmd, "context")
+}
+
+// oneFile returns the only argument.
+func oneFile(args []string, what string) (string, error) {
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return "", usagef("write %s", what)
+	case len(args) > 1:
+		return "", usagef("unexpected %q; write only %s", args[1], what)
+	}
+	return args[0], nil
+}
+
+func (b *backupJob) run(ctx context.Context) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	taken, err := b.write(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted; there is no backup")
+		}
+		return err
+	}
+	told, where := b.stdout, b.file
+	if b.file == "-" {
+		told, where = b.stderr, "standard output"
+	}
+	what := fmt.Sprintf("%d objects", taken.Rows)
+	if taken.History {
+		what = fmt.Sprintf("%d rows with history", taken.Rows)
+	}
+	fmt.Fprintf(told, "backed up %s at revision %d to %s: %s in %s\n", what, taken.Revision, where, bytesText(taken.Size), secondsText(time.Since(begin)))
+	return nil
+}
+
+func (b *backupJob) check() error {
+	if file, ok := b.stdout.(*os.File); b.file == "-" && ok && term.IsTerminal(int(file.Fd())) {
+		return usagef("standard output is a terminal, which a backup would garble; write the name of a file, or > FILE")
+	}
+	if b.dsn == "" {
+		return nil
+	}
+	if b.ask.kubeconfig != "" || b.ask.context != "" {
+		return usagef("--dsn reads the database, --kubeconfig and --context ask a server: write only one of them")
+	}
+	if dialects.InMemory(b.dsn) {
+		return usagef("--dsn: a database in memory cannot be seen from outside its process; ask its plinth with --kubeconfig")
+	}
+	if err := dialects.Check(b.dsn, dialects.Options{}); err != nil {
+		return usagef("--dsn: %v", err)
+	}
+	return nil
+}
+
+// write writes the backup to where the user wants it.
+func (b *backupJob) write(ctx context.Context) (taken backup.Taken, err error) {
+	source := b.fromServer
+	if b.dsn != "" {
+		source = b.fromDatabase
+	}
+	bar := newBar(b.stderr, "objects")
+	defer bar.end()
+	if b.file == "-" {
+		return source(ctx, b.stdout, bar)
+	}
+	err = writeWhole(b.file, func(to io.Writer) error {
+		taken, err = source(ctx, to, bar)
+		return err
+	})
+	return taken, err
+}
+
+// fromDatabase reads the database.
+func (b *backupJob) fromDatabase(ctx context.Context, to io.Writer, bar *bar) (t backup.Taken, err error) {
+	log, err := peekAt(ctx, b.dsn)
+	if err != nil {
+		return t, err
+	}
+	defer log.Close()
+	return backup.Take(ctx, log, to, backup.Options{Program: server.BuildInfo().Version, History: b.history, Progress: bar.tell})
+}
+
+// secondsText writes how long something took.
+func secondsText(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

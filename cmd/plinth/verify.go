@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+const verifyHelp = `Look for damage in a backup or in a database, and print what is found, a line for each problem.
+
+Of a backup the checksum is compared. Of a database it is looked whether each version of an
+object follows from the one before, and whether the index and the view objects have what the
+table has. In both, every object is decoded and compared with its key, and revisions and times
+must be in order.
+
+A database is only read, also beside a plinth that serves it; a SQLite database has to be on
+the same machine. Nothing is made, changed or locked. What is encrypted is counted, and decoded
+if --encryption-provider-config says how. The name - stands for standard input.
+
+The exit code is 0 if there is no problem, 1 if there is one, or something could not be read,
+and 2 if the command was wrong.`
+
+// verification is the command's flags and streams.
+type verification struct {
+	encryption     string
+	stdout, stderr io.Writer
+}
+
+func newVerify() *cobra.Command {
+	var v verification
+	cmd := &cobra.Command{
+		Use:   "verify FILE|DSN",
+		Short: "Look for damage in a backup or in a database",
+		Long:  verifyHelp,
+		Example: `  plinth verify monday.plinth
+  plinth verify sqlite://plinth-data/plinth.db
+  plinth verify postgres://plinth@db.example.com/plinth`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			what, err := oneFile(args, "the file of a backup, or the DSN of a database")
+			if err != nil {
+				return err
+			}
+			v.stdout, v.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return v.run(cmd.Context(), what)
+		},
+	}
+	cmd.Flags().StringVar(&v.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration that serve has, to decode what is encrypted")
+	return cmd
+}
+
+func (v *verification) run(ctx context.Context, what string) error {
+	o := scrub.Options{Found: func(p scrub.Problem) { fmt.Fprintln(v.stdout, oneLine(errors.New(p.String()))) }}
+	if v.encryption != "" {
+		keys, err := encryption.Open(encryption.Options{ConfigFile: v.encryption}, uuid.NewString())
+		if err != nil {
+			return usagef("--encryption-provider-config: %v", err)
+		}
+		defer keys.Close()
+		o.Transformer = keys
+	}
+	begin := time.Now()
+	look := v.file
+	if strings.Contains(what, "://") {
+		look = v.database
+	}
+	about, report, err := look(ctx, what, o)
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted before all was read")
+	case err != nil:
+		return err
+	case report.Problems > 0:
+		return fmt.Errorf("%s: %d problems in %d rows", about, report.Problems, report.Rows)
+	}
+	fmt.Fprintf(v.stdout, "%s: no problem in %d objects and %d rows, %s, in %s%s\n",
+		about, report.Objects, report.Rows, bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
+	return nil
+}
+
+func encryptedText(rows int64) string {
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d rows are encrypted and were not decoded", rows)
+}
+
+// file looks at a backup.
+func (v *verification) file(ctx context.Context, name string, o scrub.Options) (about string, report scrub.Report, err error) {
+	bar := newBar(v.stderr, "rows")
+	defer bar.end()
+	o.Progress = func(rows, _ int64) { bar.tell(rows, 0) }
+	err = withBackup(name, func(from io.Reader) (err error) {
+		var h backup.Header
+		h, report, err = backup.Verify(ctx, from, o)
+		about = fmt.Sprintf("backup of cluster %s at revision %d, taken at %s", h.Cluster, h.Revision, h.Time.Format(time.RFC3339))
+		return err
+	})
+	return about, report, err
+}
+
+// database looks at a database.
+func (v *verification) database(ctx context.Context, dsn string, o scrub.Options) (about string, report scrub.Report, err error) {
+	if err := dialects.Check(dsn, dialects.Options{}); err != nil {
+		return "", report, usagef("%v", err)
+	}
+	log, err := peekAt(ctx, dsn)
+	if err != nil {
+		return "", report, err
+	}
+	defer log.Close()
+	size, err := log.Size(ctx)
+	if err != nil {
+		return "", report, err
+	}
+	bar := newBar(v.stderr, "rows")
+	defer bar.end()
+	o.Progress = func(rows, _ int64) { bar.tell(rows, size.Rows) }
+	report, err = scrub.Log(ctx, log, o)
+	if errors.Is(err, sqlstore.ErrKind) {
+		err = fmt.Errorf("%s: %w", dialects.Describe(dsn), err)
+	}
+	return fmt.Sprintf("cluster %s at revision %d", log.ClusterID(), report.Head.Revision), report, err
+}
+
+// peekAt opens a database for reading alone.
+func peekAt(ctx context.Context, dsn string) (sqlstore.Source, error) {
+	log, err := dialects.Peek(ctx, dsn, dialects.Options{})
+	if errors.Is(err, sqlstore.ErrNoLog) {
+		return nil, usagef("%v; write the DSN of a database that plinth has served", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dialects.Describe(dsn), err)
+	}
+	return log, nil
+}
