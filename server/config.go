@@ -75,6 +75,20 @@ type Config struct {
 	// --event-ttl says; at least a second. Negative: for ever.
 	EventTTL time.Duration
 
+	// BackupInterval is how often a file with all objects is made, by one of the servers on the database;
+	// 0: never.
+	BackupInterval time.Duration
+
+	// BackupDir is where these files are. It is made if it is missing. Empty: backups in DataDir.
+	BackupDir string
+
+	// BackupKeep is how many of these files are kept, the newest; 0: all of them.
+	BackupKeep int
+
+	// ScrubInterval is how often the whole database is searched for damage, by one of the servers on it;
+	// 0: never.
+	ScrubInterval time.Duration
+
 	// Controllers are the controllers that run inside: "*" stands for all, "NAME" turns
 	// one on and "-NAME" one off, as in kube-controller-manager's flag, and "none", alone,
 	// stands for none; see controllers.Config. nil: all. Empty: none.

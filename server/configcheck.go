@@ -61,6 +61,9 @@ func (c *Config) check() error {
 	if err := checkKeep(c.Keep); err != nil {
 		return configError("Config.Keep: %w", err)
 	}
+	if err := c.checkBackups(); err != nil {
+		return err
+	}
 	if err := c.checkKubelets(); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ func (s *Server) startJobs() {
 	s.jobs.Go(func() { s.controllers.Run(s.jobsCtx) })
 	s.goPart(clusterJob, s.cluster.Run)
 	s.goPart(definitionsJob, s.definitions.Run)
+	s.startBackups()
 	if s.fairness != nil {
 		s.goPart(fairnessJob, s.fairness.Run)
 	}

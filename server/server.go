@@ -39,6 +39,7 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/server/scrubs"
 	"github.com/plinth-io/plinth/server/servingcert"
 	"github.com/plinth-io/plinth/server/tokens"
 )
@@ -76,6 +77,7 @@ type Server struct {
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests
 	backups     *backups.Backups
+	scrubber    *scrubs.Scrubber
 	definitions *definitions.Definitions
 	apiServices *aggregator.APIServices
 	cluster     *cluster.Cluster

@@ -14,7 +14,6 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
-	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/discovery"
@@ -60,10 +59,7 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	if err := s.makeFairness(); err != nil {
 		return err
 	}
-	s.backups = backups.New(backups.Config{
-		Source: s.store.Source(), Program: BuildInfo().Version, Revision: s.store.Revision,
-		Blocking: dialects.InMemory(s.config.DSN), Log: s.config.Log,
-	})
+	s.makeBackups()
 	s.fillMetrics()
 	s.guard = guard.New(s.kinds, guard.Options{
 		Authenticator: s.authenticator, Authorizer: s.authz, Audit: s.audit,
@@ -170,6 +166,8 @@ func (s *Server) fillMetrics() {
 			"dialect": dialects.Scheme(s.config.DSN), "database": dialects.Describe(s.config.DSN),
 		}))
 	s.metrics.Register(s.authenticator.Collectors()...)
+	s.metrics.Register(s.backups.Collectors()...)
+	s.metrics.Register(s.scrubber.Collectors()...)
 	upstream := []func(name string) bool{
 		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics),
 	}

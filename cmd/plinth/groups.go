@@ -43,6 +43,12 @@ var flagGroups = []flagGroup{
 		"keep-file",
 		"event-ttl",
 	}},
+	{"Backups", []string{
+		"backup-interval",
+		"backup-dir",
+		"backup-keep",
+		"scrub-interval",
+	}},
 	{"Encryption at rest", []string{
 		"encryption-provider-config*",
 	}},

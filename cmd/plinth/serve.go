@@ -141,6 +141,10 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more DNS `names` and IP addresses for the serving certificate; separate them by commas or repeat the flag")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions of objects stay readable, for watches that resume and paginated lists; negative: for ever")
 	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events are kept after their last change, at least 1s; 0: for ever")
+	f.DurationVar(&c.BackupInterval, "backup-interval", 0, "how often to write a backup into --backup-dir, as plinth backup does; 0: never")
+	f.StringVar(&c.BackupDir, "backup-dir", "", "`directory` of the backups that --backup-interval asks for; by default backups in the data directory")
+	f.IntVar(&c.BackupKeep, "backup-keep", 7, "`number` of backups to keep in --backup-dir, the newest; 0: all of them")
+	f.DurationVar(&c.ScrubInterval, "scrub-interval", 0, "how often to search the database for damage, as plinth verify does; 0: never")
 	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "`names` of the controllers to run: * for those that run by default, NAME to add one, -NAME to leave one out; none for no controllers")
 	c.RuntimeConfig = map[string]string{}
 	f.Var((*cliflag.ConfigurationMap)(&c.RuntimeConfig), "runtime-config", "API versions and resources to switch on or off: `key=bool,...` with GROUP/VERSION, GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta or api/alpha as keys")

@@ -27,13 +27,14 @@ type Config struct {
 
 // Backups makes them one at a time.
 type Backups struct {
-	config Config
-	turn   chan struct{} // has a token while nobody makes one
+	config  Config
+	turn    chan struct{} // has a token while nobody makes one
+	figures figures
 }
 
 // New returns Backups that has made none.
 func New(c Config) *Backups {
-	b := &Backups{config: c, turn: make(chan struct{}, 1)}
+	b := &Backups{config: c, turn: make(chan struct{}, 1), figures: newFigures()}
 	b.turn <- struct{}{}
 	return b
 }

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/backups"
+	"github.com/plinth-io/plinth/server/scrubs"
+	"github.com/plinth-io/plinth/server/turns"
+)
+
+// makeBackups makes what backs the database up, and what searches it for damage.
+func (s *Server) makeBackups() {
+	source, inMemory := s.store.Source(), dialects.InMemory(s.config.DSN)
+	s.backups = backups.New(backups.Config{
+		Source: source, Program: BuildInfo().Version, Revision: s.store.Revision, Blocking: inMemory, Log: s.config.Log,
+	})
+	look := scrubs.Scrubber{Source: source, Log: s.config.Log}
+	if s.config.Encryption.ConfigFile != "" {
+		look.Transformer = s.encryption
+	}
+	if !inMemory {
+		look.Pace = func(ctx context.Context) func() { return backups.NewPace(ctx, s.store.Revision) }
+	}
+	s.scrubber = scrubs.New(look)
+}
+
+// startBackups starts what goes on at intervals.
+func (s *Server) startBackups() {
+	files := backups.Interval{Every: s.config.BackupInterval, Dir: absolute(s.config.backupDir()), Keep: s.config.BackupKeep}
+	if files.Every > 0 {
+		s.backups.Remember(files.Dir)
+	}
+	s.everyInterval("plinth-backup", files.Every, func(ctx context.Context) error { return s.backups.WriteTo(ctx, files) })
+	s.everyInterval("plinth-scrub", s.config.ScrubInterval, s.scrubber.Look)
+}
+
+// everyInterval does some work whenever it is this server's turn; never if the interval is 0.
+func (s *Server) everyInterval(lease string, every time.Duration, work func(context.Context) error) {
+	if every == 0 {
+		return
+	}
+	turn := &turns.Turn{Name: lease, Every: every, Identity: newIdentity(), Client: s.InProcess(nil), Log: s.config.Log}
+	s.jobs.Go(func() {
+		if err := turn.Run(s.jobsCtx, work); err != nil {
+			s.config.Log.Error("some work is not done at intervals", "lease", lease, "err", err)
+		}
+	})
+}
+
+func (c *Config) backupDir() string {
+	if c.BackupDir == "" && c.DataDir != "" {
+		return filepath.Join(c.DataDir, "backups")
+	}
+	return c.BackupDir
+}
+
+// checkBackups finds what is wrong with the settings of backups.
+func (c *Config) checkBackups() error {
+	switch {
+	case c.BackupInterval < 0:
+		return configError("Config.BackupInterval %v is negative: write a duration such as 24h, or 0 for no backups", c.BackupInterval)
+	case c.ScrubInterval < 0:
+		return configError("Config.ScrubInterval %v is negative: write a duration such as 24h, or 0 for no search", c.ScrubInterval)
+	case c.BackupKeep < 0:
+		return configError("Config.BackupKeep %d is negative: write how many backups are kept, or 0 for all", c.BackupKeep)
+	case c.BackupInterval > 0 && c.backupDir() == "":
+		return configError("Config.BackupInterval needs Config.BackupDir: write the directory of the backups")
+	case c.BackupInterval == 0 && c.BackupDir != "":
+		return configError("Config.BackupDir has no effect without Config.BackupInterval: write how often a backup is made, such as 24h")
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
+	"github.com/plinth-io/plinth/server/backups"
+	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+// TestRestoreDrill makes backups through a server while clients write, restores each into a database of
+// another dialect, and compares every object with what a watch had seen up to the backup's revision.
+func TestRestoreDrill(t *testing.T) {
+	for i, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			one, other := startBoth(t, d, Config{})
+			seen := watchAll(t, one)
+			stop := writeAll(t, one, other)
+			var files [][]byte
+			for n := range 3 {
+				time.Sleep(200 * time.Millisecond) // of load
+				files = append(files, getBackup(t, []*Server{one, other}[n%2], n == 1))
+			}
+			stop()
+			for n, file := range files {
+				to := logtest.Dialects[(i+1+n)%len(logtest.Dialects)]
+				dsn := to.Fresh(t)
+				h := restoreBackup(t, file, dsn)
+				restored := start(t, Config{DSN: dsn})
+				want, got := seen.at(t, h.Revision), listAll(t, restored)
+				if len(want) == 0 {
+					t.Error("a backup from before the first write proves nothing")
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("backup %d at %d, restored to %s (-seen +restored)\n%s", n, h.Revision, to.Name, diff)
+				}
+				wantGone(t, restored, h.Revision)
+			}
+		})
+	}
+}
+
+// wantGone asks to resume at the revision of a backup and above, which clients of the old server may do.
+func wantGone(t *testing.T, s *Server, revision int64) {
+	t.Helper()
+	client := kubernetes.NewForConfigOrDie(s.RESTConfig())
+	for _, from := range []int64{revision, revision + 1, revision + 100_000} {
+		_, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: strconv.FormatInt(from, 10), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+		if !apierrors.IsResourceExpired(err) {
+			t.Errorf("a list at %d: %v", from, err)
+		}
+	}
+}
+
+// history is what a watch of all ConfigMaps in default has seen, by revision.
+type history struct {
+	mu     sync.Mutex
+	events []watch.Event
+}
+
+func watchAll(t *testing.T, s *Server) *history {
+	t.Helper()
+	client, h := kubernetes.NewForConfigOrDie(s.RESTConfig()), &history{}
+	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	must(t, err)
+	t.Cleanup(w.Stop)
+	go func() {
+		for e := range w.ResultChan() {
+			h.mu.Lock()
+			h.events = append(h.events, e)
+			h.mu.Unlock()
+		}
+	}()
+	return h
+}
+
+// at returns the state at a revision: names with versions and data.
+func (h *history) at(t *testing.T, revision int64) map[string]string {
+	t.Helper()
+	last := func() int64 {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.events) == 0 {
+			return 0
+		}
+		return revisionOf(h.events[len(h.events)-1])
+	}
+	apitest.Eventually(t, "the watch has come so far", func() bool { return last() >= revision })
+	state := map[string]string{}
+	for _, e := range h.events {
+		if revisionOf(e) > revision {
+			break
+		}
+		o := e.Object.(*corev1.ConfigMap)
+		if state[o.Name] = textOf(o); e.Type == watch.Deleted {
+			delete(state, o.Name)
+		}
+	}
+	return state
+}
+
+func revisionOf(e watch.Event) int64 {
+	o, ok := e.Object.(*corev1.ConfigMap)
+	if !ok {
+		return 0
+	}
+	n, _ := strconv.ParseInt(o.ResourceVersion, 10, 64)
+	return n
+}
+
+func textOf(o *corev1.ConfigMap) string {
+	return fmt.Sprint(o.ResourceVersion, o.UID, o.CreationTimestamp, o.Labels, o.Data, o.ManagedFields)
+}
+
+func listAll(t *testing.T, s *Server) map[string]string {
+	t.Helper()
+	list, err := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	state := map[string]string{}
+	for i := range list.Items {
+		if o := &list.Items[i]; o.Name != "kube-root-ca.crt" {
+			state[o.Name] = textOf(o)
+		}
+	}
+	return state
+}
+
+// writeAll has clients create, change and delete ConfigMaps until stop is called. After it they write
+// once more, so that a watch sees an end.
+func writeAll(t *testing.T, servers ...*Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for n := range 4 {
+		client := kubernetes.NewForConfigOrDie(servers[n%len(servers)].RESTConfig()).CoreV1().ConfigMaps("default")
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d-%d", n, i/4)}, Data: map[string]string{"i": strconv.Itoa(i), "pad": strings.Repeat("x", i*37%2000)}}
+				var err error
+				switch {
+				case i%4 == 0:
+					_, err = client.Create(t.Context(), o, metav1.CreateOptions{})
+				case i%12 == 11:
+					err = client.Delete(t.Context(), o.Name, metav1.DeleteOptions{})
+				default:
+					_, err = client.Update(t.Context(), o, metav1.UpdateOptions{})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		writers.Wait()
+		_, err := kubernetes.NewForConfigOrDie(servers[0].RESTConfig()).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+func getBackup(t *testing.T, s *Server, history bool) []byte {
+	t.Helper()
+	code, header, body := apitest.Do(t, apitest.Admin(t, s), "GET", s.URL()+backups.Path+"?history="+strconv.FormatBool(history), "")
+	if code != 200 || header.Get("Content-Type") != "application/octet-stream" {
+		t.Fatalf("%d %v %.200s", code, header, body)
+	}
+	h, report, err := backup.Verify(t.Context(), strings.NewReader(body), scrub.Options{Found: func(p scrub.Problem) { t.Error(p) }})
+	if err != nil || report.Rows == 0 || h.History != history {
+		t.Errorf("%+v %+v %v", h, report, err)
+	}
+	return []byte(body)
+}
+
+func restoreBackup(t *testing.T, file []byte, dsn string) backup.Header {
+	t.Helper()
+	target, err := dialects.Open(t.Context(), dsn, dialects.Options{})
+	must(t, err)
+	r, err := backup.Restore(t.Context(), target, bytes.NewReader(file), nil)
+	must(t, errors.Join(err, target.Close()))
+	return r.Header
+}
+
+// Files are made at intervals, by one of two servers at a time, and the oldest are removed. A file that
+// somebody else has put there stays.
+func TestBackupInterval(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dir := filepath.Join(t.TempDir(), "deep", "backups")
+		const every = 400 * time.Millisecond
+		must(t, os.MkdirAll(dir, 0o700))
+		one, _ := startBoth(t, d, Config{BackupInterval: every, BackupDir: dir, BackupKeep: 2})
+		must(t, os.WriteFile(filepath.Join(dir, "mine.plinth"), nil, 0o600))
+		seen := map[string]bool{}
+		names := func() (names []string) {
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			for _, e := range entries {
+				if strings.HasPrefix(e.Name(), "plinth-"+one.store.Source().ClusterID()) {
+					names, seen[e.Name()] = append(names, e.Name()), true
+				}
+			}
+			return names
+		}
+		apitest.Eventually(t, "several backups were made", func() bool {
+			if n := len(names()); n > 3 {
+				t.Errorf("%d files, of which 2 are to be kept", n)
+			}
+			return len(seen) >= 5
+		})
+		var times []time.Time
+		for name := range seen {
+			rest := strings.TrimPrefix(name, "plinth-"+one.store.Source().ClusterID()+"-")
+			at, err := time.Parse("20060102T150405.000Z", rest[:len("20060102T150405.000Z")])
+			must(t, err)
+			times = append(times, at)
+		}
+		slices.SortFunc(times, time.Time.Compare)
+		for i := 1; i < len(times); i++ {
+			if gap := times[i].Sub(times[i-1]); gap < every/2 {
+				t.Errorf("two backups within %v", gap)
+			}
+		}
+		kept := names()
+		file, err := os.Open(filepath.Join(dir, kept[len(kept)-1]))
+		must(t, err)
+		defer file.Close()
+		if _, report, err := backup.Verify(t.Context(), file, scrub.Options{}); err != nil || report.Objects < 10 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "mine.plinth")); err != nil {
+			t.Error(err)
+		}
+		if info, err := file.Stat(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+	})
+}
+
+// A backup that fails is logged and counted, and made when it is possible.
+func TestBackupFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "backups")
+	must(t, os.WriteFile(dir, nil, 0o600)) // in the way
+	var log lockedBuffer
+	s := start(t, Config{BackupInterval: 500 * time.Millisecond, BackupDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	metrics := func() string {
+		_, _, body := apitest.Do(t, apitest.Admin(t, s), "GET", s.URL()+"/metrics", "")
+		return body
+	}
+	apitest.Eventually(t, "a backup has failed", func() bool {
+		return strings.Contains(log.String(), "a backup failed; it is tried again") && !strings.Contains(metrics(), "plinth_backup_failure_timestamp_seconds 0\n")
+	})
+	if !strings.Contains(metrics(), "plinth_backup_success_timestamp_seconds 0\n") {
+		t.Error("it was counted as a success")
+	}
+	must(t, os.Remove(dir))
+	apitest.Eventually(t, "a backup was made", func() bool { return !strings.Contains(metrics(), "plinth_backup_success_timestamp_seconds 0\n") })
+}
+
+// Damage is found, logged and counted.
+func TestScrubInterval(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		var log lockedBuffer
+		s, other := startBoth(t, d, Config{ScrubInterval: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		has := func(line string) bool {
+			for _, s := range []*Server{s, other} {
+				_, _, body := apitest.Do(t, apitest.Admin(t, s), "GET", s.URL()+"/metrics", "")
+				if strings.Contains(body, line) {
+					return true
+				}
+			}
+			return false
+		}
+		apitest.Eventually(t, "the database was searched", func() bool { return strings.Contains(log.String(), "no damage in the database") })
+		if has("plinth_scrub_problems 1\n") {
+			t.Errorf("problems in %s", log.String())
+		}
+		logtest.Exec(t, s.config.DSN, `UPDATE log SET author = 7777 WHERE id = 3`)
+		apitest.Eventually(t, "damage was found", func() bool { return has("plinth_scrub_problems 1\n") })
+		if !strings.Contains(log.String(), "its author has number 7777, which nobody has") {
+			t.Error(log.String())
+		}
+	})
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

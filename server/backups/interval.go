@@ -1,0 +1,145 @@
+package backups
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plinth-io/plinth/sqlstore/backup"
+)
+
+// Interval says which files are made.
+type Interval struct {
+	Every time.Duration // 0: none
+	// Dir is where they are; it is made.
+	Dir string
+	// Keep is how many files of the cluster are kept; 0: all.
+	Keep int
+}
+
+// figures are the metrics.
+type figures struct{ success, failure, bytes prometheus.Gauge }
+
+func newFigures() figures {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	return figures{
+		success: gauge("plinth_backup_success_timestamp_seconds", "When this process, or one before it, last made a file of a backup, in seconds since 1970; 0: not yet."),
+		failure: gauge("plinth_backup_failure_timestamp_seconds", "When this process last failed to make a file of a backup, in seconds since 1970; 0: not yet."),
+		bytes:   gauge("plinth_backup_bytes", "Size of the last file of a backup that this process has made."),
+	}
+}
+
+// Collectors are the metrics.
+func (b *Backups) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{b.figures.success, b.figures.failure, b.figures.bytes}
+}
+
+// WriteTo makes a file in the folder and removes those that are too many. It waits for another backup.
+func (b *Backups) WriteTo(ctx context.Context, o Interval) error {
+	select {
+	case <-b.turn:
+		defer func() { b.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	begun := time.Now()
+	name, taken, err := b.file(ctx, o.Dir)
+	if err != nil {
+		if ctx.Err() == nil {
+			b.figures.failure.SetToCurrentTime()
+			b.config.Log.Error("a backup failed; it is tried again", "dir", o.Dir, "err", err)
+		}
+		return err
+	}
+	b.figures.success.SetToCurrentTime()
+	b.figures.bytes.Set(float64(taken.Size))
+	b.config.Log.Info("made a backup", "file", filepath.Join(o.Dir, name), "objects", taken.Rows, "revision", taken.Revision, "bytes", taken.Size, "took", time.Since(begun))
+	if err := b.tidy(o); err != nil {
+		b.config.Log.Warn("old backups could not be removed", "dir", o.Dir, "err", err)
+	}
+	return nil
+}
+
+// Remember makes the metrics tell of the newest file of the folder, which an earlier process may have made.
+func (b *Backups) Remember(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there are none yet
+	}
+	newest := time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && b.owns(e.Name()) && info.ModTime().After(newest) {
+			newest = info.ModTime()
+			b.figures.success.Set(float64(newest.Unix()))
+			b.figures.bytes.Set(float64(info.Size()))
+		}
+	}
+}
+
+// owns says whether a file is a backup of this cluster.
+func (b *Backups) owns(name string) bool {
+	return strings.HasPrefix(name, b.prefix()) && strings.HasSuffix(name, extension)
+}
+
+func (b *Backups) file(ctx context.Context, dir string) (name string, taken backup.Taken, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", taken, err
+	}
+	err = WriteFile(dir, func(to io.Writer) (string, error) {
+		if taken, err = b.take(ctx, to, false); err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s%s-r%d%s", b.prefix(), taken.Time.Format(stamp), taken.Revision, extension)
+		return name, nil
+	})
+	return name, taken, err
+}
+
+const (
+	stamp     = "20060102T150405.000Z"
+	extension = ".plinth"
+	// staleAfter is how long after the last write to it an incomplete file is taken for one that a
+	// process has left.
+	staleAfter = time.Hour
+)
+
+// prefix is what names of the cluster's files begin with. They sort by time.
+func (b *Backups) prefix() string { return "plinth-" + b.config.Source.ClusterID() + "-" }
+
+// tidy removes the oldest files, and what processes have left that ended in the middle.
+func (b *Backups) tidy(o Interval) error {
+	entries, err := os.ReadDir(o.Dir)
+	if err != nil {
+		return err
+	}
+	var remove, files []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case b.owns(name):
+			files = append(files, name)
+		case strings.HasPrefix(name, tempPrefix):
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+				remove = append(remove, name)
+			}
+		}
+	}
+	slices.Sort(files)
+	if o.Keep > 0 && len(files) > o.Keep {
+		remove = append(remove, files[:len(files)-o.Keep]...)
+	}
+	for _, name := range remove {
+		if err := os.Remove(filepath.Join(o.Dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Package scrubs looks for damage in the database of a running server, at intervals. It owns the metrics
+// about that and what the log says; what damage is, package sqlstore/scrub knows.
+package scrubs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+// Scrubber looks at one database.
+type Scrubber struct {
+	Source      sqlstore.Source
+	Transformer sqlstore.Transformer // nil: encrypted values are not decoded
+	Pace        func(context.Context) func()
+	Log         *slog.Logger
+
+	success, failure, problems, rows prometheus.Gauge
+}
+
+// mostTold is how many problems of one look are logged.
+const mostTold = 20
+
+// New returns s with its metrics.
+func New(s Scrubber) *Scrubber {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	s.success = gauge("plinth_scrub_success_timestamp_seconds", "When this process last looked at the whole database for damage, in seconds since 1970; 0: not yet.")
+	s.failure = gauge("plinth_scrub_failure_timestamp_seconds", "When this process last could not look at the whole database, in seconds since 1970; 0: not yet.")
+	s.problems = gauge("plinth_scrub_problems", "Pieces of damage found by this process when it last looked.")
+	s.rows = gauge("plinth_scrub_rows", "Rows that this process last looked at.")
+	return &s
+}
+
+// Collectors are the metrics.
+func (s *Scrubber) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.success, s.failure, s.problems, s.rows}
+}
+
+// Look looks at the whole database, and logs what it finds.
+func (s *Scrubber) Look(ctx context.Context) error {
+	begun, told := time.Now(), 0
+	o := scrub.Options{Transformer: s.Transformer, Found: func(p scrub.Problem) {
+		if told++; told <= mostTold {
+			s.Log.Error("the database is damaged", "problem", p.String())
+		}
+	}}
+	if s.Pace != nil {
+		o.Pace = s.Pace(ctx)
+	}
+	report, err := scrub.Log(ctx, s.Source, o)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.failure.SetToCurrentTime()
+			s.Log.Warn("the database could not be searched for damage; it is tried again", "err", err)
+		}
+		return err
+	}
+	s.success.SetToCurrentTime()
+	s.problems.Set(float64(report.Problems))
+	s.rows.Set(float64(report.Rows))
+	if report.Problems > 0 {
+		s.Log.Error("the database is damaged: plinth verify names all problems", "problems", report.Problems, "rows", report.Rows)
+		return nil
+	}
+	s.Log.Info("no damage in the database", "objects", report.Objects, "rows", report.Rows, "took", time.Since(begun))
+	return nil
+}

@@ -1,0 +1,146 @@
+// Package turns has work done once in an interval by one of the servers on a database, whichever is
+// there. It owns the Lease that says when the work was last begun, and must not know what the work is.
+package turns
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	clientrest "k8s.io/client-go/rest"
+)
+
+// Turn is work that is due once in an interval.
+type Turn struct {
+	Name     string        // of the Lease in kube-system
+	Every    time.Duration // the interval
+	Identity string        // of this server
+	Client   *clientrest.Config
+	Log      *slog.Logger
+
+	leases coordinationclient.LeaseInterface
+}
+
+const (
+	// looks is how often in an interval a server looks whether the work is due; mostPause bounds the
+	// pause between two looks.
+	looks     = 20
+	mostPause = time.Minute
+	// retries is after which part of the interval work is tried again that has failed.
+	retries = 10
+	// timeout bounds a look.
+	timeout = 10 * time.Second
+)
+
+// Run does the work whenever it is due, until ctx ends. An error of the work is the caller's to tell: the
+// work is tried again after a tenth of the interval.
+func (t *Turn) Run(ctx context.Context, work func(context.Context) error) error {
+	client, err := kubernetes.NewForConfig(t.Client)
+	if err != nil {
+		return err
+	}
+	t.leases = client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	tick := time.NewTicker(min(max(t.Every/looks, time.Millisecond), mostPause))
+	defer tick.Stop()
+	for failing := false; ; {
+		mine, err := t.take(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			t.Log.Warn("it is not known whose turn it is; it is asked again", "lease", t.Name, "err", err)
+		}
+		if failing = err != nil; mine {
+			t.do(ctx, work)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// do does the work, and tells the others meanwhile that it goes on.
+func (t *Turn) do(ctx context.Context, work func(context.Context) error) {
+	begun := time.Now()
+	var beside sync.WaitGroup
+	working, done := context.WithCancel(ctx)
+	beside.Go(func() { t.keep(working) })
+	err := work(ctx)
+	done()
+	beside.Wait()
+	last := begun
+	if err != nil {
+		last = time.Now().Add(t.Every/retries - t.Every)
+	}
+	if err := t.note(ctx, last); err != nil && ctx.Err() == nil {
+		t.Log.Warn("the end of some work could not be noted; it is done again later than it should be", "lease", t.Name, "err", err)
+	}
+}
+
+// keep renews the Lease until ctx ends.
+func (t *Turn) keep(ctx context.Context) {
+	tick := time.NewTicker(max(t.Every/3, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			_ = t.note(ctx, now) // or the next time
+		}
+	}
+}
+
+// take says whether the work is due and this server's, which it is if no other was faster to note that.
+func (t *Turn) take(ctx context.Context) (mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	lease, err := t.leases.Get(ctx, t.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = t.leases.Create(ctx, t.fill(&coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: t.Name}}, time.Now()), metav1.CreateOptions{})
+		return settle(err)
+	}
+	if err != nil {
+		return false, err
+	}
+	if last := lease.Spec.RenewTime; last != nil && time.Since(last.Time) < t.Every {
+		return false, nil
+	}
+	_, err = t.leases.Update(ctx, t.fill(lease, time.Now()), metav1.UpdateOptions{})
+	return settle(err)
+}
+
+// settle takes a race that was lost for an answer.
+func settle(err error) (mine bool, _ error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// note notes when the work was last begun, if this server has the Lease.
+func (t *Turn) note(ctx context.Context, last time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	lease, err := t.leases.Get(ctx, t.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if holder := lease.Spec.HolderIdentity; holder == nil || *holder != t.Identity {
+		return fmt.Errorf("another server has taken the turn")
+	}
+	_, err = t.leases.Update(ctx, t.fill(lease, last), metav1.UpdateOptions{})
+	return err
+}
+
+func (t *Turn) fill(lease *coordination.Lease, last time.Time) *coordination.Lease {
+	at, seconds := metav1.NewMicroTime(last), int32(max(t.Every.Seconds(), 1))
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &t.Identity, &at, &seconds
+	return lease
+}
