@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/scrubs"
 	"github.com/plinth-io/plinth/server/turns"
@@ -13,16 +12,14 @@ import (
 
 // makeBackups makes what backs the database up, and what searches it for damage.
 func (s *Server) makeBackups() {
-	source, inMemory := s.store.Source(), dialects.InMemory(s.config.DSN)
-	s.backups = backups.New(backups.Config{
-		Source: source, Program: BuildInfo().Version, Revision: s.store.Revision, Blocking: inMemory, Log: s.config.Log,
-	})
-	look := scrubs.Scrubber{Source: source, Log: s.config.Log}
+	source := s.store.Source()
+	s.backups = backups.New(backups.Config{Source: source, Program: BuildInfo().Version, Revision: s.store.Revision, Log: s.config.Log})
+	look := scrubs.Scrubber{
+		Source: source, Log: s.config.Log,
+		Pace: func(ctx context.Context) func() { return backups.NewPace(ctx, s.store.Revision) },
+	}
 	if s.config.Encryption.ConfigFile != "" {
 		look.Transformer = s.encryption
-	}
-	if !inMemory {
-		look.Pace = func(ctx context.Context) func() { return backups.NewPace(ctx, s.store.Revision) }
 	}
 	s.scrubber = scrubs.New(look)
 }

@@ -16,10 +16,14 @@ import (
 func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
 	var c sqlstore.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
+		if l.held() {
+			c.Busy = true
+			return errNothing
+		}
 		c, err = w.compact(through, limit, keep)
 		return err
 	})
-	if err != nil {
+	if err != nil && err != errNothing {
 		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", err)
 	}
 	return c, nil

@@ -10,19 +10,18 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// frozen is a transaction that reads. SQLite keeps what it sees in the write-ahead log, which grows
-// until the transaction ends.
+// frozen is a transaction that reads, beside the process that has the database. SQLite keeps what it sees
+// in the write-ahead log, which grows until the transaction ends.
 type frozen struct{ conn *sql.Conn }
 
-// Freeze calls f with the log as it is now. It has a connection of its own, so that other readers need
-// not wait for one. Close ends it.
+// Freeze calls f with the log as it is now. Close ends it.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	l.freezing.Add(1)
 	defer l.freezing.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	beside.Go(func() {
 		select {
 		case <-l.closed:
@@ -30,19 +29,23 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 		case <-ctx.Done():
 		}
 	})
-	defer cancel() // before waiting
-	db := sql.OpenDB(l.freezer)
-	defer db.Close()
-	conn, err := db.Conn(ctx)
+	if l.peeks {
+		return classify(l.freeze(ctx, f))
+	}
+	return classify(l.hold(ctx, f))
+}
+
+func (l *Log) freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+	conn, err := l.reads.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("read the log: %w", classify(err))
+		return fmt.Errorf("read the log: %w", err)
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
-		return fmt.Errorf("read the log: %w", classify(err))
+		return fmt.Errorf("read the log: %w", err)
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) }()
-	return classify(f(&frozen{conn}))
+	return f(&frozen{conn})
 }
 
 // Head is the end of the log.

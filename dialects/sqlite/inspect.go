@@ -65,8 +65,7 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, freezer: connector(uri(path) + settings), peeks: true, closed: make(chan struct{})}
-	l.reads = sql.OpenDB(l.freezer)
+	l := &Log{path: path, reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
 	l.reads.SetMaxOpenConns(1)
 	if err := l.identify(ctx); err != nil {
 		l.Close()

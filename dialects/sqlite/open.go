@@ -11,12 +11,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sqlite "github.com/mattn/go-sqlite3"
@@ -56,8 +56,8 @@ type Log struct {
 	made      bool
 	peeks     bool // it only reads, beside a process that may write
 	reads     *sql.DB
-	freezer   driver.Connector // opens connections that read for long
 	freezing  sync.WaitGroup
+	holds     atomic.Int64 // how many readers need that nothing is compacted; see hold
 	writer    chan *writer // holds the writer while no caller writes
 
 	checkpoints checkpointer
@@ -191,8 +191,7 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 		return err
 	}
 	l.writer <- w
-	l.freezer = reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l}
-	l.reads = sql.OpenDB(l.freezer)
+	l.reads = sql.OpenDB(reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l})
 	l.reads.SetMaxOpenConns(o.MaxConns)
 	l.reads.SetMaxIdleConns(o.MaxConns)
 	l.reads.SetConnMaxIdleTime(idleTime)

@@ -19,9 +19,6 @@ type Config struct {
 	Program string // version of this plinth
 	// Revision returns the newest revision of the server. While it rises, a backup makes way.
 	Revision func() int64
-	// Blocking says that nobody can write while the log is read, as in a database in memory. A backup
-	// is made in memory then, before it goes anywhere.
-	Blocking bool
 	Log      *slog.Logger
 }
 
@@ -41,11 +38,9 @@ func New(c Config) *Backups {
 
 // take writes a backup. The caller has the turn.
 func (b *Backups) take(ctx context.Context, to io.Writer, history bool) (backup.Taken, error) {
-	o := backup.Options{Program: b.config.Program, History: history}
-	if !b.config.Blocking {
-		o.Pace = NewPace(ctx, b.config.Revision)
-	}
-	return backup.Take(ctx, b.config.Source, to, o)
+	return backup.Take(ctx, b.config.Source, to, backup.Options{
+		Program: b.config.Program, History: history, Pace: NewPace(ctx, b.config.Revision),
+	})
 }
 
 const (

@@ -1,10 +1,7 @@
 package backups
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -38,7 +35,7 @@ func (b *Backups) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer func() { b.turn <- struct{}{} }()
 	to := &answer{w: w, control: http.NewResponseController(w)}
-	if err := b.send(r.Context(), to, history); err != nil {
+	if _, err := b.take(r.Context(), to, history); err != nil {
 		if !to.begun {
 			return refusal(err)
 		}
@@ -57,19 +54,6 @@ func historyOf(r *http.Request) (bool, error) {
 		return false, apierrors.NewBadRequest("history=" + strconv.Quote(value) + ": write history=true, or leave it out")
 	}
 	return history, nil
-}
-
-func (b *Backups) send(ctx context.Context, to io.Writer, history bool) error {
-	if !b.config.Blocking {
-		_, err := b.take(ctx, to, history)
-		return err
-	}
-	var whole bytes.Buffer
-	if _, err := b.take(ctx, &whole, history); err != nil {
-		return err
-	}
-	_, err := whole.WriteTo(to)
-	return err
 }
 
 // refusal is the answer if there is no backup.

@@ -17,7 +17,7 @@ import (
 type Scrubber struct {
 	Source      sqlstore.Source
 	Transformer sqlstore.Transformer // nil: encrypted values are not decoded
-	Pace        func(context.Context) func()
+	Pace        func(context.Context) func() // of one look
 	Log         *slog.Logger
 
 	success, failure, problems, rows prometheus.Gauge
@@ -51,9 +51,7 @@ func (s *Scrubber) Look(ctx context.Context) error {
 			s.Log.Error("the database is damaged", "problem", p.String())
 		}
 	}}
-	if s.Pace != nil {
-		o.Pace = s.Pace(ctx)
-	}
+	o.Pace = s.Pace(ctx)
 	report, err := scrub.Log(ctx, s.Source, o)
 	if err != nil {
 		if ctx.Err() == nil {

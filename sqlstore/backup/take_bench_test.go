@@ -52,19 +52,30 @@ func podLog(b *testing.B, size int) (dsn string, bytes int64) {
 // BenchmarkTake says how many bytes of JSON a backup takes in a second.
 func BenchmarkTake(b *testing.B) {
 	dsn, size := podLog(b, 200<<20)
+	for _, beside := range []bool{true, false} { // a process that has the database, or in it
+		for _, history := range []bool{false, true} {
+			b.Run(fmt.Sprintf("beside=%v/history=%v", beside, history), func(b *testing.B) {
+				source := sourceOf(b, dsn, beside)
+				defer source.Close()
+				b.SetBytes(size)
+				for b.Loop() {
+					t, err := Take(b.Context(), source, io.Discard, Options{History: history})
+					must(b, err)
+					b.ReportMetric(float64(t.Bytes)/float64(t.Size), "times-smaller")
+				}
+			})
+		}
+	}
+}
+
+func sourceOf(b *testing.B, dsn string, beside bool) sqlstore.Source {
+	b.Helper()
+	if !beside {
+		return openLog(b, dsn)
+	}
 	source, err := dialects.Peek(b.Context(), dsn, dialects.Options{})
 	must(b, err)
-	defer source.Close()
-	for _, history := range []bool{false, true} {
-		b.Run(fmt.Sprintf("history=%v", history), func(b *testing.B) {
-			b.SetBytes(size)
-			for b.Loop() {
-				t, err := Take(b.Context(), source, io.Discard, Options{History: history})
-				must(b, err)
-				b.ReportMetric(float64(t.Bytes)/float64(t.Size), "times-smaller")
-			}
-		})
-	}
+	return source
 }
 
 // BenchmarkRestore does so for a restore into SQLite, and BenchmarkVerify for both ways to verify.

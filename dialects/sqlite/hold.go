@@ -1,0 +1,220 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/plinth-io/plinth/dialects/internal/scan"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// held is the log up to a revision, while nothing is compacted. No row of it goes or changes, so it is
+// read page by page: a transaction that lasts would make the write-ahead log grow, which costs a lone
+// writer a fifth of its speed, and writers of a database in memory would have to wait for its end.
+type held struct {
+	l       *Log
+	head    sqlstore.Head
+	meta    map[string]string
+	authors int64 // greatest number
+}
+
+const (
+	heldRows  = 256 // of a page, at most
+	heldBytes = 1 << 20
+	heldLinks = 2000
+)
+
+// hold calls f while nothing is compacted. Only a full disk is more important: what f reads after that is
+// ErrUnavailable.
+func (l *Log) hold(ctx context.Context, f func(sqlstore.Frozen) error) error {
+	err := l.use(ctx, func(*writer) error { // so that no compaction is under way
+		l.holds.Add(1)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	defer l.holds.Add(-1)
+	h := &held{l: l}
+	if err := h.begin(ctx); err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	return f(h)
+}
+
+// held says whether compaction has to wait.
+func (l *Log) held() bool { return l.holds.Load() > 0 && l.Condition() == nil }
+
+// begin reads what says where the log ends.
+func (h *held) begin(ctx context.Context) error {
+	tx, err := h.l.reads.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it only reads
+	if h.meta, err = scan.Marks(tx.QueryContext(ctx, `SELECT name, value FROM meta`)); err != nil {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT max(id) FROM log), 0),
+		       coalesce((SELECT max(id) FROM author), 0)`).Scan(&h.head.Revision, &h.authors)
+	h.head.Floor, _ = strconv.ParseInt(h.meta[sqlstore.MetaFloor], 10, 64)
+	h.head.Revision = max(h.head.Revision, h.head.Floor)
+	return err
+}
+
+// check makes sure that nothing was missing when rows were read before it.
+func (h *held) check(ctx context.Context) error {
+	var swept string
+	err := h.l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'swept'`).Scan(&swept)
+	if err == nil && swept != h.meta[sqlstore.MetaSwept] {
+		err = fmt.Errorf("%w: old versions were deleted because the disk is nearly full; make room and try again", sqlstore.ErrUnavailable)
+	}
+	return err
+}
+
+// Head is the end of the log.
+func (h *held) Head(context.Context) (sqlstore.Head, error) { return h.head, nil }
+
+// Meta returns the table of that name.
+func (h *held) Meta(context.Context) (map[string]string, error) { return h.meta, nil }
+
+// Writers calls f with all authors.
+func (h *held) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+	return scan.EachAuthor(f)(h.l.reads.QueryContext(ctx, `
+		SELECT id, who, impersonator, verb, subresource, manager FROM author WHERE id <= ? ORDER BY id`, h.authors))
+}
+
+// All calls f with rows in order of their ids.
+func (h *held) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+	read := h.page
+	if inForce {
+		read = h.pageInForce
+	}
+	for after := int64(0); ; {
+		page, err := read(ctx, after)
+		if err == nil {
+			err = h.check(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("read rows: %w", classify(err))
+		}
+		for i := range page {
+			if err := f(&page[i]); err != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		after = page[len(page)-1].Revision
+	}
+}
+
+// page reads the next rows, and copies them, so that the query ends.
+func (h *held) page(ctx context.Context, after int64) ([]sqlstore.Row, error) {
+	return pageOf(ctx)(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+		SELECT id, key, create_id, deleted, at, value, author, audit_id
+		FROM log NOT INDEXED
+		WHERE id > ? AND id <= ?
+		ORDER BY id
+		LIMIT ?`, after, h.head.Revision, heldRows))
+}
+
+func (h *held) pageInForce(ctx context.Context, after int64) ([]sqlstore.Row, error) {
+	return pageOf(ctx)(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+		SELECT id, key, create_id, deleted, at, value, author, audit_id
+		FROM log AS l NOT INDEXED
+		WHERE id > ?1 AND id <= ?2 AND deleted = 0
+		  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.id > l.id AND n.id <= ?2)
+		ORDER BY id
+		LIMIT ?3`, after, h.head.Revision, heldRows))
+}
+
+// pageOf returns rows until there are enough bytes.
+func pageOf(ctx context.Context) func(*sql.Rows, error) ([]sqlstore.Row, error) {
+	return func(rows *sql.Rows, err error) (page []sqlstore.Row, _ error) {
+		size := 0
+		err = scan.EachRow(ctx, func(r *sqlstore.Row) error {
+			row := *r
+			row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
+			page = append(page, row)
+			if size += len(row.Value); size >= heldBytes {
+				return errEnough
+			}
+			return nil
+		})(rows, err)
+		if err == errEnough {
+			err = nil
+		}
+		return page, err
+	}
+}
+
+var errEnough = fmt.Errorf("enough rows for a page")
+
+// Chains calls f with rows in order of keys.
+func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
+	for last := (sqlstore.Row{}); ; {
+		var page []sqlstore.Row
+		err := scan.EachLink(ctx, func(r *sqlstore.Row) error {
+			page = append(page, *r)
+			return nil
+		})(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+			SELECT id, key, create_id, deleted, at, author
+			FROM log INDEXED BY log_key_id
+			WHERE (key, id) > (?, ?) AND id <= ?
+			ORDER BY key, id
+			LIMIT ?`, last.Key, last.Revision, h.head.Revision, heldLinks))
+		if err == nil {
+			err = h.check(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("read rows: %w", classify(err))
+		}
+		for i := range page {
+			if err := f(&page[i]); err != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		last = page[len(page)-1]
+	}
+}
+
+// Shown counts what the view shows. The view knows no revision: so what it shows now is compared with
+// what is in force now, and the difference is what it lacks, or has too much.
+func (h *held) Shown(ctx context.Context) (objects, versions int64, err error) {
+	tx, err := h.l.reads.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+	}
+	defer func() { _ = tx.Rollback() }() // it only reads
+	var shown, sum int64
+	err = tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(resource_version), 0) FROM objects`).Scan(&shown, &sum)
+	if err == nil {
+		err = h.inForce(ctx, tx, h.head.Revision, &objects, &versions)
+	}
+	var now, sumNow int64
+	if err == nil {
+		err = h.inForce(ctx, tx, 1<<62, &now, &sumNow)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+	}
+	return objects + shown - now, versions + sum - sumNow, nil
+}
+
+// inForce counts the rows in force at a revision.
+func (h *held) inForce(ctx context.Context, tx *sql.Tx, revision int64, objects, versions *int64) error {
+	return tx.QueryRowContext(ctx, `
+		SELECT count(*), coalesce(sum(id), 0)
+		FROM log AS l
+		WHERE id <= ?1 AND deleted = 0
+		  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.id > l.id AND n.id <= ?1)`, revision).Scan(objects, versions)
+}
