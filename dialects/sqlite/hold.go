@@ -19,10 +19,13 @@ type held struct {
 	head    sqlstore.Head
 	meta    map[string]string
 	authors int64 // greatest number
+
+	rows  []sqlstore.Row // of a page
+	bytes []byte         // of their values
 }
 
 const (
-	heldRows  = 256 // of a page, at most
+	heldRows  = 1000 // of a page, at most
 	heldBytes = 1 << 20
 	heldLinks = 2000
 )
@@ -116,42 +119,51 @@ func (h *held) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) erro
 
 // page reads the next rows, and copies them, so that the query ends.
 func (h *held) page(ctx context.Context, after int64) ([]sqlstore.Row, error) {
-	return pageOf(ctx)(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+	rows, err := h.l.reads.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key, create_id, deleted, at, value, author, audit_id
 		FROM log NOT INDEXED
 		WHERE id > ? AND id <= ?
 		ORDER BY id
-		LIMIT ?`, after, h.head.Revision, heldRows))
+		LIMIT ?`, after, h.head.Revision, heldRows)
+	return h.pageOf(ctx, rows, err)
 }
 
 func (h *held) pageInForce(ctx context.Context, after int64) ([]sqlstore.Row, error) {
-	return pageOf(ctx)(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+	rows, err := h.l.reads.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key, create_id, deleted, at, value, author, audit_id
 		FROM log AS l NOT INDEXED
 		WHERE id > ?1 AND id <= ?2 AND deleted = 0
 		  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.key = l.key AND n.id > l.id AND n.id <= ?2)
 		ORDER BY id
-		LIMIT ?3`, after, h.head.Revision, heldRows))
+		LIMIT ?3`, after, h.head.Revision, heldRows)
+	return h.pageOf(ctx, rows, err)
 }
 
-// pageOf returns rows until there are enough bytes.
-func pageOf(ctx context.Context) func(*sql.Rows, error) ([]sqlstore.Row, error) {
-	return func(rows *sql.Rows, err error) (page []sqlstore.Row, _ error) {
-		size := 0
-		err = scan.EachRow(ctx, func(r *sqlstore.Row) error {
-			row := *r
-			row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
-			page = append(page, row)
-			if size += len(row.Value); size >= heldBytes {
-				return errEnough
-			}
-			return nil
-		})(rows, err)
-		if err == errEnough {
-			err = nil
+// pageOf returns rows until there are enough bytes. They are valid until the next page.
+func (h *held) pageOf(ctx context.Context, rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+	h.rows, h.bytes = h.rows[:0], h.bytes[:0]
+	err = scan.EachRow(ctx, func(r *sqlstore.Row) error {
+		h.bytes = append(h.bytes, r.Value...)
+		h.rows = append(h.rows, *r)
+		if last := &h.rows[len(h.rows)-1]; r.AuditID != nil {
+			last.AuditID = bytes.Clone(r.AuditID)
 		}
-		return page, err
+		if len(h.bytes) >= heldBytes {
+			return errEnough
+		}
+		return nil
+	})(rows, err)
+	if err == errEnough {
+		err = nil
 	}
+	from := 0
+	for i := range h.rows { // now that bytes stay where they are
+		r := &h.rows[i]
+		to := from + len(r.Value)
+		r.Value = h.bytes[from:to:to]
+		from = to
+	}
+	return h.rows, err
 }
 
 var errEnough = fmt.Errorf("enough rows for a page")
