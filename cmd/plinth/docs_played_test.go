@@ -26,6 +26,9 @@ var documentSettings = map[string]settings{
 	}},
 	"docs/history.md":  {serves: true},
 	"docs/security.md": {serves: true},
+	"docs/backup.md": {serves: true, replaced: func(t *testing.T) []string {
+		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
+	}},
 	"docs/etcd.md": {prelude: `
 export PLINTH_LISTEN_CLIENT_URLS=http://127.0.0.1:0
 sqlite3 state.db <"$(readlink docs)/../dialects/kine/testdata/sqlite.sql"

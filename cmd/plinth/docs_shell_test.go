@@ -142,7 +142,7 @@ var (
 	// done their work.
 	aReader = regexp.MustCompile(`^(kubectl .*\b(get|auth can-i)\b|sqlite3|curl|plinth status)\b`)
 	// offline is a command for which no plinth may serve the database.
-	offline = regexp.MustCompile(`^plinth copy\b`)
+	offline = regexp.MustCompile(`(^|&& )plinth (copy|restore)\b`)
 )
 
 // play plays one command and compares what it writes with what is shown.
@@ -280,6 +280,8 @@ var volatile = []struct {
 	{"version of plinth", "VERSION", regexp.MustCompile(`\bv0\.\d+\.\d+\S*\b|\bdevel\b`)},
 	{"uid", "UID", regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)},
 	{"time", "TIME", regexp.MustCompile(`\b\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?`)},
+	{"cluster", "CLUSTER", regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)},
+	{"seconds", "SECONDS", regexp.MustCompile(`\b\d+\.\d s\b`)},
 	{"age", "AGE", regexp.MustCompile(`\b(\d+[smhd])+\b`)},
 	{"size", "SIZE", regexp.MustCompile(`\b\d+(\.\d+)? ([KMGT]i?B|bytes)\b`)},
 	{"revision or count", "NN", regexp.MustCompile(`\b\d{2,}\b`)},

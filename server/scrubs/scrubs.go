@@ -16,7 +16,7 @@ import (
 // Scrubber looks at one database.
 type Scrubber struct {
 	Source      sqlstore.Source
-	Transformer sqlstore.Transformer // nil: encrypted values are not decoded
+	Transformer sqlstore.Transformer         // nil: encrypted values are not decoded
 	Pace        func(context.Context) func() // of one look
 	Log         *slog.Logger
 
