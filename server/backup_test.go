@@ -75,15 +75,15 @@ func wantGone(t *testing.T, s *Server, revision int64) {
 	}
 }
 
-// history is what a watch of all ConfigMaps in default has seen, by revision.
-type history struct {
+// witnessed is what a watch of all ConfigMaps in default has seen, by revision.
+type witnessed struct {
 	mu     sync.Mutex
 	events []watch.Event
 }
 
-func watchAll(t *testing.T, s *Server) *history {
+func watchAll(t *testing.T, s *Server) *witnessed {
 	t.Helper()
-	client, h := kubernetes.NewForConfigOrDie(s.RESTConfig()), &history{}
+	client, h := kubernetes.NewForConfigOrDie(s.RESTConfig()), &witnessed{}
 	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	must(t, err)
 	t.Cleanup(w.Stop)
@@ -98,7 +98,7 @@ func watchAll(t *testing.T, s *Server) *history {
 }
 
 // at returns the state at a revision: names with versions and data.
-func (h *history) at(t *testing.T, revision int64) map[string]string {
+func (h *witnessed) at(t *testing.T, revision int64) map[string]string {
 	t.Helper()
 	last := func() int64 {
 		h.mu.Lock()

@@ -30,8 +30,8 @@ const (
 	heldLinks = 2000
 )
 
-// hold calls f while nothing is compacted. Only a full disk is more important: what f reads after that is
-// ErrUnavailable.
+// hold calls f while nothing is compacted. Only a full disk is more important, and that an object is
+// forgotten: what f reads after that is ErrUnavailable.
 func (l *Log) hold(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	err := l.use(ctx, func(*writer) error { // so that no compaction is under way
 		l.holds.Add(1)
@@ -71,10 +71,12 @@ func (h *held) begin(ctx context.Context) error {
 
 // check makes sure that nothing was missing when rows were read before it.
 func (h *held) check(ctx context.Context) error {
-	var swept string
-	err := h.l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'swept'`).Scan(&swept)
-	if err == nil && swept != h.meta[sqlstore.MetaSwept] {
-		err = fmt.Errorf("%w: old versions were deleted because the disk is nearly full; make room and try again", sqlstore.ErrUnavailable)
+	var swept, floor string
+	err := h.l.reads.QueryRowContext(ctx, `
+		SELECT (SELECT value FROM meta WHERE name = 'swept'),
+		       (SELECT value FROM meta WHERE name = 'floor')`).Scan(&swept, &floor)
+	if err == nil && (swept != h.meta[sqlstore.MetaSwept] || floor != h.meta[sqlstore.MetaFloor]) {
+		err = fmt.Errorf("%w: old versions were deleted meanwhile, because the disk is nearly full or somebody had an object forgotten; try again", sqlstore.ErrUnavailable)
 	}
 	return err
 }

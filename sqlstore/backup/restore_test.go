@@ -119,7 +119,7 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	if err != nil || a.Results[0].Revision <= now.Floor {
 		t.Errorf("a write after it: %+v, %v", a, err)
 	}
-	if _, err := target.Compact(t.Context(), now.Floor, 10_000); err != nil {
+	if _, err := target.Compact(t.Context(), now.Floor, 10_000, nil); err != nil {
 		t.Error(err)
 	}
 	report, err = scrub.Log(t.Context(), target, scrub.Options{Found: func(p scrub.Problem) { t.Error(p) }})

@@ -82,7 +82,7 @@ func TestSound(t *testing.T) {
 			t.Errorf("%+v, want %+v; %q", r, want, problems)
 		}
 		for through := int64(1); through < 22; through += 5 {
-			if _, err := log.Compact(t.Context(), through, 100); err != nil {
+			if _, err := log.Compact(t.Context(), through, 100, nil); err != nil {
 				t.Fatal(err)
 			}
 			if r, problems := scrub(t, dsn); r.Objects != 10 || r.Head.Floor != through || problems != nil {
@@ -135,7 +135,7 @@ func TestDamage(t *testing.T) {
 			log := openLog(t, dsn)
 			fill(t, log)
 			if damage.compacted {
-				if _, err := log.Compact(t.Context(), 12, 100); err != nil {
+				if _, err := log.Compact(t.Context(), 12, 100, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
