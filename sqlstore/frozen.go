@@ -38,12 +38,28 @@ type Frozen interface {
 	// and AuditID are valid until f returns.
 	All(ctx context.Context, inForce bool, f func(*Row) error) error
 
+	// Kept returns from which revision on the state of which resources is known, by prefix; what has no
+	// prefix of its own has the empty one. Empty: no old versions are kept beside the log.
+	Kept(ctx context.Context) (map[string]int64, error)
+
+	// Old calls f with all old versions that are kept beside the log, in order of their ids. Value and
+	// AuditID are valid until f returns.
+	Old(ctx context.Context, f func(*OldRow) error) error
+
 	// Chains calls f with all rows in order of their keys, and rows of one key in order of their ids.
 	// They come without values, versions and leases.
 	Chains(ctx context.Context, f func(*Row) error) error
 
 	// Shown returns how many objects the view objects has, and the sum of their versions.
 	Shown(ctx context.Context) (objects, versions int64, err error)
+}
+
+// OldRow is an old version that is kept beside the log.
+type OldRow struct {
+	Row
+	UntilID int64 // of the change that superseded it; of a tombstone its own
+	UntilAt int64 // time of that change
+	Expires int64 // when it is kept no longer, in Unix milliseconds
 }
 
 // Names of what a log says of itself, beside its marks, whose names begin with MetaMark.
@@ -63,7 +79,16 @@ type Filler interface {
 	// Insert adds rows as they are. Ids rise, also from call to call.
 	Insert(ctx context.Context, rows []Row) error
 
-	// End notes the compacted revision, how far compaction has looked, and marks; an empty value
-	// removes one.
-	End(ctx context.Context, floor, swept int64, marks map[string]string) error
+	// InsertOld adds old versions beside the log. Ids rise, also from call to call.
+	InsertOld(ctx context.Context, rows []OldRow) error
+
+	// End notes the compacted revision, how far compaction has looked, and what is kept.
+	End(ctx context.Context, e Ending) error
+}
+
+// Ending is what a Filler says of the log at last.
+type Ending struct {
+	Floor, Swept int64            // see MetaFloor and MetaSwept
+	Kept         map[string]int64 // see Frozen.Kept
+	Marks        map[string]string
 }

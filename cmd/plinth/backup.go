@@ -108,7 +108,7 @@ func (b *backupJob) run(ctx context.Context) error {
 	}
 	what := fmt.Sprintf("%d objects", taken.Rows)
 	if taken.History {
-		what = fmt.Sprintf("%d rows with history", taken.Rows)
+		what = fmt.Sprintf("%d rows with history", taken.Rows+taken.Old)
 	}
 	fmt.Fprintf(told, "backed up %s at revision %d to %s: %s in %s\n", what, taken.Revision, where, bytesText(taken.Size), secondsText(time.Since(begin)))
 	return nil

@@ -74,7 +74,7 @@ func receive(from io.Reader, to io.Writer, bar *bar) (t backup.Taken, err error)
 	defer r.Close()
 	for err == nil {
 		_, err = r.Next()
-		bar.tell(r.Summary().Rows, r.Header.About)
+		bar.tell(r.Summary().Rows+r.Summary().Old, r.Header.About)
 	}
 	if !errors.Is(err, io.EOF) {
 		return t, received(err)

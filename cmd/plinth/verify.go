@@ -82,10 +82,10 @@ func (v *verification) run(ctx context.Context, what string) error {
 	case err != nil:
 		return err
 	case report.Problems > 0:
-		return fmt.Errorf("%s: %d problems in %d rows", about, report.Problems, report.Rows)
+		return fmt.Errorf("%s: %d problems in %d rows", about, report.Problems, report.Rows+report.Old)
 	}
 	fmt.Fprintf(v.stdout, "%s: no problem in %d objects and %d rows, %s, in %s%s\n",
-		about, report.Objects, report.Rows, bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
+		about, report.Objects, report.Rows+report.Old, bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (v *verification) database(ctx context.Context, dsn string, o scrub.Options
 	}
 	bar := newBar(v.stderr, "rows")
 	defer bar.end()
-	o.Progress = func(rows, _ int64) { bar.tell(rows, size.Rows) }
+	o.Progress = func(rows, _ int64) { bar.tell(rows, size.Rows+size.Past) }
 	report, err = scrub.Log(ctx, log, o)
 	if errors.Is(err, sqlstore.ErrKind) {
 		err = fmt.Errorf("%s: %w", dialects.Describe(dsn), err)

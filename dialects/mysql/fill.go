@@ -62,12 +62,36 @@ func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
 // mostInserted is how many rows a statement inserts: each has eight arguments.
 const mostInserted = 1000
 
-// End notes floor and marks.
-func (f *filler) End(ctx context.Context, floor, swept int64, marks map[string]string) error {
-	for name, number := range map[string]int64{sqlstore.MetaFloor: floor, sqlstore.MetaSwept: swept} {
+// InsertOld adds old versions, one by one in a prepared statement: there are fewer of them than rows
+// where that takes long.
+func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+	insert, err := f.tx.PrepareContext(ctx, "INSERT INTO past (id, `key`, create_id, deleted, `at`, value, author, audit_id, until_id, until_at, expires)"+`
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range rows {
+		r := &rows[i]
+		args := append(insertArgs([]sqlstore.Row{r.Row}), r.UntilID, r.UntilAt, r.Expires)
+		if _, err := insert.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// End notes floor, what is kept, and marks.
+func (f *filler) End(ctx context.Context, e sqlstore.Ending) error {
+	for prefix, lost := range e.Kept {
+		if _, err := f.tx.ExecContext(ctx, `INSERT INTO kept (prefix, lost) VALUES (?, ?)`, prefix, lost); err != nil {
+			return err
+		}
+	}
+	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
 		if _, err := f.tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = ?`, number, name); err != nil {
 			return err
 		}
 	}
-	return setMarks(ctx, f.tx, marks)
+	return setMarks(ctx, f.tx, e.Marks)
 }

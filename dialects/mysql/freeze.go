@@ -13,8 +13,8 @@ import (
 // frozen is a connection whose transaction sees one snapshot. What it sees is not purged until it ends.
 type frozen struct{ conn *sql.Conn }
 
-// Freeze calls f with the log as it is now, on a connection that the pool does not miss. The server sends rows as they are asked for, so it has to
-// have patience with f.
+// Freeze calls f with the log as it is now, on a connection that the pool does not miss. The server sends
+// rows as they are asked for, so it has to have patience with f.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	db := sql.OpenDB(l.freezer)
 	defer db.Close()
@@ -88,6 +88,18 @@ func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) er
 	}
 	return scan.EachRow(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id"+`
 		FROM log FORCE INDEX (PRIMARY)
+		ORDER BY id`))
+}
+
+// Kept returns the table of that name.
+func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
+	return scan.Kept(z.conn.QueryContext(ctx, `SELECT prefix, lost FROM kept`))
+}
+
+// Old calls f with the rows of table past.
+func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+	return scan.EachOld(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id, until_id, until_at, expires"+`
+		FROM past FORCE INDEX (PRIMARY)
 		ORDER BY id`))
 }
 

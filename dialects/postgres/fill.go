@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,24 +41,44 @@ func (f *filler) Add(ctx context.Context, authors []sqlstore.Author) ([]int64, e
 
 // Insert adds rows.
 func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
-	columns := []string{"id", "key", "create_id", "deleted", "at", "value", "author", "audit_id"}
-	_, err := f.tx.CopyFrom(ctx, pgx.Identifier{"log"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-		r := &rows[i]
-		var author any // NULL
-		if r.Author != 0 {
-			author = r.Author
-		}
-		return []any{r.Revision, r.Key, r.CreateRevision, r.Deleted, r.At, append([]byte{}, r.Value...), author, r.AuditID}, nil
+	_, err := f.tx.CopyFrom(ctx, pgx.Identifier{"log"}, filledColumns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+		return filled(&rows[i]), nil
 	}))
 	return err
 }
 
-// End notes floor and marks.
-func (f *filler) End(ctx context.Context, floor, swept int64, marks map[string]string) error {
-	for name, number := range map[string]int64{sqlstore.MetaFloor: floor, sqlstore.MetaSwept: swept} {
+var filledColumns = []string{"id", "key", "create_id", "deleted", "at", "value", "author", "audit_id"}
+
+// filled returns what filledColumns get of a row.
+func filled(r *sqlstore.Row) []any {
+	var author any // NULL
+	if r.Author != 0 {
+		author = r.Author
+	}
+	return []any{r.Revision, r.Key, r.CreateRevision, r.Deleted, r.At, append([]byte{}, r.Value...), author, r.AuditID}
+}
+
+// InsertOld adds old versions.
+func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+	columns := append(slices.Clone(filledColumns), "until_id", "until_at", "expires")
+	_, err := f.tx.CopyFrom(ctx, pgx.Identifier{"past"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+		r := &rows[i]
+		return append(filled(&r.Row), r.UntilID, r.UntilAt, r.Expires), nil
+	}))
+	return err
+}
+
+// End notes floor, what is kept, and marks.
+func (f *filler) End(ctx context.Context, e sqlstore.Ending) error {
+	for prefix, lost := range e.Kept {
+		if _, err := f.tx.Exec(ctx, `INSERT INTO kept (prefix, lost) VALUES ($1, $2)`, prefix, lost); err != nil {
+			return err
+		}
+	}
+	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
 		if _, err := f.tx.Exec(ctx, `UPDATE meta SET value = $1::bigint::text WHERE name = $2`, number, name); err != nil {
 			return err
 		}
 	}
-	return setMarks(ctx, f.tx, marks)
+	return setMarks(ctx, f.tx, e.Marks)
 }

@@ -13,8 +13,9 @@ import (
 // frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
 type frozen struct{ tx pgx.Tx }
 
-// Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent as they are found: the planner, which would
-// rather sort the whole table, is told to walk through the index that has them in order.
+// Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent
+// as they are found: the planner, which would rather sort the whole table, is told to walk through the
+// index that has them in order.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
@@ -112,6 +113,44 @@ func eachRow(f func(*sqlstore.Row) error) func(pgx.Rows, error) error {
 		})
 		return err
 	}
+}
+
+// Kept returns the table of that name.
+func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
+	rows, err := z.tx.Query(ctx, `SELECT prefix, lost FROM kept`)
+	if err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	kept := map[string]int64{}
+	var prefix string
+	var lost int64
+	_, err = pgx.ForEachRow(rows, []any{&prefix, &lost}, func() error {
+		kept[prefix] = lost
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	return kept, nil
+}
+
+// Old calls f with the rows of table past.
+func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+	rows, err := z.tx.Query(ctx, `
+		SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id, until_id, until_at, expires
+		FROM past
+		ORDER BY id`)
+	if err != nil {
+		return fmt.Errorf("read old versions: %w", err)
+	}
+	var r sqlstore.OldRow
+	var value, audit pgtype.DriverBytes
+	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &r.Author, &audit, &r.UntilID, &r.UntilAt, &r.Expires}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		r.Value, r.AuditID = value, audit
+		return f(&r)
+	})
+	return err
 }
 
 // Chains calls f with rows in order of keys.

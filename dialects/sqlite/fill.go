@@ -61,12 +61,57 @@ func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
 	return nil
 }
 
-// End notes floor and marks.
-func (f *filler) End(_ context.Context, floor, swept int64, marks map[string]string) error {
-	for name, number := range map[string]int64{sqlstore.MetaFloor: floor, sqlstore.MetaSwept: swept} {
+// InsertOld adds old versions, for which it asks as Insert does.
+func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	plain := make([]sqlstore.Row, len(rows))
+	for i := range rows {
+		plain[i] = rows[i].Row
+	}
+	f.w.wrote = loadOfRows(plain)
+	if err := f.l.checkRoomForRows(f.w); err != nil {
+		return err
+	}
+	for i := range rows {
+		if err := f.w.insertOld(&rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) insertOld(r *sqlstore.OldRow) error {
+	var author, audit any // NULL
+	if r.Author != 0 {
+		author = r.Author
+	}
+	if r.AuditID != nil {
+		audit = r.AuditID
+	}
+	deleted := 0
+	if r.Deleted {
+		deleted = 1
+	}
+	_, err := w.exec(`
+		INSERT INTO past (id, key, create_id, deleted, at, value, author, audit_id, until_id, until_at, expires)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Revision, r.Key, r.CreateRevision, deleted, r.At, append([]byte{}, r.Value...), author, audit, r.UntilID, r.UntilAt, r.Expires)
+	return err
+}
+
+// End notes floor, what is kept, and marks.
+func (f *filler) End(_ context.Context, e sqlstore.Ending) error {
+	for prefix, lost := range e.Kept {
+		if _, err := f.w.exec(`INSERT INTO kept (prefix, lost) VALUES (?, ?)`, prefix, lost); err != nil {
+			return err
+		}
+	}
+	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
 		if _, err := f.w.exec(`UPDATE meta SET value = CAST(? AS TEXT) WHERE name = ?`, number, name); err != nil {
 			return err
 		}
 	}
-	return f.w.setMarks(marks)
+	return f.w.setMarks(e.Marks)
 }

@@ -93,6 +93,19 @@ func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) er
 		ORDER BY id`))
 }
 
+// Kept returns the table of that name.
+func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
+	return scan.Kept(z.conn.QueryContext(ctx, `SELECT prefix, lost FROM kept`))
+}
+
+// Old calls f with the rows of table past.
+func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+	return scan.EachOld(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `
+		SELECT id, key, create_id, deleted, at, value, author, audit_id, until_id, until_at, expires
+		FROM past NOT INDEXED
+		ORDER BY id`))
+}
+
 // Chains calls f with rows in order of keys.
 func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 	return scan.EachLink(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `

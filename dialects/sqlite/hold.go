@@ -18,6 +18,7 @@ type held struct {
 	l       *Log
 	head    sqlstore.Head
 	meta    map[string]string
+	kept    map[string]int64
 	authors int64 // greatest number
 
 	rows  []sqlstore.Row // of a page
@@ -51,6 +52,10 @@ func (l *Log) hold(ctx context.Context, f func(sqlstore.Frozen) error) error {
 // held says whether compaction has to wait.
 func (l *Log) held() bool { return l.holds.Load() > 0 && l.Condition() == nil }
 
+// pastHeld says whether old versions beside the log have to stay as they are. On a full disk, too: few
+// of them expire while a backup is made.
+func (l *Log) pastHeld() bool { return l.holds.Load() > 0 }
+
 // begin reads what says where the log ends.
 func (h *held) begin(ctx context.Context) error {
 	tx, err := h.l.reads.BeginTx(ctx, nil)
@@ -59,6 +64,9 @@ func (h *held) begin(ctx context.Context) error {
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
 	if h.meta, err = scan.Marks(tx.QueryContext(ctx, `SELECT name, value FROM meta`)); err != nil {
+		return err
+	}
+	if h.kept, err = scan.Kept(tx.QueryContext(ctx, `SELECT prefix, lost FROM kept`)); err != nil {
 		return err
 	}
 	err = tx.QueryRowContext(ctx, `
@@ -166,6 +174,53 @@ func (h *held) pageOf(ctx context.Context, rows *sql.Rows, err error) ([]sqlstor
 		from = to
 	}
 	return h.rows, err
+}
+
+// Kept returns the table of that name.
+func (h *held) Kept(context.Context) (map[string]int64, error) { return h.kept, nil }
+
+// Old calls f with the rows of table past, which nobody changes meanwhile.
+func (h *held) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+	for after := int64(0); ; {
+		page, err := h.oldPage(ctx, after)
+		if err == nil {
+			err = h.check(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("read old versions: %w", classify(err))
+		}
+		for i := range page {
+			if err := f(&page[i]); err != nil {
+				return err
+			}
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		after = page[len(page)-1].Revision
+	}
+}
+
+func (h *held) oldPage(ctx context.Context, after int64) (page []sqlstore.OldRow, err error) {
+	size := 0
+	err = scan.EachOld(ctx, func(r *sqlstore.OldRow) error {
+		row := *r
+		row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
+		page = append(page, row)
+		if size += len(r.Value); size >= heldBytes {
+			return errEnough
+		}
+		return nil
+	})(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
+		SELECT id, key, create_id, deleted, at, value, author, audit_id, until_id, until_at, expires
+		FROM past NOT INDEXED
+		WHERE id > ?
+		ORDER BY id
+		LIMIT ?`, after, heldRows))
+	if err == errEnough {
+		err = nil
+	}
+	return page, err
 }
 
 var errEnough = fmt.Errorf("enough rows for a page")

@@ -21,13 +21,17 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 	err = classify(err)
 	if err == nil && due {
 		err = l.transact(ctx, func(w *writer) (err error) {
+			if l.pastHeld() {
+				c.Busy = true
+				return errNothing
+			}
 			if c.Deleted, err = w.trim(keep, now, limit); err != nil {
 				return err
 			}
 			return w.turn()
 		})
 	}
-	if err != nil {
+	if err != nil && err != errNothing {
 		return sqlstore.Compacted{}, fmt.Errorf("trim the past: %w", err)
 	}
 	return c, nil
@@ -57,12 +61,16 @@ func (w *writer) trim(keep *sqlstore.Keep, now int64, limit int) (int64, error) 
 func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit int) (sqlstore.Compacted, error) {
 	c := sqlstore.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
+		if l.pastHeld() {
+			c.Busy = true
+			return errNothing
+		}
 		if err := w.refit(&c, keep, limit); err != nil {
 			return err
 		}
 		return w.turn()
 	})
-	if err != nil {
+	if err != nil && err != errNothing {
 		return sqlstore.Compacted{}, fmt.Errorf("fit the past to other rules: %w", err)
 	}
 	return c, nil

@@ -24,6 +24,7 @@ const (
 	kindAuthor  = 2
 	kindRow     = 3
 	kindSummary = 4
+	kindOld     = 5
 )
 
 // Flags of a row.
@@ -39,12 +40,14 @@ type Header struct {
 	Time     time.Time         `json:"time"`
 	History  bool              `json:"history"`         // with old versions and deletions
 	About    int64             `json:"about"`           // how many rows follow, at most and roughly
+	Kept     map[string]int64  `json:"kept,omitempty"`  // see sqlstore.Frozen; without history none
 	Marks    map[string]string `json:"marks,omitempty"` // where the objects of the log came from
 }
 
 // Summary says what a backup has.
 type Summary struct {
-	Rows    int64 `json:"rows"`
+	Rows    int64 `json:"rows"`          // of the log
+	Old     int64 `json:"old,omitempty"` // versions beside the log
 	Authors int64 `json:"authors"`
 	Bytes   int64 `json:"bytes"` // of values
 }
@@ -64,9 +67,10 @@ func altered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrAltered, fmt.Sprintf(format, args...))
 }
 
-// Record is an author or a row.
+// Record is an author, a row of the log, or an old version beside it.
 type Record struct {
 	Number int64            // of Author
 	Author *sqlstore.Author // nil: it is a row
 	Row    *sqlstore.Row    // valid until the next record is read
+	Old    *sqlstore.OldRow // the same
 }

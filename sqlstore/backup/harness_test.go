@@ -19,6 +19,7 @@ import (
 type content struct {
 	header  Header
 	authors map[int64]sqlstore.Author
+	old     []sqlstore.OldRow
 	rows    []sqlstore.Row
 }
 
@@ -29,6 +30,9 @@ func (c *content) write(t testing.TB) []byte {
 	must(t, err)
 	for n := range int64(len(c.authors)) {
 		must(t, w.Author(n+1, c.authors[n+1]))
+	}
+	for i := range c.old {
+		must(t, w.Old(&c.old[i]))
 	}
 	for i := range c.rows {
 		must(t, w.Row(&c.rows[i]))
@@ -58,6 +62,10 @@ func read(from io.Reader) (c content, err error) {
 			return c, err
 		case rec.Author != nil:
 			c.authors[rec.Number] = *rec.Author
+		case rec.Old != nil:
+			old := *rec.Old
+			old.Value, old.AuditID = bytes.Clone(old.Value), bytes.Clone(old.AuditID)
+			c.old = append(c.old, old)
 		default:
 			row := *rec.Row
 			row.Value, row.AuditID = bytes.Clone(row.Value), bytes.Clone(row.AuditID)
@@ -70,7 +78,7 @@ func read(from io.Reader) (c content, err error) {
 func random(seed uint64, n int) *content {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := &content{
-		header:  Header{Program: "v1", Cluster: "c", Revision: 1 << 40, Floor: 3, Swept: 2, Time: time.UnixMilli(1e12).UTC(), History: true, About: int64(n), Marks: map[string]string{"origin/x": "12"}},
+		header:  Header{Program: "v1", Cluster: "c", Revision: 1 << 40, Floor: 3, Swept: 2, Time: time.UnixMilli(1e12).UTC(), History: true, About: int64(n), Kept: map[string]int64{"": 3}, Marks: map[string]string{"origin/x": "12"}},
 		authors: map[int64]sqlstore.Author{1: {User: "a", Manager: "kubectl"}, 2: {Impersonator: "ü", Verb: "patch", Subresource: "status"}},
 	}
 	id, at := int64(0), int64(1e12)
@@ -80,6 +88,10 @@ func random(seed uint64, n int) *content {
 		row.Value = object(row.Key, r.IntN(300))
 		if r.IntN(2) == 0 {
 			row.AuditID = []byte(fmt.Sprintf("audit-%d", r.Int64()))
+		}
+		if r.IntN(4) == 0 {
+			c.old = append(c.old, sqlstore.OldRow{Row: row, UntilID: id + r.Int64N(9), UntilAt: at + r.Int64N(9), Expires: r.Int64()})
+			continue
 		}
 		c.rows = append(c.rows, row)
 	}

@@ -30,7 +30,7 @@ type Reader struct {
 	rest          []byte // of the chunk
 	summary       *Summary
 	seen          Summary
-	row           sqlstore.Row
+	row           sqlstore.OldRow
 	author        sqlstore.Author
 	err           error // that ended the reading
 }
@@ -114,7 +114,12 @@ func (r *Reader) next() (rec Record, err error) {
 		r.seen.Rows++
 		err = r.readRow()
 		r.seen.Bytes += int64(len(r.row.Value))
-		rec.Row = &r.row
+		rec.Row = &r.row.Row
+	case kindOld:
+		r.seen.Old++
+		err = r.readOld()
+		r.seen.Bytes += int64(len(r.row.Value))
+		rec.Old = &r.row
 	case kindSummary:
 		r.summary = &Summary{}
 		if err := r.describe(r.summary); err != nil {
@@ -308,7 +313,7 @@ func (r *Reader) readRow() error {
 			return err
 		}
 	}
-	row := &r.row
+	row := &r.row.Row
 	row.Revision += numbers[0]
 	row.CreateRevision = row.Revision - numbers[1]
 	row.At += numbers[2]
@@ -317,5 +322,20 @@ func (r *Reader) readRow() error {
 	if len(texts[0]) == 0 {
 		row.AuditID = nil
 	}
+	return nil
+}
+
+func (r *Reader) readOld() error {
+	if err := r.readRow(); err != nil {
+		return err
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = r.number(); err != nil {
+			return err
+		}
+	}
+	r.row.UntilID, r.row.UntilAt, r.row.Expires = r.row.Revision+numbers[0], r.row.At+numbers[1], numbers[2]
 	return nil
 }

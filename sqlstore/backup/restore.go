@@ -43,12 +43,14 @@ func Restore(ctx context.Context, to sqlstore.Log, from io.Reader, progress func
 
 // restoring is one Restore.
 type restoring struct {
-	r        *Reader
-	numbers  map[int64]int64 // of authors, in the log by those in the backup
-	batch    []sqlstore.Row
-	bytes    int
-	newest   int64
-	progress func(rows, about int64)
+	r         *Reader
+	numbers   map[int64]int64 // of authors, in the log by those in the backup
+	batch     []sqlstore.Row
+	old       []sqlstore.OldRow
+	bytes     int
+	newest    int64 // row
+	newestOld int64
+	progress  func(rows, about int64)
 }
 
 func (in *restoring) run(ctx context.Context, to sqlstore.Filler) error {
@@ -74,34 +76,56 @@ func (in *restoring) add(ctx context.Context, to sqlstore.Filler, rec Record) er
 		}
 		return err
 	}
-	row := *rec.Row
-	row.Value, row.AuditID = bytes.Clone(row.Value), bytes.Clone(row.AuditID)
-	number, known := in.numbers[row.Author]
-	switch {
-	case !known:
-		return altered("revision %d has an author that it does not have", row.Revision)
-	case row.Revision <= in.newest:
-		return altered("revision %d comes after %d", row.Revision, in.newest)
+	if rec.Old != nil {
+		old := *rec.Old
+		if err := in.take(&old.Row, &in.newestOld); err != nil {
+			return err
+		}
+		in.old = append(in.old, old)
+	} else {
+		row := *rec.Row
+		if err := in.take(&row, &in.newest); err != nil {
+			return err
+		}
+		in.batch = append(in.batch, row)
 	}
-	row.Author, in.newest = number, row.Revision
-	in.batch = append(in.batch, row)
-	if in.bytes += len(row.Value); len(in.batch) < mostRows && in.bytes < mostBytes {
+	if len(in.batch)+len(in.old) < mostRows && in.bytes < mostBytes {
 		return nil
 	}
 	return in.insert(ctx, to)
 }
 
+// take makes a row the log's.
+func (in *restoring) take(row *sqlstore.Row, newest *int64) error {
+	number, known := in.numbers[row.Author]
+	switch {
+	case !known:
+		return altered("revision %d has an author that it does not have", row.Revision)
+	case row.Revision <= *newest:
+		return altered("revision %d comes after %d", row.Revision, *newest)
+	}
+	row.Value, row.AuditID = bytes.Clone(row.Value), bytes.Clone(row.AuditID)
+	row.Author, *newest = number, row.Revision
+	in.bytes += len(row.Value)
+	return nil
+}
+
 func (in *restoring) insert(ctx context.Context, to sqlstore.Filler) error {
-	if len(in.batch) == 0 {
-		return nil
+	if len(in.old) > 0 {
+		if err := to.InsertOld(ctx, in.old); err != nil {
+			return err
+		}
 	}
-	if err := to.Insert(ctx, in.batch); err != nil {
-		return err
+	if len(in.batch) > 0 {
+		if err := to.Insert(ctx, in.batch); err != nil {
+			return err
+		}
 	}
-	clear(in.batch) // of values
-	in.batch, in.bytes = in.batch[:0], 0
+	clear(in.old) // of values
+	clear(in.batch)
+	in.old, in.batch, in.bytes = in.old[:0], in.batch[:0], 0
 	if in.progress != nil {
-		in.progress(in.r.seen.Rows, in.r.Header.About)
+		in.progress(in.r.seen.Rows+in.r.seen.Old, in.r.Header.About)
 	}
 	return nil
 }
@@ -115,5 +139,8 @@ func (in *restoring) finish(ctx context.Context, to sqlstore.Filler) error {
 	if !h.History {
 		swept = in.newest
 	}
-	return to.End(ctx, h.Revision+Above, swept, sqlstore.Descent(h.Cluster, h.Revision, h.Marks))
+	return to.End(ctx, sqlstore.Ending{
+		Floor: h.Revision + Above, Swept: swept, Kept: h.Kept,
+		Marks: sqlstore.Descent(h.Cluster, h.Revision, h.Marks),
+	})
 }

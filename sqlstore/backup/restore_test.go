@@ -52,9 +52,36 @@ func fill(t testing.TB, log sqlstore.Log, n int) {
 		write(sqlstore.Change{Key: key(i)})
 	}
 	_ = numbers
+	keepForever(t, log, int64(n+n/3+n/6))
 }
 
-// state is what is in force, and all rows.
+// keepForever compacts a log up to a revision, and keeps all old versions beside it.
+func keepForever(t testing.TB, log sqlstore.Log, through int64) {
+	t.Helper()
+	c, err := log.Compact(t.Context(), through, 100_000, sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever}))
+	if err != nil || c.Floor != through {
+		t.Fatalf("compacted %+v, %v", c, err)
+	}
+}
+
+// oldOf returns what is kept beside the log.
+func oldOf(t testing.TB, source sqlstore.Source) (old []sqlstore.OldRow, kept map[string]int64) {
+	t.Helper()
+	must(t, source.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+		if kept, err = z.Kept(t.Context()); err != nil {
+			return err
+		}
+		return z.Old(t.Context(), func(r *sqlstore.OldRow) error {
+			row := *r
+			row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
+			old = append(old, row)
+			return nil
+		})
+	}))
+	return old, kept
+}
+
+// contentOf returns what is in force, or all rows.
 func contentOf(t testing.TB, source sqlstore.Source, inForce bool) (rows []sqlstore.Row, head sqlstore.Head) {
 	t.Helper()
 	must(t, source.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
@@ -111,6 +138,20 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	}
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("(-source +target)\n%s", diff)
+	}
+	old, kept := oldOf(t, source)
+	gotOld, gotKept := oldOf(t, target)
+	if len(old) < 50 || len(kept) == 0 {
+		t.Errorf("the source keeps %d old versions, %v", len(old), kept)
+	}
+	if !history {
+		old, kept = nil, map[string]int64{}
+	}
+	if diff := cmp.Diff(old, gotOld); diff != "" {
+		t.Errorf("old versions (-source +target)\n%s", diff)
+	}
+	if diff := cmp.Diff(kept, gotKept); diff != "" {
+		t.Errorf("what is kept (-source +target)\n%s", diff)
 	}
 	if of, err := sqlstore.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
 		t.Errorf("the target does not know where its objects come from: %v", err)

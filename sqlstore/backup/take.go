@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +39,9 @@ func Take(ctx context.Context, from sqlstore.Source, to io.Writer, o Options) (t
 	}
 	err = from.Freeze(ctx, func(z sqlstore.Frozen) error {
 		t.Header = Header{Program: o.Program, Cluster: from.ClusterID(), Time: time.Now().UTC(), History: o.History, About: size.Rows}
+		if o.History {
+			t.About += size.Past
+		}
 		if err := t.Header.read(ctx, z); err != nil {
 			return err
 		}
@@ -79,8 +81,11 @@ func (h *Header) read(ctx context.Context, z sqlstore.Frozen) error {
 	if sqlstore.IsHalfCopied(marks) {
 		return fmt.Errorf("%w; make a backup of the database that has all", sqlstore.ErrHalfCopied)
 	}
-	h.Marks = maps.Clone(marks)
-	return nil
+	h.Marks = marks
+	if h.History {
+		h.Kept, err = z.Kept(ctx)
+	}
+	return err
 }
 
 func (o *Options) copyAll(ctx context.Context, z sqlstore.Frozen, w *Writer, about int64) error {
@@ -89,17 +94,26 @@ func (o *Options) copyAll(ctx context.Context, z sqlstore.Frozen, w *Writer, abo
 		return err
 	}
 	paced := int64(0)
-	return z.All(ctx, !o.History, func(r *sqlstore.Row) error {
-		if err := w.Row(r); err != nil {
-			return err
-		}
+	written := func() {
 		if o.Progress != nil {
-			o.Progress(w.summary.Rows, about)
+			o.Progress(w.summary.Rows+w.summary.Old, about)
 		}
 		if o.Pace != nil && w.written != paced {
 			paced = w.written
 			o.Pace()
 		}
-		return nil
+	}
+	if o.History {
+		err := z.Old(ctx, func(r *sqlstore.OldRow) error {
+			defer written()
+			return w.Old(r)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return z.All(ctx, !o.History, func(r *sqlstore.Row) error {
+		defer written()
+		return w.Row(r)
 	})
 }

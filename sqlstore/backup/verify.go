@@ -35,6 +35,8 @@ func Verify(ctx context.Context, from io.Reader, o scrub.Options) (h Header, rep
 			return r.Header, rows.Report(), err
 		case rec.Author != nil:
 			rows.Author(rec.Number)
+		case rec.Old != nil:
+			rows.LookOld(ctx, rec.Old)
 		default:
 			rows.Look(ctx, rec.Row)
 		}

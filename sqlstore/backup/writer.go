@@ -48,15 +48,30 @@ func (w *Writer) Author(number int64, a sqlstore.Author) error {
 	return w.flush(fullChunk)
 }
 
-// Row adds a row.
+// Row adds a row of the log.
 func (w *Writer) Row(r *sqlstore.Row) error {
 	w.summary.Rows++
+	w.row(kindRow, r)
+	return w.flush(fullChunk)
+}
+
+// Old adds an old version.
+func (w *Writer) Old(r *sqlstore.OldRow) error {
+	w.summary.Old++
+	w.row(kindOld, &r.Row)
+	for _, n := range []int64{r.UntilID - r.Revision, r.UntilAt - r.At, r.Expires} {
+		w.chunk = binary.AppendVarint(w.chunk, n)
+	}
+	return w.flush(fullChunk)
+}
+
+func (w *Writer) row(kind byte, r *sqlstore.Row) {
 	w.summary.Bytes += int64(len(r.Value))
 	flags := byte(0)
 	if r.Deleted {
 		flags |= flagDeleted
 	}
-	b := append(w.chunk, kindRow, flags)
+	b := append(w.chunk, kind, flags)
 	b = binary.AppendVarint(b, r.Revision-w.last.Revision)
 	b = binary.AppendVarint(b, r.Revision-r.CreateRevision)
 	b = binary.AppendVarint(b, r.At-w.last.At)
@@ -65,7 +80,6 @@ func (w *Writer) Row(r *sqlstore.Row) error {
 	b = append(binary.AppendUvarint(b, uint64(len(r.Key))), r.Key...)
 	w.chunk = append(binary.AppendUvarint(b, uint64(len(r.Value))), r.Value...)
 	w.last.Revision, w.last.At = r.Revision, r.At
-	return w.flush(fullChunk)
 }
 
 // Close ends the backup, without which it is no backup. It leaves what it was written to open.

@@ -38,6 +38,13 @@ func look(ctx context.Context, z sqlstore.Frozen, o Options) (Report, error) {
 	if err != nil {
 		return rows.report, err
 	}
+	err = z.Old(ctx, func(r *sqlstore.OldRow) error {
+		rows.LookOld(ctx, r)
+		return nil
+	})
+	if err != nil {
+		return rows.report, err
+	}
 	err = z.All(ctx, false, func(r *sqlstore.Row) error {
 		rows.Look(ctx, r)
 		return nil

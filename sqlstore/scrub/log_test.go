@@ -218,3 +218,39 @@ func TestOtherKind(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Damage of what is kept beside the log is found.
+func TestDamagedPast(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		log := openLog(t, dsn)
+		fill(t, log)
+		if _, err := log.Compact(t.Context(), 21, 100, sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever})); err != nil {
+			t.Fatal(err)
+		}
+		if r, problems := scrub(t, dsn); r.Rows != 10 || r.Old != 12 || problems != nil {
+			t.Errorf("%+v, %q", r, problems)
+		}
+		for _, damage := range []string{
+			`UPDATE past SET until_id = 1 WHERE id = 4`,
+			`UPDATE past SET author = 77 WHERE id = 5`,
+			`UPDATE past SET create_id = 99 WHERE id = 6`,
+			`UPDATE past SET value = {value 'hello'} WHERE id = 7`,
+		} {
+			logtest.Exec(t, dsn, inDialect(d.Name, damage))
+		}
+		_, problems := scrub(t, dsn)
+		want := []string{
+			prefix + "c3: it says that it was superseded at revision 1",
+			prefix + "c4: its author has number 77, which nobody has",
+			prefix + "c5: it says that its object was created at revision 99",
+			prefix + "c6: its value is neither JSON nor encrypted: it begins with \"hello\"",
+		}
+		for i := range want {
+			want[i] = fmt.Sprintf("revision %d of %s", i+4, want[i])
+		}
+		if !slices.Equal(problems, want) {
+			t.Errorf("%q, want %q", problems, want)
+		}
+	})
+}

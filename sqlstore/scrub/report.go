@@ -9,7 +9,8 @@ import (
 // Report is what was looked at, and how much of it is damaged.
 type Report struct {
 	Head      sqlstore.Head
-	Rows      int64
+	Rows      int64 // of the log
+	Old       int64 // versions beside the log
 	Objects   int64 // in force
 	Bytes     int64 // of values
 	Encrypted int64 // rows that could not be decoded, because there is no configuration of their encryption

@@ -13,6 +13,7 @@ type Rows struct {
 	finder
 	authors map[int64]bool
 	last    sqlstore.Row // without value
+	lastOld int64        // revision
 	ids     int64        // sum of all ids
 }
 
@@ -49,8 +50,33 @@ func (c *Rows) Look(ctx context.Context, r *sqlstore.Row) {
 	}
 	c.last.Revision, c.last.At = r.Revision, max(c.last.At, r.At)
 	c.decode(ctx, r)
+	c.looked(r)
+}
+
+// LookOld looks at the next old version that is kept beside the log.
+func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
+	c.report.Old++
+	c.report.Bytes += int64(len(r.Value))
+	if r.Revision <= c.lastOld {
+		c.found(&r.Row, "it comes after revision %d of the old versions", c.lastOld)
+	}
+	if r.CreateRevision <= 0 || r.CreateRevision > r.Revision {
+		c.found(&r.Row, "it says that its object was created at revision %d", r.CreateRevision)
+	}
+	if superseded := r.UntilID > r.Revision; superseded == r.Deleted || r.UntilID < r.Revision {
+		c.found(&r.Row, "it says that it was superseded at revision %d", r.UntilID)
+	}
+	if !c.authors[r.Author] {
+		c.found(&r.Row, "its author has number %d, which nobody has", r.Author)
+	}
+	c.lastOld = r.Revision
+	c.decode(ctx, &r.Row)
+	c.looked(&r.Row)
+}
+
+func (c *Rows) looked(r *sqlstore.Row) {
 	if c.o.Progress != nil {
-		c.o.Progress(c.report.Rows, c.report.Bytes)
+		c.o.Progress(c.report.Rows+c.report.Old, c.report.Bytes)
 	}
 	c.pace(len(r.Value))
 }

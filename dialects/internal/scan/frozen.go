@@ -42,6 +42,36 @@ func EachRow(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, e
 	})
 }
 
+// EachOld is EachRow for a query that also has until_id, until_at and expires, at its end.
+func EachOld(ctx context.Context, f func(*sqlstore.OldRow) error) func(*sql.Rows, error) error {
+	var r sqlstore.OldRow
+	var author sql.NullInt64
+	var value, audit sql.RawBytes
+	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &author, &audit, &r.UntilID, &r.UntilAt, &r.Expires}
+	return each(ctx, into, func() error {
+		r.Value, r.Author, r.AuditID = value, author.Int64, audit
+		return f(&r)
+	})
+}
+
+// Kept reads the table of that name.
+func Kept(rows *sql.Rows, err error) (map[string]int64, error) {
+	if err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	defer rows.Close()
+	kept := map[string]int64{}
+	for rows.Next() {
+		var prefix string
+		var lost int64
+		if err := rows.Scan(&prefix, &lost); err != nil {
+			return nil, fmt.Errorf("read what is kept: %w", err)
+		}
+		kept[prefix] = lost
+	}
+	return kept, rows.Err()
+}
+
 // EachLink is EachRow for a query without value and audit_id.
 func EachLink(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
 	var r sqlstore.Row
