@@ -54,6 +54,14 @@ func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 			n, err = s.commitAll(ctx, changes)
 		}
 		changed += n
+		if err == nil && n == len(changes) {
+			// If nothing else was written since, there is nothing to look at again.
+			var now int64
+			if now, err = s.Sync(ctx); err == nil && now == through+int64(n) {
+				s.compact.move(p, now)
+				return changed, nil
+			}
+		}
 		if err != nil {
 			return changed, fmt.Errorf("rewind to revision %d: %w", revision, err)
 		}
