@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -280,13 +281,16 @@ const beforeFollow = 10
 
 // tail prints the last changes and goes on with new ones.
 func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Query, one bool) error {
-	if q.user != "" {
-		query = query.With(historyv1.FieldUser, q.user)
-	}
 	if query.Limit == 0 {
 		query.Limit = beforeFollow
 	}
-	before, version, err := client.Newest(cmd.Context(), query)
+	newest := client.Newest
+	if q.user != "" {
+		newest = func(ctx context.Context, query past.Query) ([]historyv1.Change, string, error) {
+			return client.NewestOf(ctx, query, q.user)
+		}
+	}
+	before, version, err := newest(cmd.Context(), query)
 	if err != nil {
 		return err
 	}
@@ -300,7 +304,11 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 	if err := t.rows.flush(); err != nil {
 		return err
 	}
-	err = client.Follow(cmd.Context(), query, version, t.show)
+	if q.user != "" {
+		err = client.FollowUser(cmd.Context(), query, q.user, version, t.show)
+	} else {
+		err = client.Follow(cmd.Context(), query, version, t.show)
+	}
 	if cmd.Context().Err() != nil {
 		return nil // interrupted, which is how it ends
 	}

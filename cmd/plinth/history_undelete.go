@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ that a controller makes again, such as the Pods of a Deployment, need not be.`
 type undeleteQuery struct {
 	historyFlags
 	consent
+	results
 	at string
 }
 
@@ -41,13 +43,14 @@ func newUndelete() *cobra.Command {
 	f.StringVar(&q.at, "at", "", "`moment` whose state is brought back; by default the last")
 	f.StringVar(&q.dryRun, "dry-run", "none", "`how` to try it without changing anything: server, or none to do it")
 	complete(cmd, "dry-run", "none", "server")
+	addResults(cmd, &q.results)
 	addHistoryFlags(cmd, &q.historyFlags, false)
 	completeMoments(cmd, "at")
 	return cmd
 }
 
 func (q *undeleteQuery) run(cmd *cobra.Command, args []string) error {
-	if err := q.consent.check(cmd); err != nil {
+	if err := errors.Join(q.results.check(), q.consent.check(cmd)); err != nil {
 		return err
 	}
 	at, err := momentOf("at", q.at)
@@ -71,10 +74,10 @@ func (q *undeleteQuery) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if err := q.undelete(cmd, client, kind.In(namespace, word.Name), at); err != nil {
-			return err
+			return errors.Join(err, q.results.print(cmd, len(words) > 1))
 		}
 	}
-	return nil
+	return q.results.print(cmd, len(words) > 1)
 }
 
 func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, t past.Target, at past.Moment) error {
@@ -87,10 +90,11 @@ func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, t past
 		return err
 	}
 	warnOfLoss(cmd, step)
+	q.add(t, result)
 	what := "undeleted"
 	if !q.dry() {
 		what += ", revision " + result.GetResourceVersion()
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s\n", t, what, q.dryNote())
+	fmt.Fprintf(q.text(cmd), "%s %s%s\n", t, what, q.dryNote())
 	return nil
 }

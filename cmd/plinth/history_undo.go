@@ -34,6 +34,7 @@ Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
 type undoQuery struct {
 	historyFlags
 	consent
+	results
 	to, user, since string
 	force           bool
 	view            past.View
@@ -58,6 +59,7 @@ func newUndo() *cobra.Command {
 	f.StringVar(&q.since, "since", "", "`moment` of the first of the user's changes that is undone")
 	f.BoolVar(&q.force, "force", false, "with --user: undo what others have changed since, too")
 	addConsent(cmd, &q.consent)
+	addResults(cmd, &q.results)
 	addShowManaged(cmd, &q.view)
 	addHistoryFlags(cmd, &q.historyFlags, true)
 	completeMoments(cmd, "to", "since")
@@ -74,13 +76,17 @@ func (q *undoQuery) run(cmd *cobra.Command, args []string) error {
 	case q.user == "" && (q.since != "" || q.force || q.allNamespaces):
 		return usagef("--since, --force and --all-namespaces go with --user: write --to 2h for the state of an object two hours ago")
 	}
-	if err := q.consent.check(cmd); err != nil {
+	if err := errors.Join(q.results.check(), q.consent.check(cmd)); err != nil {
 		return err
 	}
 	if q.user != "" {
-		return q.undoUser(cmd)
+		err := q.undoUser(cmd)
+		return errors.Join(err, q.results.print(cmd, true))
 	}
-	return q.undoObject(cmd, args)
+	if err := q.undoObject(cmd, args); err != nil {
+		return err
+	}
+	return q.results.print(cmd, false)
 }
 
 func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
@@ -127,7 +133,7 @@ func (q *undoQuery) showStep(cmd *cobra.Command, step *past.Step) error {
 	if err != nil {
 		return err
 	}
-	s := q.plainScreen(cmd.OutOrStdout())
+	s := q.plainScreen(q.text(cmd))
 	fmt.Fprintln(s, s.paint(bold, fmt.Sprintf("--- %s now", step.Target)))
 	fmt.Fprintln(s, s.paint(bold, fmt.Sprintf("+++ %s undone", step.Target)))
 	if err := s.diff(lines); err != nil {
@@ -157,10 +163,13 @@ func (q *undoQuery) do(cmd *cobra.Command, client *past.Client, step *past.Step)
 		return err
 	}
 	what := done[step.Verb()]
-	if step.Verb() != "delete" && !q.dry() {
-		what += ", revision " + result.GetResourceVersion()
+	if step.Verb() != "delete" {
+		q.add(step.Target, result)
+		if !q.dry() {
+			what += ", revision " + result.GetResourceVersion()
+		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s\n", step.Target, what, q.dryNote())
+	fmt.Fprintf(q.text(cmd), "%s %s%s\n", step.Target, what, q.dryNote())
 	return nil
 }
 
@@ -204,7 +213,7 @@ func countOf(n int, what string) string {
 
 // list shows what the user did and what will be done, and returns what can be.
 func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.Deed, err error) {
-	s := q.plainScreen(cmd.OutOrStdout())
+	s := q.plainScreen(q.text(cmd))
 	titles := []string{"UNDO", "OBJECT", "CHANGES", "LAST"}
 	if q.allNamespaces {
 		titles = append([]string{"NAMESPACE"}, titles...)

@@ -46,7 +46,7 @@ func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjec
 	if err != nil {
 		return nil, err
 	}
-	status.Message = fmt.Sprintf("%s of %s %q removed", counted(removed), p.stored, p.name)
+	status.Message = counted(removed) + " removed"
 	return status, nil
 }
 

@@ -170,7 +170,7 @@ func (r *resources) position(ctx context.Context, q *query, field string, all fi
 				return apierrors.NewBadRequest("changes have no state at a time; ask for versions")
 			}
 			if revision == 0 {
-				return apierrors.NewResourceExpired(fmt.Sprintf("the history does not reach back to %s", requirement.Value))
+				return notReached(requirement.Value)
 			}
 			q.at = revision
 		case v1.FieldUntil:
@@ -183,6 +183,11 @@ func (r *resources) position(ctx context.Context, q *query, field string, all fi
 		}
 	}
 	return nil
+}
+
+// notReached is the error for a moment whose state is not known any more.
+func notReached(moment string) error {
+	return apierrors.NewResourceExpired("the history does not reach back to " + moment)
 }
 
 // revision reads a revision, or a time: of since the newest revision before it, else the newest up to it.

@@ -2,6 +2,8 @@ package history
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
@@ -123,6 +125,9 @@ func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Ve
 	for {
 		step := min(valueStep, limit+1)
 		entries, err := w.Store.Past(ctx, start, to, w.q.at, step)
+		if errors.Is(err, sqlstore.ErrCompacted) && from == "" {
+			err = notReached(fmt.Sprintf("revision %d", w.q.at))
+		}
 		if err != nil {
 			return nil, "", err
 		}

@@ -243,4 +243,4 @@ func first[T any](all iter.Seq2[T, error]) (*T, error) {
 }
 
 // timeText writes a time for a field selector.
-func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }

@@ -14,6 +14,17 @@ import (
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
+// FollowUser is Follow for the changes that a user made, also under another name, and those that were
+// made under his name.
+func (c *Client) FollowUser(ctx context.Context, q Query, user, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
+	return c.Follow(ctx, q, after, func(raw *unstructured.Unstructured, change historyv1.Change) error {
+		if !madeBy(change.Description, user) {
+			return nil
+		}
+		return show(raw, change)
+	})
+}
+
 // Follow calls show with each change that is made after a resourceVersion, until ctx ends. A watch that
 // breaks off is taken up where it was.
 func (c *Client) Follow(ctx context.Context, q Query, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
@@ -68,6 +79,16 @@ func (c *Client) Newest(ctx context.Context, q Query) ([]historyv1.Change, strin
 		return nil, "", err
 	}
 	all, err := Oldest(items[historyv1.Change](onePage(p)))
+	return all, p.ResourceVersion, err
+}
+
+// NewestOf is Newest for the changes that FollowUser goes on with.
+func (c *Client) NewestOf(ctx context.Context, q Query, user string) ([]historyv1.Change, string, error) {
+	p, err := c.page(ctx, changes, q, 1, "")
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := Oldest(c.ByUser(ctx, q.With(historyv1.FieldUntil, p.ResourceVersion), user))
 	return all, p.ResourceVersion, err
 }
 

@@ -49,6 +49,38 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowUser has what a user did, also under another name, and what others did under his.
+func TestFollowUser(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	bob := f.client("bob")
+	q := Query{Namespace: "default", Limit: 5}.With(historyv1.FieldResource, "configmaps")
+	f.create(bob, "configmaps", configMap("before", ""))
+	f.create(f.c, "configmaps", configMap("other", ""))
+	before, version, err := f.c.NewestOf(f.Context(), q, "bob")
+	f.must(err)
+	if len(before) != 1 || before[0].Object.Name != "before" || before[0].User != "bob" || before[0].Impersonator == "" {
+		t.Fatalf("before: %+v", before)
+	}
+	admin := before[0].Impersonator
+	f.create(bob, "configmaps", configMap("a", ""))
+	f.create(f.c, "configmaps", configMap("b", ""))
+	f.create(bob, "configmaps", configMap("c", ""))
+	enough := errors.New("enough")
+	for name, want := range map[string][]string{"bob": {"a", "c"}, admin: {"a", "b", "c"}} {
+		var got []string
+		err = f.c.FollowUser(f.Context(), q, name, version, func(_ *unstructured.Unstructured, change historyv1.Change) error {
+			if got = append(got, change.Object.Name); len(got) == len(want) {
+				return enough
+			}
+			return nil
+		})
+		if !errors.Is(err, enough) || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %q; want %q", name, err, got, want)
+		}
+	}
+}
+
 // TestFollowRefused ends at once where the user may not watch.
 func TestFollowRefused(t *testing.T) {
 	t.Parallel()
