@@ -25,6 +25,9 @@ type Options struct {
 	// MustExist makes Open fail where there is no log yet, with an error that wraps
 	// sqlstore.ErrNoLog. Nothing is made then, neither file nor directory nor table.
 	MustExist bool
+	// Beside opens a SQLite file that another process serves beside that one: to read it, and to stop
+	// it by Move. Servers let anybody do so.
+	Beside bool
 	// Wait bounds how long a server that takes connections may be silent while the log is
 	// opened, and how long another session may hold a lock that a migration needs; 15
 	// seconds. A migration itself takes as long as it takes.
@@ -127,7 +130,7 @@ func parse(dsn string, o Options) (target, error) {
 	case "sqlite":
 		so, err := parseSQLite(rest)
 		so.Log = o.Log
-		so.MustExist, so.Kind = o.MustExist, o.Kind
+		so.MustExist, so.Kind, so.Beside = o.MustExist, o.Kind, o.Beside
 		return target{
 			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) },
 			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return sqlite.Inspect(ctx, so) },

@@ -48,7 +48,7 @@ type Log interface {
 	// change that fails its expectation never fails the batch. An error before COMMIT was sent
 	// means nothing was written; an error of COMMIT itself wraps ErrUnknown. ctx counts until
 	// COMMIT is sent; COMMIT itself has a bound of the dialect's. Deadlocks and lock timeouts are
-	// retried inside as long as COMMIT was not sent.
+	// retried inside as long as COMMIT was not sent. ErrMoved if Move has stopped the log.
 	Append(ctx context.Context, batch []Change) (Appended, error)
 
 	// Authors returns the newest authors, at most limit, with their numbers.
@@ -57,6 +57,10 @@ type Log interface {
 	// AddAuthors adds authors, in one transaction of its own, and returns their numbers.
 	// Like Append it has one caller at a time.
 	AddAuthors(ctx context.Context, authors []Author) (numbers []int64, err error)
+
+	// Origins returns where the rows with these ids come from. It leaves out rows of which that is
+	// not known, and rows that are not there.
+	Origins(ctx context.Context, ids []int64) (map[int64]Origin, error)
 
 	// Head reads the end of the log.
 	Head(ctx context.Context) (Head, error)
@@ -163,6 +167,12 @@ type Log interface {
 	// Fill lets fill write to the log, which must be empty, in one transaction: if fill or anything
 	// else fails, nothing of it is there. A log that has rows, or a floor, gets ErrNotEmpty.
 	Fill(ctx context.Context, fill func(Filler) error) error
+
+	// Move stops the log for good, because its objects have moved: it takes the write lock and
+	// notes where they are. From its commit on every Append of every process fails with the ErrMoved
+	// that Moved makes of to, which has 255 bytes at most. It returns the head, which stays as it is.
+	// ErrMoved if it has moved elsewhere already. An empty to takes the log back.
+	Move(ctx context.Context, to string) (head int64, err error)
 
 	// Marks returns the marks of the log: what SetMarks has written and not removed.
 	Marks(ctx context.Context) (map[string]string, error)

@@ -43,8 +43,15 @@ func (o *outage) note(condition, err error) {
 	}
 	if !o.logged && time.Since(o.loggedAt) >= outageEvery {
 		o.logged, o.loggedAt = true, time.Now()
-		o.log.Error("database cannot be used; reads go on from memory, writes are refused until it is back", "err", err)
+		o.log.Error(lostMessage(err), "err", err)
 	}
+}
+
+func lostMessage(err error) string {
+	if errors.Is(err, ErrMoved) {
+		return "all writes are refused, and reads are of the past: stop this plinth, and start plinth on the database that this one has moved to"
+	}
+	return "database cannot be used; reads go on from memory, writes are refused until it is back"
 }
 
 func (o *outage) ended() {

@@ -81,7 +81,7 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
-		SELECT id, `+"`at`"+` FROM log ORDER BY id DESC LIMIT 1;
+		SELECT id, `+"`at`"+`, (SELECT value FROM meta WHERE name = 'mark/moved') FROM log ORDER BY id DESC LIMIT 1;
 		`+newestSQL(len(batch)), args...)
 	if err != nil {
 		return err
@@ -90,8 +90,12 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 	if err := scanOne(rows, true, &a.Floor); err != nil {
 		return err
 	}
-	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var moved sql.NullString
+	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At, &moved); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
+	}
+	if moved.Valid {
+		return sqlstore.Moved(moved.String)
 	}
 	a.Head = max(a.Head, a.Floor)
 	a.At = max(time.Now().UnixMilli(), a.At)

@@ -84,7 +84,10 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 	var b pgx.Batch
 	queueLock(&b)
 	// The next statements have a snapshot of their own, taken after the lock was given.
-	b.Queue(`SELECT id, at FROM log ORDER BY id DESC LIMIT 1`)
+	b.Queue(`
+		SELECT coalesce(last.id, 0), coalesce(last.at, 0), (SELECT value FROM meta WHERE name = 'mark/moved')
+		FROM (SELECT) AS always
+		LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true`)
 	b.Queue(`
 		SELECT k.n, l.id, l.create_id, l.deleted
 		FROM unnest($1::text[]) WITH ORDINALITY AS k (key, n)
@@ -100,9 +103,12 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 	if err := r.QueryRow().Scan(nil, nil, &a.Floor); err != nil {
 		return err
 	}
-	err := r.QueryRow().Scan(&a.Head, &a.At)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	var moved *string
+	if err := r.QueryRow().Scan(&a.Head, &a.At, &moved); err != nil {
 		return err
+	}
+	if moved != nil {
+		return sqlstore.Moved(*moved)
 	}
 	a.Head = max(a.Head, a.Floor)
 	a.At = max(time.Now().UnixMilli(), a.At)

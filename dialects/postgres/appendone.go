@@ -14,7 +14,7 @@ import (
 // appendOne commits a lone change in one round trip: the server itself does, under the
 // lock, what Appended.Judge does elsewhere, and COMMIT is in the same pipeline. On a fast
 // disk the second round trip would be a third of a lone writer's commit. Results is nil if
-// the expectation does not hold; then nothing was written, and the caller finds out why.
+// the expectation does not hold, or the log has moved; then nothing was written, and the caller finds out why.
 func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -33,6 +33,7 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			           WHERE key = $1 ORDER BY id DESC LIMIT 1) AS newest ON true
 			WHERE CASE $2::bigint WHEN 0 THEN coalesce(newest.deleted, true)
 			      ELSE newest.id = $2::bigint AND NOT newest.deleted END
+			  AND NOT EXISTS (SELECT FROM meta WHERE name = 'mark/moved')
 			RETURNING id, create_id, at)
 		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
 		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel(), orNull(c.Author()), c.AuditID())

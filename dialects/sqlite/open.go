@@ -46,6 +46,7 @@ type Options struct {
 	Log       *slog.Logger
 	MustExist bool          // sqlstore.ErrNoLog if there is no log; nothing is made then
 	Kind      sqlstore.Kind // what the log is opened for; sqlstore.KindAPI
+	Beside    bool          // of a file that another process has open, open it beside that one
 }
 
 // Log is a sqlstore.Log.
@@ -67,6 +68,8 @@ type Log struct {
 	guard *guard
 	place *place
 	disk  *disk
+
+	beside *beside // of a file that another process has open; then the four above are nil
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -96,6 +99,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		err = l.openMemory(ctx, o)
 	} else {
 		err = l.openFile(ctx, o)
+	}
+	if o.Beside && errors.Is(err, errRunning) {
+		l.disk = nil
+		err = l.openBeside(ctx, l.path, o)
 	}
 	if err != nil {
 		l.Close()
@@ -252,6 +259,9 @@ func (l *Log) disconnect() error {
 		return l.reads.Close()
 	}
 	w := <-l.writer
+	if l.beside != nil {
+		return errors.Join(l.reads.Close(), w.close()) // in this order: the writer keeps the log
+	}
 	if l.place != nil && l.place.look() != nil {
 		if err := l.place.now(); errors.Is(err, errOverwritten) {
 			return err

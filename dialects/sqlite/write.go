@@ -88,10 +88,11 @@ func (w *writer) statements() []statement {
 		{&w.begin, 0, `BEGIN IMMEDIATE`},
 		{&w.commit, 0, `COMMIT`},
 		{&w.rollback, 0, `ROLLBACK`},
-		{&w.head, 3, `
+		{&w.head, 4, `
 			SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 			       coalesce((SELECT max(id) FROM log), 0),
-			       coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0)`},
+			       coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0),
+			       (SELECT value FROM meta WHERE name = 'mark/moved')`},
 		{&w.newest, 3, `SELECT id, create_id, deleted FROM log WHERE key = ? ORDER BY id DESC LIMIT 1`},
 		{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0), ?)`},
 	}
@@ -266,6 +267,9 @@ func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) erro
 	var head sqlstore.Head
 	if err := w.findHead(&head, &a.At); err != nil {
 		return err
+	}
+	if to, ok := w.head.row[3].(string); ok {
+		return sqlstore.Moved(to)
 	}
 	a.Head, a.Floor = head.Revision, head.Floor
 	for i := range batch {
