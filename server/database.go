@@ -70,7 +70,13 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 	defer cancel()
 	err := sqlstore.HalfCopied(ctx, log)
 	if errors.Is(err, sqlstore.ErrHalfCopied) {
-		return configError("%s: %w; empty it and copy again, or write another DSN", dialects.Describe(c.DSN), err)
+		return configError("%s: %w; copy again, which goes on with it, or write another DSN", dialects.Describe(c.DSN), err)
+	}
+	if err == nil {
+		err = sqlstore.CheckMoved(ctx, log)
+	}
+	if errors.Is(err, sqlstore.ErrMoved) {
+		return configError("%[1]s: %[2]w; serve that one with --dsn; or, if its copy was not finished, copy again; or run plinth copy --take-back --from %[1]s to serve this one without what was written there", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {
 		err = d.highWater.Check(ctx, log, c.NewDatabase, c.Log)
@@ -128,10 +134,18 @@ func (d *database) objects() (n int) {
 // health says in words for everybody why the database cannot be used; nil if it can be.
 func (d *database) health() error {
 	err := d.store.Healthy()
-	if err != nil && d.shared {
-		return errors.New(storageReason(err))
+	if err != nil {
+		return errors.New(d.reason(err))
 	}
-	return err
+	return nil
+}
+
+// reason is an error in words for everybody. Errors of a file have no secrets.
+func (d *database) reason(err error) string {
+	if d.shared || errors.Is(err, sqlstore.ErrMoved) {
+		return storageReason(err)
+	}
+	return err.Error()
 }
 
 // close does nothing if the database was never opened.
@@ -148,6 +162,9 @@ func (d *database) close() error {
 // storageReason says why the database cannot be used without saying where it is or as
 // whom it is used; the log has that.
 func storageReason(err error) string {
+	if errors.Is(err, sqlstore.ErrMoved) {
+		return "this database has moved; the log says where to"
+	}
 	reason := "database error"
 	if errors.Is(err, sqlstore.ErrUnavailable) {
 		reason = "database unavailable"

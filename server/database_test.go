@@ -180,7 +180,7 @@ func TestCopiedDatabase(t *testing.T) {
 func copyLog(t *testing.T, from, to string) {
 	t.Helper()
 	source, target := openLog(t, from), openLog(t, to)
-	if _, err := sqlstore.Copy(t.Context(), target, source, nil); err != nil {
+	if _, err := sqlstore.Copy(t.Context(), target, source, sqlstore.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(source.Close(), target.Close()); err != nil {
@@ -208,19 +208,40 @@ func TestHalfCopiedDatabase(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := sqlstore.Copy(ctx, target, source, func(int64) { cancel() })
+	_, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Progress: func(sqlstore.Copied) { cancel() }})
 	if !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("a copy that was cut off: %v", err)
 	}
-	if _, err := sqlstore.Copy(t.Context(), target, source, nil); !errors.Is(err, sqlstore.ErrHalfCopied) {
-		t.Errorf("a second copy: %v", err)
+	other := openLog(t, "sqlite://:memory:")
+	if _, err := sqlstore.Copy(t.Context(), target, other, sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, sqlstore.ErrCannotResume) {
+		t.Errorf("a copy of another database: %v", err)
 	}
-	if _, err := sqlstore.Copy(t.Context(), openLog(t, "sqlite://:memory:"), target, nil); err == nil {
+	if _, err := sqlstore.Copy(t.Context(), other, target, sqlstore.CopyOptions{}); err == nil {
 		t.Error("a half was copied on")
 	}
 	target.Close()
 	r := replaced{t, filepath.Join(t.TempDir(), "data")}
-	r.refused(dsn, "a part of a copy", "empty it and copy again")
+	r.refused(dsn, "a part of a copy", "copy again")
+}
+
+// TestMovedDatabase refuses the source of an online copy until it is taken back.
+func TestMovedDatabase(t *testing.T) {
+	dsn := logtest.SQLite(t)
+	r := replaced{t, filepath.Join(t.TempDir(), "data")}
+	r.serve(Config{DSN: dsn})
+	move := func(to string) {
+		log := openLog(t, dsn)
+		if _, err := log.Move(t.Context(), to); err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("cluster postgres://db.example.com/plinth")
+	r.refused(dsn, "has moved to postgres://db.example.com/plinth", "serve that one", "plinth copy --take-back --from")
+	move("")
+	r.serve(Config{DSN: dsn})
 }
 
 // TestDatabaseInMemory is new with every start, and no surprise.
@@ -252,6 +273,7 @@ func TestStorageReason(t *testing.T) {
 		{fmt.Errorf("%w: %w: %w", sqlstore.ErrUnavailable, secret, refused), "database unavailable: connection refused"},
 		{fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, secret), "database unavailable; the log says more"},
 		{secret, "database error; the log says more"},
+		{sqlstore.Moved("cluster postgres://db.example.com/plinth"), "this database has moved; the log says where to"},
 	}
 	for _, tt := range tests {
 		if got := storageReason(tt.err); got != tt.want {

@@ -55,10 +55,7 @@ const hookPrefix = "poststarthook/"
 // probes are the health endpoints. A database that is away is no reason to restart
 // plinth: livez leaves it out. During a start livez waits for nothing.
 func (s *Server) probes() []*health.Probe {
-	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: s.store.Healthy, Why: error.Error}
-	if s.shared { // errors of a file have no secrets
-		storage.Why = storageReason
-	}
+	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: s.store.Healthy, Why: s.reason}
 	stored := []health.Check{storage}
 	for _, c := range s.encryption.Checks() {
 		stored = append(stored, health.Check{Name: c.Name, Run: func() error { return c.Run(context.Background()) }})

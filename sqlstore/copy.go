@@ -2,25 +2,39 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var (
 	// ErrNotEmpty says that the target of Copy holds objects already.
 	ErrNotEmpty = errors.New("target holds objects already")
 
-	// ErrHalfCopied says that a Copy into a log was not finished. The log must be emptied
-	// before anything else is done with it.
+	// ErrHalfCopied says that a Copy into a log was not finished. The log is not to be served: either
+	// the same Copy goes on, or the log is emptied.
 	ErrHalfCopied = errors.New("the database holds a part of a copy that was not finished")
+
+	// ErrCannotResume says that a Copy cannot go on with what is in the target.
+	ErrCannotResume = errors.New("the copy cannot go on with it")
+
+	// ErrCopied says that a Copy finds its target finished by an earlier one, which stopped the source.
+	ErrCopied = errors.New("everything was copied before")
+
+	// ErrOvertaken says that a later Copy went on with the target while this one ran. It has ended
+	// and left everything to the other.
+	ErrOvertaken = errors.New("another copy to the same target was begun meanwhile, and goes on with it")
 )
 
 // Marks that Copy leaves in its target.
 const (
-	markCopying = "copying" // while it runs: the source's cluster id
-	markOrigin  = "origin/" // and a cluster id: objects were copied from that log, which was at the value's revision
+	markCopying = "copying"       // while it runs: the source's cluster id
+	markAbove   = "copying-above" // while it runs: all rows have higher revisions than this one
+	markRun     = "copying-run"   // while it runs: which Copy writes to the target
+	markOrigin  = "origin/"       // and a cluster id: objects were copied from that log, which was at the value's revision
 )
 
 // HalfCopied returns ErrHalfCopied if a Copy into log was not finished, else nil, or why
@@ -43,96 +57,239 @@ func CopiedFrom(ctx context.Context, log Log, clusterID string) (bool, error) {
 	return marks[markOrigin+clusterID] != "", err
 }
 
-// copyPage is how many objects are copied in one transaction.
-const copyPage = 256
+// CopyOptions say how Copy works.
+type CopyOptions struct {
+	// Online says that the source may be served meanwhile. At the end the source is stopped by
+	// Log.Move, which tells where the target is by Place.
+	Online bool
+	Place  string
+	// Prepare ends an online copy before the source is stopped. The target stays half copied, and the
+	// same Copy without Prepare finishes it.
+	Prepare bool
+	// Progress, which may be nil, is called now and then.
+	Progress func(Copied)
+}
 
-// Copy fills an empty log with the current state of another, in any dialect, while
-// nobody writes to either. History stays behind: the copies get revisions above all
-// that from ever served, which makes clients of the old log list anew and never mistake
-// one object's version for another's. The target remembers where its objects came from;
-// see CopiedFrom. progress, which may be nil, gets the number of objects copied so far;
-// Copy returns their number. An error after the first was copied wraps ErrHalfCopied.
-func Copy(ctx context.Context, to, from Log, progress func(objects int64)) (int64, error) {
-	if from.Kind() != KindAPI || to.Kind() != KindAPI {
-		return 0, fmt.Errorf("copy: %w: only the objects of a Kubernetes API are copied", ErrKind)
+// Copied is what a Copy has done.
+type Copied struct {
+	Objects  int64         // that were copied, or found in the target as they are
+	Changes  int64         // of the source that came meanwhile
+	Revision int64         // of the source, up to which all is copied
+	Behind   int64         // how many revisions of the source were missing when that was looked at last
+	Stopped  time.Duration // how long nobody could write, if the source was online
+}
+
+// onlineGap is how many revisions a source may draw while it is copied.
+const onlineGap = 1_000_000_000
+
+// Copy fills an empty log with the current state of another, in any dialect, and with who wrote it.
+// Nobody else writes to the target. The same holds for the source, or else CopyOptions.Online.
+//
+// History stays behind: the copies get revisions above all that from ever served, which makes clients
+// of the old log list anew and never mistake one object's version for another's. The target remembers
+// where its objects came from; see CopiedFrom.
+//
+// An error after the first was copied wraps ErrHalfCopied. The next Copy from the same source goes on:
+// it compares what both have and writes what differs. If an earlier Copy has finished and stopped the
+// source, the error is ErrCopied.
+//
+// A source that is online is copied page by page in the order of keys, each page as it is at the
+// revision up to which changes of the keys before were copied; so no revision is read when it is long
+// past. When only few changes are missing, Move stops the source, and the rest is copied. Until then
+// the source is only read.
+func Copy(ctx context.Context, to, from Log, o CopyOptions) (Copied, error) {
+	return newCopier(to, from, o).copy(ctx)
+}
+
+// copier is a Copy that runs.
+type copier struct {
+	to, from Log
+	o        CopyOptions
+	id       string
+	above    int64  // revision that the source must not come to
+	moved    string // the source is stopped by a copy that was cut off, which has noted this
+
+	next    string // keys below are copied, as they were at done.Revision
+	walked  bool   // all are
+	pages   pager
+	walkFor time.Duration
+	compare bool // the target may hold something at or above next
+
+	numbers   map[Author]int64 // of authors in the target; nil: not read yet
+	revisions map[string]int64 // newest ones in the target of keys that changed; 0: absent
+	following bool             // what is written are changes
+	recent    pager            // for changes of the source
+
+	done Copied
+	told time.Time
+}
+
+func newCopier(to, from Log, o CopyOptions) *copier {
+	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk}
+}
+
+func (c *copier) copy(ctx context.Context) (Copied, error) {
+	if c.from.Kind() != KindAPI || c.to.Kind() != KindAPI {
+		return Copied{}, fmt.Errorf("copy: %w: only the objects of a Kubernetes API are copied", ErrKind)
 	}
-	if err := HalfCopied(ctx, from); err != nil {
-		return 0, fmt.Errorf("copy: the source: %v; copy from the database that has all", err)
+	if err := c.prepare(ctx); err != nil {
+		return Copied{}, err
 	}
-	source, err := from.Head(ctx)
+	err := c.run(ctx)
+	if errors.Is(err, ErrOvertaken) {
+		return c.done, fmt.Errorf("copy: %w", err)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("copy: read the source's head: %w", err)
+		return c.done, fmt.Errorf("%w, of %d objects: %w", ErrHalfCopied, c.done.Objects, err)
 	}
-	if err := prepareTarget(ctx, to, from.ClusterID(), source.Revision); err != nil {
-		return 0, err
+	return c.done, nil
+}
+
+// run copies until all is done. If the copy was held up for longer than the history lasts, deletes are
+// missing, and it compares everything.
+func (c *copier) run(ctx context.Context) error {
+	err := c.runOnce(ctx)
+	for errors.Is(err, ErrCompacted) {
+		if err = c.restart(ctx); err == nil {
+			err = c.runOnce(ctx)
+		}
 	}
-	copied, err := copyRows(ctx, to, from, source.Revision, progress)
+	return err
+}
+
+func (c *copier) runOnce(ctx context.Context) error {
+	if err := c.walk(ctx); err != nil {
+		return err
+	}
+	if !c.o.Online {
+		return c.finish(ctx)
+	}
+	if err := c.catchUp(ctx); err != nil || c.o.Prepare {
+		return err
+	}
+	return c.cutOver(ctx)
+}
+
+// prepare makes sure that the source can be copied, and that the target is empty, which it then marks,
+// or holds what an earlier copy of the same source has left.
+func (c *copier) prepare(ctx context.Context) error {
+	marks, err := c.from.Marks(ctx)
+	switch noted := marks[markMoved]; {
+	case err != nil:
+		return fmt.Errorf("copy: read the source's marks: %w", err)
+	case marks[markCopying] != "":
+		return fmt.Errorf("copy: the source: %v; copy from the database that has all", ErrHalfCopied)
+	case noted != "" && !strings.HasPrefix(noted, c.to.ClusterID()+" "):
+		return fmt.Errorf("copy: the source: %w; copy from that one, or take this one back first", Moved(noted))
+	default:
+		c.moved = noted
+	}
+	source, err := c.from.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("copy: read the source's head: %w", err)
+	}
+	c.done.Revision = source.Revision
+	if marks, err = c.to.Marks(ctx); err != nil {
+		return fmt.Errorf("copy: read the target's marks: %w", err)
+	}
+	switch {
+	case marks[markCopying] != "":
+		err = c.resume(ctx, marks)
+	case c.moved != "" && marks[markOrigin+c.from.ClusterID()] != "":
+		err = ErrCopied
+	default:
+		err = c.begin(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	return nil
+}
+
+// resume goes on with what an earlier copy has left in the target.
+func (c *copier) resume(ctx context.Context, marks map[string]string) error {
+	above, err := strconv.ParseInt(marks[markAbove], 10, 64)
+	if err != nil || marks[markCopying] != c.from.ClusterID() {
+		return fmt.Errorf("the target: %w, from another database: %w", ErrHalfCopied, ErrCannotResume)
+	}
+	c.above, c.compare = above, true
+	if err := c.checkAbove(); err != nil {
+		return fmt.Errorf("the target: %w: %w", ErrHalfCopied, err)
+	}
+	err = c.to.SetMarks(ctx, map[string]string{markRun: c.id})
 	if err == nil {
-		err = finish(ctx, to, from, source.Revision)
+		// A transaction of a copy that was killed may still run in the database. This one waits for it.
+		_, err = c.to.Append(ctx, nil)
 	}
 	if err != nil {
-		return copied, fmt.Errorf("%w, of %d objects: %w", ErrHalfCopied, copied, err)
+		return fmt.Errorf("%w: mark the target: %w", ErrHalfCopied, err)
 	}
-	return copied, nil
+	return nil
 }
 
-func copyRows(ctx context.Context, to, from Log, revision int64, progress func(objects int64)) (copied int64, err error) {
-	next, end := "", End
-	for {
-		rows, err := from.State(ctx, next, end, revision, copyPage)
-		if err != nil {
-			return copied, fmt.Errorf("read the source: %w", err)
-		}
-		if len(rows) == 0 {
-			return copied, nil
-		}
-		if err := appendAll(ctx, to, rows); err != nil {
-			return copied, err
-		}
-		next = after(rows[len(rows)-1].Key)
-		copied += int64(len(rows))
-		if progress != nil {
-			progress(copied)
-		}
+// checkRun refuses to go on when a later Copy has begun to write to the target.
+func (c *copier) checkRun(ctx context.Context) error {
+	marks, err := c.to.Marks(ctx)
+	if err != nil {
+		return fmt.Errorf("read the target's marks: %w", err)
 	}
+	if marks[markRun] != c.id {
+		return ErrOvertaken
+	}
+	return nil
 }
 
-// prepareTarget makes sure that the target is empty, raises it above revision and marks it.
-func prepareTarget(ctx context.Context, to Log, source string, revision int64) error {
-	head, err := to.Head(ctx)
-	if err != nil {
-		return fmt.Errorf("copy: read the target's head: %w", err)
+// checkAbove refuses a source whose revisions have come to those of the target: clients would mistake
+// versions for others.
+func (c *copier) checkAbove() error {
+	if c.done.Revision > c.above {
+		return fmt.Errorf("%w: the source has come to revision %d, and those in the target begin at %d", ErrCannotResume, c.done.Revision, c.above+1)
 	}
-	first, end := "", End
-	rows, err := to.State(ctx, first, end, head.Revision, 1)
+	return nil
+}
+
+// begin raises an empty target above the source's revisions and marks it.
+func (c *copier) begin(ctx context.Context) error {
+	head, err := c.to.Head(ctx)
 	if err != nil {
-		return fmt.Errorf("copy: read the target: %w", err)
+		return fmt.Errorf("read the target's head: %w", err)
+	}
+	rows, err := c.to.State(ctx, "", End, head.Revision, 1)
+	if err != nil {
+		return fmt.Errorf("read the target: %w", err)
 	}
 	if len(rows) > 0 {
-		if err := HalfCopied(ctx, to); err != nil {
-			return fmt.Errorf("copy: the target: %w", err)
-		}
-		return fmt.Errorf("copy: %w", ErrNotEmpty)
+		return ErrNotEmpty
 	}
-	if err := to.Raise(ctx, max(revision, head.Revision)+1); err != nil {
-		return fmt.Errorf("copy: raise the target's revision: %w", err)
+	c.above = max(c.done.Revision, head.Revision) + 1
+	if c.o.Online {
+		c.above += onlineGap
 	}
-	if err := to.SetMarks(ctx, map[string]string{markCopying: source}); err != nil {
-		return fmt.Errorf("copy: mark the target: %w", err)
+	if err := c.to.Raise(ctx, c.above); err != nil {
+		return fmt.Errorf("raise the target's revision: %w", err)
+	}
+	err = c.to.SetMarks(ctx, map[string]string{markCopying: c.from.ClusterID(), markAbove: strconv.FormatInt(c.above, 10), markRun: c.id})
+	if err != nil {
+		return fmt.Errorf("mark the target: %w", err)
 	}
 	return nil
 }
 
 // finish marks the copy as finished, and as a descendant of the source and of all logs that
 // the source was copied from.
-func finish(ctx context.Context, to, from Log, revision int64) error {
-	inherited, err := from.Marks(ctx)
+func (c *copier) finish(ctx context.Context) error {
+	if err := c.checkRun(ctx); err != nil {
+		return err
+	}
+	inherited, err := c.from.Marks(ctx)
 	if err != nil {
 		return fmt.Errorf("read the source's marks: %w", err)
 	}
-	marks := Descent(from.ClusterID(), revision, inherited)
-	marks[markCopying] = ""
-	if err := to.SetMarks(ctx, marks); err != nil {
+	marks := Descent(c.from.ClusterID(), c.done.Revision, inherited)
+	for _, name := range []string{markCopying, markAbove, markRun} {
+		marks[name] = ""
+	}
+	if err := c.to.SetMarks(ctx, marks); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
 	return nil
@@ -150,19 +307,12 @@ func Descent(clusterID string, revision int64, inherited map[string]string) map[
 	return marks
 }
 
-func appendAll(ctx context.Context, to Log, rows []Row) error {
-	batch := make([]Change, len(rows))
-	for i, r := range rows {
-		batch[i] = Change{Key: r.Key, Value: r.Value}
+// tellEvery is how often progress is told.
+const tellEvery = time.Second
+
+func (c *copier) tell() {
+	if c.o.Progress != nil && time.Since(c.told) >= tellEvery {
+		c.told = time.Now()
+		c.o.Progress(c.done)
 	}
-	appended, err := to.Append(ctx, batch)
-	if err != nil {
-		return fmt.Errorf("write to the target: %w", err)
-	}
-	for i, r := range appended.Results {
-		if r.Revision == 0 {
-			return fmt.Errorf("somebody else wrote %s to the target", rows[i].Key)
-		}
-	}
-	return nil
 }

@@ -27,9 +27,9 @@ func TestCopyBetweenDialects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			copied, err := sqlstore.Copy(ctx, to, from, nil)
-			if err != nil || copied != n {
-				t.Fatalf("copied %d, %v", copied, err)
+			copied, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{})
+			if err != nil || copied.Objects != n {
+				t.Fatalf("copied %+v, %v", copied, err)
 			}
 			head, err := to.Head(ctx)
 			if err != nil || head.Floor <= last.Revision || head.Revision != head.Floor+n {
@@ -39,7 +39,7 @@ func TestCopyBetweenDialects(t *testing.T) {
 			if err != nil || len(rows) != n {
 				t.Errorf("target has %d objects, %v", len(rows), err)
 			}
-			if _, err := sqlstore.Copy(ctx, to, from, nil); !errors.Is(err, sqlstore.ErrNotEmpty) {
+			if _, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrNotEmpty) {
 				t.Errorf("copied twice: %v", err)
 			}
 		})
@@ -55,8 +55,8 @@ func TestCopyOfAnotherKind(t *testing.T) {
 	defer raw.Close()
 	objects := openDSN(t, "sqlite://:memory:")
 	for _, logs := range [][2]sqlstore.Log{{raw, objects}, {objects, raw}, {raw, raw}} {
-		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], nil); !errors.Is(err, sqlstore.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
-			t.Errorf("from %s to %s: copied %d, %v", logs[1].Kind(), logs[0].Kind(), n, err)
+		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
+			t.Errorf("from %s to %s: copied %+v, %v", logs[1].Kind(), logs[0].Kind(), n, err)
 		}
 	}
 }

@@ -1,5 +1,14 @@
 package sqlstore
 
+import "context"
+
+// CopyInSteps is Copy with small pages, after each of which it follows the source.
+func CopyInSteps(ctx context.Context, to, from Log, o CopyOptions) (Copied, error) {
+	c := newCopier(to, from, o)
+	c.pages.n, c.walkFor = 3, 0
+	return c.copy(ctx)
+}
+
 // PingEvery is how often an idle Store asks for the head.
 const PingEvery = pingEvery
 

@@ -5,73 +5,179 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const copyHelp = `Copy all objects from one database to another, which must be empty.
 
 Both are given as for serve and may be of different kinds, so that a cluster can move
-from SQLite to Postgres and back. No plinth may serve either of them meanwhile. The source
-must exist. History stays behind: resourceVersions go on above those of the old database,
-and clients list anew when they meet the new one.
+from SQLite to Postgres and back. The source must exist. History stays behind:
+resourceVersions go on above those of the old database, and clients list anew when they
+meet the new one. Who wrote each object comes along.
+
+No plinth may serve either database meanwhile, unless --online is given. Then plinth may
+go on serving the source. The copy follows it, and at the end stops it for good: all
+writes to it are refused, and plinth does not start on it any more. Start plinth on the
+target then. --prepare does the same without the end, for which you copy again later.
+--take-back lets plinth serve the source again, without what was written to the target.
 
 The target remembers where its objects came from, so that "plinth serve" takes it for the
 database that it served before. A copy that is interrupted leaves a target that is not
-served; the error says how to empty it.`
+served. The same command goes on with it.`
+
+// copyFlags are those of plinth copy.
+type copyFlags struct {
+	from, to                  string
+	online, prepare, takeBack bool
+}
 
 func newCopy() *cobra.Command {
-	var from, to string
+	var f copyFlags
 	cmd := &cobra.Command{
-		Use:     "copy",
-		Short:   "Copy all objects to another database",
-		Long:    copyHelp,
-		Args:    noArgs,
-		Example: `  plinth copy --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth`,
+		Use:   "copy",
+		Short: "Copy all objects to another database",
+		Long:  copyHelp,
+		Args:  noArgs,
+		Example: `  plinth copy --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth
+  plinth copy --online --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth
+  plinth copy --take-back --from sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
-			return copyState(cmd.Context(), from, to, cmd.OutOrStdout())
+			if f.takeBack {
+				return takeBack(cmd.Context(), f, cmd.OutOrStdout())
+			}
+			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			return copyState(cmd.Context(), f, log, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "`database` to copy from")
-	cmd.Flags().StringVar(&to, "to", "", "empty `database` to copy to")
+	cmd.Flags().StringVar(&f.from, "from", "", "`database` to copy from")
+	cmd.Flags().StringVar(&f.to, "to", "", "empty `database` to copy to")
+	cmd.Flags().BoolVar(&f.online, "online", false, "plinth may serve the source meanwhile, which is stopped at the end")
+	cmd.Flags().BoolVar(&f.prepare, "prepare", false, "with --online: end before the source is stopped")
+	cmd.Flags().BoolVar(&f.takeBack, "take-back", false, "let plinth serve the source of an online copy again")
 	documentEnv(cmd)
 	return cmd
 }
 
-func copyState(ctx context.Context, from, to string, stdout io.Writer) error {
-	if from == "" || to == "" {
+func (f *copyFlags) check() error {
+	switch {
+	case f.from == "" || f.to == "":
 		return usagef("write both databases: --from sqlite://old.db --to postgres://user@host/db")
-	}
-	if dialects.InMemory(to) {
+	case dialects.InMemory(f.to):
 		return usagef("--to: a database in memory is gone at the end of the copy; write sqlite://PATH or a server's DSN")
+	case f.prepare && !f.online:
+		return usagef("--prepare: it is for copies with --online")
 	}
-	source, err := openLog(ctx, "--from", from, dialects.Options{MustExist: true})
+	return nil
+}
+
+func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Writer) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	source, err := openLog(ctx, "--from", f.from, dialects.Options{MustExist: true, Beside: f.online})
+	if err != nil {
+		return unlessCopied(ctx, err)
+	}
+	defer source.Close()
+	target, err := openLog(ctx, "--to", f.to, dialects.Options{})
+	if err != nil {
+		return unlessCopied(ctx, err)
+	}
+	defer target.Close()
+	p := copyProgress{log: log, told: time.Now()}
+	done, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
+	if errors.Is(err, sqlstore.ErrCopied) {
+		fmt.Fprintf(stdout, "%v, and the source is stopped; now start plinth on %s\n", sqlstore.ErrCopied, dialects.Describe(f.to))
+		return nil
+	}
+	if err != nil {
+		return f.explain(ctx, err, done)
+	}
+	fmt.Fprintln(stdout, f.summary(done))
+	return nil
+}
+
+// summary says what was done.
+func (f *copyFlags) summary(done sqlstore.Copied) string {
+	switch {
+	case f.prepare:
+		return fmt.Sprintf("copied %d objects and %d changes; copy again without --prepare to stop the source and finish", done.Objects, done.Changes)
+	case f.online:
+		return fmt.Sprintf("copied %d objects and %d changes; writes were stopped for %s; now start plinth on %s",
+			done.Objects, done.Changes, done.Stopped.Round(time.Millisecond), dialects.Describe(f.to))
+	}
+	return fmt.Sprintf("copied %d objects", done.Objects)
+}
+
+// explain says of a copy that failed what it has left, and how to go on.
+func (f *copyFlags) explain(ctx context.Context, err error, done sqlstore.Copied) error {
+	switch {
+	case errors.Is(err, sqlstore.ErrNotEmpty):
+		return fmt.Errorf("%w; write the DSN of an empty database", err)
+	case errors.Is(err, sqlstore.ErrCannotResume):
+		return fmt.Errorf("%w; plinth does not serve it: %s, then copy again", err, emptying(f.to))
+	case errors.Is(err, sqlstore.ErrHalfCopied) && ctx.Err() != nil:
+		return fmt.Errorf("interrupted after %d objects; plinth does not serve what is in %s: copy again to go on; or, to begin anew, %s", done.Objects, dialects.Describe(f.to), emptying(f.to))
+	case errors.Is(err, sqlstore.ErrHalfCopied):
+		return fmt.Errorf("%w; plinth does not serve it: copy again to go on; or, to begin anew, %s", err, emptying(f.to))
+	}
+	return unlessCopied(ctx, err)
+}
+
+var errNothingCopied = errors.New("interrupted before an object was copied; copy again")
+
+// unlessCopied returns err, or that the command was ended before it had written anything.
+func unlessCopied(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errNothingCopied
+	}
+	return err
+}
+
+// copyProgress logs what is copied now and then.
+type copyProgress struct {
+	log  *slog.Logger
+	told time.Time
+}
+
+func (p *copyProgress) tell(done sqlstore.Copied) {
+	if time.Since(p.told) >= tellEvery {
+		p.told = time.Now()
+		p.log.Info("copying", "objects", done.Objects, "changes", done.Changes, "behind", done.Behind)
+	}
+}
+
+// takeBack lets a source be served again that an online copy has stopped.
+func takeBack(ctx context.Context, f copyFlags, stdout io.Writer) error {
+	if f.from == "" || f.to != "" || f.online || f.prepare {
+		return usagef("--take-back: write the database that was copied, and nothing else: plinth copy --take-back --from sqlite://old.db")
+	}
+	source, err := openLog(ctx, "--from", f.from, dialects.Options{MustExist: true, Beside: true})
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := openLog(ctx, "--to", to, dialects.Options{})
-	if err != nil {
+	moved := sqlstore.CheckMoved(ctx, source)
+	if moved == nil {
+		return usagef("--take-back: %s has not moved", dialects.Describe(f.from))
+	}
+	if !errors.Is(moved, sqlstore.ErrMoved) {
+		return moved
+	}
+	if _, err := source.Move(ctx, ""); err != nil {
 		return err
 	}
-	defer target.Close()
-	n, err := sqlstore.Copy(ctx, target, source, nil)
-	if errors.Is(err, sqlstore.ErrNotEmpty) {
-		return fmt.Errorf("%w; write the DSN of an empty database", err)
-	}
-	if errors.Is(err, sqlstore.ErrHalfCopied) {
-		return fmt.Errorf("%w; plinth does not serve it: %s, then copy again", err, emptying(to))
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "copied %d objects\n", n)
+	fmt.Fprintf(stdout, "plinth may serve %s again\n", dialects.Describe(f.from))
 	return nil
 }
 

@@ -1,0 +1,134 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+)
+
+// writeAll writes changes to the target, in transactions that are not too large. No two are of one key.
+func (c *copier) writeAll(ctx context.Context, changes []Change) error {
+	if len(changes) > 0 {
+		if err := c.checkRun(ctx); err != nil {
+			return err
+		}
+	}
+	for len(changes) > 0 {
+		n, size := 0, 0
+		for n < len(changes) && n < mostChange && (n == 0 || size+len(changes[n].Value) <= mostBytes) {
+			size += len(changes[n].Value)
+			n++
+		}
+		if err := c.write(ctx, changes[:n]); err != nil {
+			return fmt.Errorf("write to the target: %w", err)
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// write writes a batch. What expects another revision than the target has is written once more, with
+// the revision that was found: nobody else writes there.
+func (c *copier) write(ctx context.Context, batch []Change) error {
+	if err := c.identify(ctx, batch); err != nil {
+		return err
+	}
+	for i := range batch {
+		if revision, ok := c.revisions[batch[i].Key]; ok && batch[i].Expect == notKnown {
+			batch[i].Expect = revision
+		}
+	}
+	failed, err := c.tryWrite(ctx, batch)
+	if err == nil && len(failed) > 0 {
+		if failed, err = c.tryWrite(ctx, failed); err == nil && len(failed) > 0 {
+			err = fmt.Errorf("somebody else wrote %s", failed[0].Key)
+		}
+	}
+	return err
+}
+
+// tryWrite returns the changes that expected something else, with what they ought to expect.
+func (c *copier) tryWrite(ctx context.Context, batch []Change) (failed []Change, err error) {
+	batch = writable(batch)
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	appended, err := c.to.Append(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range appended.Results {
+		change := batch[i]
+		switch {
+		case r.Revision == 0 && r.FoundDeleted:
+			change.Expect = 0
+			failed = append(failed, change)
+		case r.Revision == 0:
+			change.Expect = r.Found
+			failed = append(failed, change)
+		case c.following:
+			c.remember(change, r.Revision)
+		}
+	}
+	return failed, nil
+}
+
+// writable leaves out deletes of what is not there: it was made and deleted between two reads.
+func writable(batch []Change) []Change {
+	out := batch[:0:0]
+	for _, change := range batch {
+		if !change.Delete || change.Expect != 0 {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// mostRevisions bounds the revisions of the target in memory.
+const mostRevisions = 100_000
+
+func (c *copier) remember(change Change, revision int64) {
+	if len(c.revisions) >= mostRevisions {
+		clear(c.revisions)
+	}
+	if change.Delete {
+		revision = 0
+	}
+	c.revisions[change.Key] = revision
+}
+
+// identify gives changes the numbers that the target has for their authors. It adds those that it does
+// not have.
+func (c *copier) identify(ctx context.Context, batch []Change) (err error) {
+	if c.numbers == nil {
+		if c.numbers, err = c.to.Authors(ctx, mostCopiedAuthors); err != nil {
+			return err
+		}
+	}
+	var add []Author
+	for i := range batch {
+		if o := batch[i].origin; o != nil && o.Author != (Author{}) && c.numbers[o.Author] == 0 {
+			add = append(add, o.Author)
+			c.numbers[o.Author] = notKnown
+		}
+	}
+	if len(add) > 0 {
+		numbers, err := c.to.AddAuthors(ctx, add)
+		if err != nil {
+			c.numbers = nil
+			return err
+		}
+		for i, a := range add {
+			c.numbers[a] = numbers[i]
+		}
+	}
+	for i := range batch {
+		if o := batch[i].origin; o != nil {
+			batch[i].author, batch[i].audit = c.numbers[o.Author], auditBytes(o.AuditID)
+		}
+	}
+	return nil
+}
+
+// mostCopiedAuthors is how many authors a copy that goes on finds in the target. Another one would be
+// added a second time, which does no harm.
+const mostCopiedAuthors = 10 * mostAuthors
