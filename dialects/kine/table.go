@@ -151,6 +151,27 @@ func (t *Table) Page(ctx context.Context, after int64, limit int) (page []Row, n
 		SELECT id, name, created, deleted, create_revision, lease, value
 		FROM kine WHERE id > $1 ORDER BY id LIMIT $2`
 	}
+	return t.page(ctx, query, after, limit)
+}
+
+// Current is Page for the rows that are the newest of a key that is there.
+func (t *Table) Current(ctx context.Context, after int64, limit int) (page []Row, next int64, err error) {
+	query := `
+		SELECT id, name, created, deleted, create_revision, lease, value
+		FROM kine k WHERE id > ? AND deleted = 0
+		AND NOT EXISTS (SELECT 1 FROM kine n WHERE n.name = k.name AND n.id > k.id)
+		ORDER BY id LIMIT ?`
+	if t.dialect == "postgres" {
+		query = `
+		SELECT id, name, created, deleted, create_revision, lease, value
+		FROM kine k WHERE id > $1 AND deleted = 0
+		AND NOT EXISTS (SELECT 1 FROM kine n WHERE n.name = k.name AND n.id > k.id)
+		ORDER BY id LIMIT $2`
+	}
+	return t.page(ctx, query, after, limit)
+}
+
+func (t *Table) page(ctx context.Context, query string, after int64, limit int) (page []Row, next int64, err error) {
 	rows, err := t.tx.QueryContext(ctx, query, after, limit)
 	if err != nil {
 		return nil, 0, err
@@ -168,6 +189,31 @@ func (t *Table) Page(ctx context.Context, after int64, limit int) (page []Row, n
 		}
 	}
 	return page, next, rows.Err()
+}
+
+// Gap returns the first number after a revision, and at or below through, that no row has, although a
+// later one has; 0 if there is none. A row may come there yet: in Postgres, MySQL and MariaDB,
+// transactions take their numbers before they end. kine fills such gaps when it sees them.
+func (t *Table) Gap(ctx context.Context, after, through int64) (int64, error) {
+	query := `SELECT id FROM kine WHERE id > ? AND id <= ? ORDER BY id`
+	if t.dialect == "postgres" {
+		query = `SELECT id FROM kine WHERE id > $1 AND id <= $2 ORDER BY id`
+	}
+	rows, err := t.tx.QueryContext(ctx, query, after, through)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for want := after + 1; rows.Next(); want++ {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return 0, err
+		}
+		if id != want {
+			return want, nil
+		}
+	}
+	return 0, rows.Err()
 }
 
 func scan(rows *sql.Rows) (r Row, err error) {

@@ -98,17 +98,30 @@ func TestTable(t *testing.T) {
 			{Revision: a[9], Key: "/registry/last", Created: true, CreateRevision: a[9], Value: []byte("last")},
 		}
 		for _, limit := range []int{1, 3, 100} {
-			if diff := cmp.Diff(want, pages(t, table, limit)); diff != "" {
+			if diff := cmp.Diff(want, pages(t, table.Page, limit)); diff != "" {
 				t.Errorf("pages of %d: %s", limit, diff)
+			}
+			current := []kine.Row{want[0], want[3], want[4], want[7], want[8], want[9]}
+			if diff := cmp.Diff(current, pages(t, table.Current, limit)); diff != "" {
+				t.Errorf("pages of %d of what is there: %s", limit, diff)
+			}
+		}
+		gaps := map[[2]int64]int64{{a[0], a[9]}: a[0] + 1, {7, 15}: 0, {15, 15}: 0, {15, 20}: 0}
+		if d.Name == "mariadb" {
+			gaps = map[[2]int64]int64{{a[0], a[9]}: 11, {12, 21}: 0, {12, 24}: 22, {101, 108}: 0}
+		}
+		for between, want := range gaps {
+			if got, err := table.Gap(t.Context(), between[0], between[1]); got != want || err != nil {
+				t.Errorf("gap in %d: %d, %v; want %d", between, got, err, want)
 			}
 		}
 	})
 }
 
-func pages(t *testing.T, table *kine.Table, limit int) (all []kine.Row) {
+func pages(t *testing.T, read func(context.Context, int64, int) ([]kine.Row, int64, error), limit int) (all []kine.Row) {
 	t.Helper()
 	for after := int64(0); ; {
-		page, next, err := table.Page(t.Context(), after, limit)
+		page, next, err := read(t.Context(), after, limit)
 		must(t, err)
 		if all = append(all, page...); next == 0 {
 			return all
