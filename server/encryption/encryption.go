@@ -123,12 +123,28 @@ func (p *Providers) FromStorage(ctx context.Context, key string, stored []byte) 
 	if p.resources == nil {
 		return unencrypted.TransformFromStorage(ctx, stored, nil)
 	}
+	return open(ctx, p.of(key), key, stored)
+}
+
+func open(ctx context.Context, t value.Transformer, key string, stored []byte) (plain []byte, stale bool, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			plain, stale, err = nil, false, fmt.Errorf("the stored data is damaged: %v", reason)
 		}
 	}()
-	return p.of(key).TransformFromStorage(ctx, stored, value.DefaultContext(key))
+	return t.TransformFromStorage(ctx, stored, value.DefaultContext(key))
+}
+
+// FromUpstream returns the value of an object of a resource from what a kube-apiserver with the same
+// configuration has stored under a key of its etcd.
+func (p *Providers) FromUpstream(ctx context.Context, of schema.GroupResource, key string, stored []byte) ([]byte, error) {
+	plain, _, err := open(ctx, p.ofResource(of), key, stored)
+	return plain, err
+}
+
+// ToUpstream is the opposite of FromUpstream.
+func (p *Providers) ToUpstream(ctx context.Context, of schema.GroupResource, key string, plain []byte) ([]byte, error) {
+	return p.ofResource(of).TransformToStorage(ctx, plain, value.DefaultContext(key))
 }
 
 // unencrypted refuses to read values that are encrypted.
@@ -141,12 +157,16 @@ func (p *Providers) of(key string) value.Transformer {
 		return t.(value.Transformer)
 	}
 	group, resource := object.SplitPrefix(prefix)
-	t := unencrypted
-	if of := (schema.GroupResource{Group: group, Resource: resource}); p.mayHaveRule(of) {
-		t = p.resources.TransformerForResource(of)
-	}
+	t := p.ofResource(schema.GroupResource{Group: group, Resource: resource})
 	p.known.Store(prefix, t)
 	return t
+}
+
+func (p *Providers) ofResource(of schema.GroupResource) value.Transformer {
+	if p.resources == nil || !p.mayHaveRule(of) {
+		return unencrypted
+	}
+	return p.resources.TransformerForResource(of)
 }
 
 // mayHaveRule tells whether a rule may be about a resource. Values of others are left alone, which
