@@ -83,11 +83,16 @@ func StartAt(t testing.TB, flags ...string) string {
 
 func startEtcd(t testing.TB, program string, flags []string) (address, out string) {
 	client, peer := FreeAddress(t), FreeAddress(t)
-	cmd := exec.Command(program, append([]string{
+	return started(t, client, "etcd", exec.Command(program, append([]string{
 		"--data-dir=" + t.TempDir(), "--unsafe-no-fsync", "--log-level=error",
 		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
 		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=default=http://" + peer,
-	}, flags...)...)
+	}, flags...)...))
+}
+
+// started runs a program until the test ends, and returns its address when it answers there. If it ends
+// before, that is "", and out is its log.
+func started(t testing.TB, client, name string, cmd *exec.Cmd) (address, out string) {
 	cmd.SysProcAttr = withTest()
 	var log buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -110,13 +115,13 @@ func startEtcd(t testing.TB, program string, flags []string) (address, out strin
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("etcd's log:\n%s", &log)
+			t.Logf("%s's log:\n%s", name, &log)
 		}
 	})
 	return client, ""
 }
 
-// answers waits until an etcd has elected itself. It returns false if ended is closed before.
+// answers waits until an etcd has elected itself, or a kine serves. It returns false if ended is closed before.
 func answers(t testing.TB, address string, ended <-chan struct{}) bool {
 	kv := pb.NewKVClient(dial(t, address))
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
