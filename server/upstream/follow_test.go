@@ -1,0 +1,338 @@
+package upstream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/etcd/etcdtest"
+	"github.com/plinth-io/plinth/server/upstream"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestFollowEtcd imports an etcd while it is written to.
+func TestFollowEtcd(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		url := "http://" + etcdtest.StartAt(t)
+		open := func() (upstream.LiveSource, error) {
+			return upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{url}})
+		}
+		testFollow(t, client(t, url), open, d.Fresh(t))
+	})
+}
+
+// TestFollowKine imports kine's table in each dialect while kine writes to it.
+func TestFollowKine(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		c := client(t, "http://"+etcdtest.StartKine(t, kineEndpoint(t, dsn)))
+		testFollow(t, c, func() (upstream.LiveSource, error) { return upstream.OpenKine(t.Context(), dsn, true) }, logtest.SQLite(t))
+	})
+}
+
+// testFollow has writers write before, while and after all objects are taken, until it asks for the end.
+// Then the target has the same as another one, filled from the source as it then is.
+func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error), dsn string) {
+	p := providers(t, "testdata/encryption.yaml")
+	w := &writer{store: c, p: p, in: fmt.Sprintf("n%d", rand.Uint32())}
+	w.write(t, 100)
+	source, err := open()
+	must(t, err)
+	defer source.Close()
+	log := openLog(t, dsn)
+	steps := make(chan upstream.Step, 1000)
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{
+		From: source, Tell: func(s upstream.Step) { steps <- s },
+	}}
+	must(t, im.Survey(t.Context()))
+	w.write(t, 30)
+	w.define(t)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var report upstream.Report
+	var runErr error
+	var running sync.WaitGroup
+	running.Go(func() { report, runErr = im.Run(ctx, log) })
+	if s := <-steps; s.Err != nil {
+		t.Error(s.Err)
+	}
+	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		t.Errorf("before the end: %v", err)
+	}
+	w.write(t, 300)
+	last := c.revision(t)
+	end()
+	running.Wait()
+	must(t, runErr)
+	must(t, sqlstore.HalfCopied(t.Context(), log))
+	if report.Revision < last {
+		t.Errorf("taken is up to revision %d, not %d", report.Revision, last)
+	}
+	again, err := open()
+	must(t, err)
+	defer again.Close()
+	whole := openLog(t, logtest.SQLite(t))
+	want := take(t, again, whole, p)
+	if diff := cmp.Diff(want.Resources, report.Resources); diff != "" {
+		t.Errorf("report: %s", diff)
+	}
+	sameRows(t, whole, log, p)
+	head, err := log.Head(t.Context())
+	must(t, err)
+	if head.Floor < report.Revision {
+		t.Errorf("clients may have seen revision %d; compacted is %d", report.Revision, head.Floor)
+	}
+}
+
+func sameRows(t *testing.T, whole, followed sqlstore.Log, p *encryption.Providers) {
+	t.Helper()
+	want, wantSealed := plainRows(t, whole, p)
+	got, gotSealed := plainRows(t, followed, p)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 10 {
+		t.Errorf("%d objects: %s", len(want), diff)
+	}
+	if !slices.Equal(wantSealed, gotSealed) || len(wantSealed) == 0 {
+		t.Errorf("encrypted are %q, not %q", gotSealed, wantSealed)
+	}
+}
+
+// writer makes, changes and deletes objects at random: ConfigMaps, encrypted Secrets, and custom
+// resources.
+type writer struct {
+	store
+	p       *encryption.Providers
+	in      string // namespace, and name of the group
+	n       int
+	defined bool
+}
+
+func (w *writer) write(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		w.n++
+		name := fmt.Sprintf("o-%d", rand.IntN(12))
+		var key, value string
+		switch kind := rand.IntN(3); {
+		case kind == 0 && w.defined:
+			key = "/registry/" + w.group() + "/cars/" + w.in + "/" + name
+			value = fmt.Sprintf(`{"apiVersion":%q,"kind":"Car","metadata":{"name":%q,"namespace":%q},"n":%d}`, w.group()+"/v1", name, w.in, w.n)
+		case kind == 1:
+			key = "/registry/secrets/" + w.in + "/" + name
+			value = w.seal(t, key, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":%q,"generation":%d}}`, name, w.in, w.n))
+		default:
+			key = "/registry/configmaps/" + w.in + "/" + name
+			value = fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,"generation":%d}}`, name, w.in, w.n)
+		}
+		if rand.IntN(3) == 0 {
+			w.remove(t, key)
+		} else {
+			w.set(t, key, value)
+		}
+	}
+}
+
+func (w *writer) seal(t *testing.T, key, value string) string {
+	t.Helper()
+	sealed, err := w.p.ToUpstream(t.Context(), secrets, key, []byte(value))
+	must(t, err)
+	return string(sealed)
+}
+
+func (w *writer) group() string { return w.in + ".example.com" }
+
+// define defines a resource that the import has not seen when it began.
+func (w *writer) define(t *testing.T) {
+	t.Helper()
+	name := "cars." + w.group()
+	w.set(t, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+name, fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced","names":{"plural":"cars","kind":"Car"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, name, w.group()))
+	w.defined = true
+}
+
+// TestFollowInterrupted ends an import before all objects are taken. That leaves a half of it.
+func TestFollowInterrupted(t *testing.T) {
+	source := newMoving()
+	source.set("a", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	source.each = cancel
+	log := openLog(t, logtest.SQLite(t))
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{From: source}}
+	if _, err := im.Run(ctx, log); !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFollowCompacted has a source that loses changes and does not always answer. The import compares
+// all keys, and tells of the errors.
+func TestFollowCompacted(t *testing.T) {
+	source := newMoving()
+	source.set("a", 1)
+	source.set("b", 1)
+	source.set("c", 1)
+	var told []error
+	log, p := openLog(t, logtest.SQLite(t)), providers(t, "")
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{
+		From: source, Quiet: 2 * time.Second, Tell: func(s upstream.Step) { told = append(told, s.Err) },
+	}}
+	must(t, im.Survey(t.Context()))
+	away := errors.New("it is away")
+	source.failures = []error{away, upstream.ErrCompacted, nil}
+	source.each = func() { // when the objects are read, which are those of before
+		source.each = nil
+		source.set("a", 2)
+		source.remove("b")
+		source.set("d", 1)
+	}
+	report, err := im.Run(t.Context(), log)
+	must(t, err)
+	got, _ := plainRows(t, log, p)
+	want := map[string]string{"/registry/core/configmaps/n/a": source.stored("a", 2), "/registry/core/configmaps/n/c": source.stored("c", 1), "/registry/core/configmaps/n/d": source.stored("d", 1)}
+	if diff := cmp.Diff(want, got); diff != "" || report.Objects != 3 || report.Revision != 6 {
+		t.Errorf("report %+v: %s", report, diff)
+	}
+	if len(told) < 2 || !errors.Is(told[0], away) || told[len(told)-1] != nil {
+		t.Errorf("told was %v", told)
+	}
+	rows, err := log.Rows(t.Context(), 0, 100)
+	must(t, err)
+	if last := rows[len(rows)-1]; !last.Deleted || last.Key != "/registry/core/configmaps/n/b" || string(last.Value) != source.stored("b", 1) || len(rows) != 6 {
+		t.Errorf("%d rows, the last is %+v", len(rows), last)
+	}
+}
+
+// moving is a LiveSource for tests, of ConfigMaps.
+type moving struct {
+	now, at  map[string]upstream.Pair // at is as of the revision
+	newest   int64
+	revision int64
+	events   []upstream.Event
+	failures []error // of Changes
+	each     func()  // is called by Each
+	changes  func()  // is called by Changes
+}
+
+func newMoving() *moving {
+	return &moving{now: map[string]upstream.Pair{}, at: map[string]upstream.Pair{}}
+}
+
+func (m *moving) stored(name string, n int) string {
+	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","generation":%d,"creationTimestamp":null}}`, name, n)
+}
+
+func (m *moving) set(name string, n int) {
+	m.put("/registry/configmaps/n/"+name, m.stored(name, n))
+}
+
+func (m *moving) put(key, value string) {
+	m.newest++
+	p := upstream.Pair{Key: key, Value: []byte(value), Revision: m.newest}
+	m.now[p.Key] = p
+	m.events = append(m.events, upstream.Event{Pair: p})
+}
+
+func (m *moving) remove(name string) {
+	m.newest++
+	p := upstream.Pair{Key: "/registry/configmaps/n/" + name, Revision: m.newest}
+	delete(m.now, p.Key)
+	m.events = append(m.events, upstream.Event{Pair: p, Deleted: true})
+}
+
+func (m *moving) Revision() int64                       { return m.revision }
+func (m *moving) Close() error                          { return nil }
+func (m *moving) Newest(context.Context) (int64, error) { return m.newest, nil }
+
+func (m *moving) Refresh(context.Context) error {
+	m.at = map[string]upstream.Pair{}
+	for key, p := range m.now {
+		m.at[key] = p
+	}
+	m.revision = m.newest
+	return nil
+}
+
+func (m *moving) Each(ctx context.Context, _ string, f func([]upstream.Pair) error) error {
+	if m.revision == 0 {
+		_ = m.Refresh(ctx)
+	}
+	for _, p := range m.at {
+		if err := f([]upstream.Pair{p}); err != nil {
+			return err
+		}
+	}
+	if m.each != nil {
+		m.each()
+	}
+	return ctx.Err()
+}
+
+func (m *moving) Changes(_ context.Context, _ string, after int64) (upstream.Changes, error) {
+	if len(m.failures) > 0 {
+		err := m.failures[0]
+		m.failures = m.failures[1:]
+		if err != nil {
+			return upstream.Changes{}, err
+		}
+	}
+	if m.changes != nil {
+		m.changes()
+	}
+	got := upstream.Changes{Through: m.newest}
+	for _, e := range m.events {
+		if e.Revision > after {
+			got.Events = append(got.Events, e)
+		}
+	}
+	return got, nil
+}
+
+// TestFollowQuiet takes longer to read all objects than it is to be quiet for. The time before does not
+// count.
+func TestFollowQuiet(t *testing.T) {
+	const quiet = 200 * time.Millisecond
+	source := newMoving()
+	source.set("a", 0)
+	source.each = func() { time.Sleep(2 * quiet) }
+	n := 0
+	source.changes = func() {
+		if n++; n <= 5 {
+			source.set("a", n)
+		}
+	}
+	log, p := openLog(t, logtest.SQLite(t)), providers(t, "")
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{From: source, Quiet: quiet}}
+	_, err := im.Run(t.Context(), log)
+	must(t, err)
+	if got, _ := plainRows(t, log, p); got["/registry/core/configmaps/n/a"] != source.stored("a", 5) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestFollowDefinition has a custom resource that the import meets before its definition.
+func TestFollowDefinition(t *testing.T) {
+	source := newMoving()
+	const car = `{"kind":"Car","apiVersion":"acme.io/v1","metadata":{"name":"a"}}`
+	source.put("/registry/acme.io/cars/a", car)
+	log, p := openLog(t, logtest.SQLite(t)), providers(t, "")
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{From: source, Quiet: time.Second}}
+	source.each = func() {
+		source.each = nil
+		source.put("/registry/apiextensions.k8s.io/customresourcedefinitions/cars.acme.io", `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"cars.acme.io"},"spec":{"group":"acme.io","scope":"Cluster","names":{"plural":"cars","kind":"Car"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	}
+	report, err := im.Run(t.Context(), log)
+	must(t, err)
+	got, _ := plainRows(t, log, p)
+	if got["/registry/acme.io/cars/a"] != car || report.Objects != 2 || len(report.NotTaken) > 0 {
+		t.Errorf("%+v: %v", report, got)
+	}
+}

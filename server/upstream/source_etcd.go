@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Etcd says how an etcd is reached. The fields are kube-apiserver's flags --etcd-servers,
+// --etcd-cafile, --etcd-certfile and --etcd-keyfile.
+type Etcd struct {
+	URLs                      []string
+	CAFile, CertFile, KeyFile string
+}
+
+// etcdPatience is how long an etcd may take for its first answer, and for one page.
+const etcdPatience = 30 * time.Second
+
+// maxMessage is as large as any answer of an etcd may be.
+const maxMessage = 1 << 30
+
+// dial returns a client of an etcd that answers.
+func (e Etcd) dial(ctx context.Context) (*clientv3.Client, error) {
+	config, err := e.tls()
+	if err != nil {
+		return nil, err
+	}
+	if err := e.reach(ctx, config); err != nil {
+		return nil, err
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: e.URLs, TLS: config, DialTimeout: etcdPatience, Logger: zap.NewNop(),
+		MaxCallRecvMsgSize: maxMessage, MaxCallSendMsgSize: maxMessage,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd: %w", err)
+	}
+	return c, nil
+}
+
+func (e Etcd) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if e.CAFile != "" {
+		pem, err := os.ReadFile(e.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-cafile: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--etcd-cafile: %s has no certificate in PEM", e.CAFile)
+		}
+	}
+	if e.CertFile != "" || e.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(e.CertFile, e.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--etcd-certfile and --etcd-keyfile: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// reach connects to one of the URLs and hangs up, because etcd's client does not tell why it cannot
+// connect.
+func (e Etcd) reach(ctx context.Context, config *tls.Config) error {
+	const patience = 5 * time.Second
+	var all []error
+	for _, text := range e.URLs {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("%q is no URL of an etcd; write http://HOST:PORT or https://HOST:PORT", text)
+		}
+		dialer := &net.Dialer{Timeout: patience}
+		var conn net.Conn
+		if u.Scheme == "https" {
+			conn, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", u.Host)
+		} else {
+			conn, err = dialer.DialContext(ctx, "tcp", u.Host)
+		}
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		all = append(all, fmt.Errorf("%s: %w", text, err))
+	}
+	return errors.Join(all...)
+}
+
+// etcdSource reads an etcd that runs.
+type etcdSource struct {
+	client   *clientv3.Client
+	revision int64
+	watch    *etcdWatch // nil: none is open
+}
+
+// OpenEtcd returns the keys of an etcd at its newest revision. Others may write meanwhile, which the
+// source shows after Refresh only.
+func OpenEtcd(ctx context.Context, e Etcd) (LiveSource, error) {
+	c, err := e.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &etcdSource{client: c}
+	if err := s.Refresh(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *etcdSource) Refresh(ctx context.Context) (err error) {
+	s.revision, err = s.Newest(ctx)
+	return err
+}
+
+func (s *etcdSource) Newest(ctx context.Context) (int64, error) {
+	got, err := s.get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return got.Header.Revision, nil
+}
+
+func (s *etcdSource) get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	got, err := s.client.Get(ctx, key, o...)
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return nil, fmt.Errorf("%w; stop the kube-apiservers, use a snapshot, or --follow", ErrCompacted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read from etcd at %s: %w", strings.Join(s.client.Endpoints(), ","), err)
+	}
+	return got, nil
+}
+
+func (s *etcdSource) Revision() int64 { return s.revision }
+
+func (s *etcdSource) Close() error {
+	s.watch.close()
+	return s.client.Close()
+}
+
+func (s *etcdSource) Each(ctx context.Context, prefix string, f func([]Pair) error) error {
+	limit := 16 // an etcd bounds a page by keys alone
+	for next, end := prefix, clientv3.GetPrefixRangeEnd(prefix); ; {
+		got, err := s.get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(s.revision), clientv3.WithLimit(int64(limit)))
+		if err != nil {
+			return err
+		}
+		if len(got.Kvs) == 0 {
+			return nil
+		}
+		page, size := make([]Pair, len(got.Kvs)), 0
+		for i, kv := range got.Kvs {
+			page[i] = Pair{string(kv.Key), kv.Value, kv.ModRevision}
+			size += len(kv.Value)
+		}
+		limit = max(1, min(2*limit, pagePairs, pageBytes/(size/len(page)+1)))
+		if err := f(page); err != nil || !got.More {
+			return err
+		}
+		next = page[len(page)-1].Key + "\x00"
+	}
+}

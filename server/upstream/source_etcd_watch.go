@@ -1,0 +1,103 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// changesWait is how long Changes waits if there are none.
+const changesWait = 200 * time.Millisecond
+
+// etcdWatch is a watch that is open.
+type etcdWatch struct {
+	prefix  string
+	through int64 // all events up to there were returned
+	answers clientv3.WatchChan
+	cancel  context.CancelFunc
+	ctx     context.Context // of the stream, which requests for progress must name
+}
+
+func (w *etcdWatch) close() {
+	if w != nil {
+		w.cancel()
+	}
+}
+
+func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (Changes, error) {
+	if w := s.watch; w == nil || w.prefix != prefix || w.through != after {
+		s.openWatch(ctx, prefix, after)
+	}
+	got, err := s.watch.next(ctx, s.client)
+	if err != nil {
+		s.watch.close()
+		s.watch = nil
+		return Changes{}, err
+	}
+	s.watch.through = got.Through
+	return got, nil
+}
+
+func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) {
+	s.watch.close()
+	w := &etcdWatch{prefix: prefix, through: after}
+	// The stream breaks off when the etcd it is on has lost the others.
+	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
+	w.answers = s.client.Watch(w.ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1))
+	s.watch = w
+}
+
+// next returns what the etcd has sent. If that is nothing, it asks how far the etcd has come, which the
+// etcd answers after all events up to there.
+func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, error) {
+	answer, there, err := w.receive(ctx)
+	if err == nil && !there {
+		if err = c.RequestProgress(w.ctx); err == nil {
+			answer, there, err = w.receive(ctx)
+		}
+	}
+	if err != nil || !there {
+		return Changes{Through: w.through}, err
+	}
+	return w.changes(answer)
+}
+
+func (w *etcdWatch) receive(ctx context.Context) (answer clientv3.WatchResponse, there bool, err error) {
+	timer := time.NewTimer(changesWait)
+	defer timer.Stop()
+	select {
+	case answer, open := <-w.answers:
+		if !open {
+			return answer, false, errors.New("watch etcd: the watch has ended")
+		}
+		return answer, true, nil
+	case <-timer.C:
+		return answer, false, nil
+	case <-ctx.Done():
+		return answer, false, ctx.Err()
+	}
+}
+
+func (w *etcdWatch) changes(answer clientv3.WatchResponse) (Changes, error) {
+	if err := answer.Err(); answer.CompactRevision > 0 || errors.Is(err, rpctypes.ErrCompacted) {
+		return Changes{}, ErrCompacted
+	} else if err != nil {
+		return Changes{}, fmt.Errorf("watch etcd: %w", err)
+	}
+	got := Changes{Through: w.through}
+	if answer.IsProgressNotify() {
+		got.Through = max(got.Through, answer.Header.Revision)
+	}
+	for _, e := range answer.Events {
+		got.Events = append(got.Events, Event{
+			Pair:    Pair{string(e.Kv.Key), e.Kv.Value, e.Kv.ModRevision},
+			Deleted: e.Type == clientv3.EventTypeDelete,
+		})
+		got.Through = max(got.Through, e.Kv.ModRevision)
+	}
+	return got, nil
+}
