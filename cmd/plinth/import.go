@@ -1,0 +1,374 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/kine"
+	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/server/upstream"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+const importHelp = `Take the objects of a kube-apiserver into an empty database for plinth serve.
+
+They are read from an etcd that runs, from a snapshot (etcdctl snapshot save), or from the database of a
+kine, such as that of k3s, as they were at one revision. The source is only read.
+
+Without --follow, stop the kube-apiservers first: what they write later is not taken. With --follow the
+import goes on with all changes. When it says that it is in step, stop the kube-apiservers and then end
+the import with Ctrl-C: it takes the rest, and the database is ready for plinth serve. With
+--until-quiet it ends by itself when nobody has written anything for so long.
+
+Objects keep their uids, creation times, generations and managed fields. They get new
+resourceVersions, above those of the source, so that clients list anew. If the kube-apiserver encrypts
+objects, give its configuration: they are encrypted by it in the database, too, and plinth serve
+needs it.
+
+At the end a report says what was taken and what was not, and why. --dry-run prints it without
+writing anything. An import that is interrupted leaves a database that is not served; the error says
+how to empty it.`
+
+// importOptions are the flags of import.
+type importOptions struct {
+	etcd       upstream.Etcd
+	from, kine string
+	to         string
+	prefix     string
+	encryption encryption.Options
+	follow     bool
+	quiet      time.Duration
+	dryRun     bool
+	output     string
+}
+
+func newImport() *cobra.Command {
+	var o importOptions
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take the objects of a kube-apiserver into an empty database",
+		Long:  importHelp,
+		Args:  noArgs,
+		Example: `  plinth import --etcd snapshot.db --dsn sqlite://plinth-data/plinth.db
+  plinth import --etcd https://127.0.0.1:2379 --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key --follow --dsn postgres://plinth@db.example.com/plinth
+  plinth import --kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite://plinth-data/plinth.db`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
+			return o.run(cmd.Context(), log, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.from, "etcd", "", "`URL` of an etcd, or several separated by commas, or the file of a snapshot")
+	addEtcdClientFlags(cmd, &o.etcd)
+	f.StringVar(&o.kine, "kine", "", "`database` of kine, as kine and k3s take it, or as --dsn")
+	f.StringVar(&o.prefix, "prefix", upstream.DefaultPrefix, "what the keys of the kube-apiserver begin with, its --etcd-prefix")
+	f.StringVar(&o.encryption.ConfigFile, "encryption-provider-config", "", "`file` of the kube-apiserver with an EncryptionConfiguration")
+	f.StringVar(&o.to, "dsn", "", "empty `database` to write to")
+	f.BoolVar(&o.follow, "follow", false, "go on with the changes of the source until Ctrl-C, which takes the rest")
+	f.DurationVar(&o.quiet, "until-quiet", 0, "with --follow: end when nobody has written anything for that `time`, such as 30s")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the report, and write nothing")
+	addOutput(cmd, &o.output)
+	documentEnv(cmd)
+	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	complete(cmd, "kine", "sqlite://", "postgres://", "mysql://")
+	return cmd
+}
+
+// addEtcdClientFlags adds kube-apiserver's flags for the certificates of an etcd.
+func addEtcdClientFlags(cmd *cobra.Command, o *upstream.Etcd) {
+	f := cmd.Flags()
+	f.StringVar(&o.CAFile, "etcd-cafile", "", "`file` with the authorities of the etcd's certificate; without it, those of the system")
+	f.StringVar(&o.CertFile, "etcd-certfile", "", "`file` with the certificate to show to the etcd")
+	f.StringVar(&o.KeyFile, "etcd-keyfile", "", "`file` with the key of --etcd-certfile")
+}
+
+func (o *importOptions) check() error {
+	switch {
+	case o.from == "" && o.kine == "":
+		return usagef("write where to read: --etcd URL, --etcd FILE for a snapshot, or --kine DSN")
+	case o.from != "" && o.kine != "":
+		return usagef("--etcd and --kine: write one of them")
+	case o.to == "" && !o.dryRun:
+		return usagef("write the database: --dsn sqlite://plinth.db; or --dry-run to print the report only")
+	case (o.etcd.CertFile == "") != (o.etcd.KeyFile == ""):
+		return usagef("--etcd-certfile and --etcd-keyfile go together; write both")
+	case !o.dryRun && dialects.InMemory(o.to):
+		return usagef("--dsn: a database in memory is gone at the end of the import; write sqlite://PATH or a server's DSN")
+	}
+	if err := o.checkFollow(); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		if err := dialects.Check(o.to, dialects.Options{}); err != nil {
+			return usagef("--dsn: %v", err)
+		}
+	}
+	return checkOutput(o.output)
+}
+
+func (o *importOptions) checkFollow() error {
+	switch {
+	case o.quiet < 0:
+		return usagef("--until-quiet: %v is no time to wait; write 30s", o.quiet)
+	case o.quiet > 0 && !o.follow:
+		return usagef("--until-quiet goes with --follow; write both")
+	case o.follow && o.dryRun:
+		return usagef("--follow writes, and --dry-run does not; leave one out")
+	case o.follow && o.snapshot():
+		return usagef("--follow: a snapshot does not change; write the URL of the etcd, or leave --follow out")
+	}
+	return nil
+}
+
+// snapshot tells whether --etcd names a file.
+func (o *importOptions) snapshot() bool { return o.kine == "" && !strings.Contains(o.from, "://") }
+
+func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Writer) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	layout, err := upstream.NewLayout(o.prefix)
+	if err != nil {
+		return usagef("--prefix: %v; write %s", err, upstream.DefaultPrefix)
+	}
+	providers, err := encryption.Open(o.encryption, "import")
+	if err != nil {
+		return usagef("--encryption-provider-config: %v", err)
+	}
+	defer providers.Close()
+	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: importProgress(log)}
+	if err := o.open(ctx, im, log); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	defer im.From.Close()
+	if err := o.survey(ctx, im); err != nil { // before the target is made
+		return unlessInterrupted(ctx, o.explain(err))
+	}
+	report, err := o.take(ctx, im)
+	if err != nil {
+		return err
+	}
+	if n := notTaken(report); n > 0 {
+		log.Warn("objects were not taken; the report says which and why", "objects", n)
+	}
+	if at := stillRuns(layout, report); at != "" && !o.snapshot() && !o.dryRun {
+		log.Warn("a kube-apiserver runs, or was killed a moment ago; what it writes from now on is not taken", "address", at)
+	}
+	if o.output != "" {
+		return printAs(stdout, o.output, report)
+	}
+	return o.print(stdout, report)
+}
+
+// survey looks through the source. A source that goes on may be compacted meanwhile, and is then looked
+// through again.
+func (o *importOptions) survey(ctx context.Context, im *upstream.Import) error {
+	err := im.Survey(ctx)
+	for im.Follow != nil && errors.Is(err, upstream.ErrCompacted) {
+		if err = im.Follow.From.Refresh(ctx); err == nil {
+			err = im.Survey(ctx)
+		}
+	}
+	return err
+}
+
+// open opens what --etcd or --kine names.
+func (o *importOptions) open(ctx context.Context, im *upstream.Import, log *slog.Logger) (err error) {
+	if o.snapshot() {
+		if im.From, err = upstream.OpenSnapshot(ctx, o.from); err != nil {
+			return usagef("--etcd: %v", err)
+		}
+		return nil
+	}
+	var live upstream.LiveSource
+	if o.kine != "" {
+		live, err = o.openKine(ctx)
+	} else {
+		o.etcd.URLs = strings.Split(o.from, ",")
+		if live, err = upstream.OpenEtcd(ctx, o.etcd); err != nil {
+			err = fmt.Errorf("--etcd: %w", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	im.From = live
+	if o.follow {
+		im.Follow = &upstream.Follow{From: live, Quiet: o.quiet, Tell: o.following(log)}
+	}
+	return nil
+}
+
+func (o *importOptions) openKine(ctx context.Context) (upstream.LiveSource, error) {
+	dsn, err := kine.DSN(o.kine)
+	if err == nil {
+		err = dialects.Check(dsn, dialects.Options{})
+	}
+	if err != nil {
+		return nil, usagef("--kine: %v", err)
+	}
+	if dialects.Scheme(dsn) == "sqlite" && dialects.Describe(dsn) == dialects.Describe(o.to) {
+		return nil, usagef("--dsn: it is kine's own file; write another one")
+	}
+	source, err := upstream.OpenKine(ctx, dsn, o.follow)
+	switch {
+	case errors.Is(err, kine.ErrNoTable):
+		return nil, usagef("--kine: %v; write the DSN of a database that kine has served", err)
+	case err != nil:
+		return nil, fmt.Errorf("--kine: %w", err)
+	}
+	return source, nil
+}
+
+// following returns a function that logs where an import that follows is.
+func (o *importOptions) following(log *slog.Logger) func(upstream.Step) {
+	inStep := false
+	return func(s upstream.Step) {
+		switch {
+		case s.Err != nil && s.Ending:
+			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which leaves a database that is not served", "error", oneLine(s.Err))
+		case s.Err != nil:
+			log.Warn("cannot go on now; trying again", "error", oneLine(s.Err))
+		case s.Ending:
+			log.Info("taking the rest", "revision", s.Revision, "changes", s.Changes)
+		case !inStep && s.Behind < nearlyInStep:
+			inStep = true
+			log.Info("in step with the source; stop the kube-apiservers, then press Ctrl-C here", "revision", s.Revision, "behind", s.Behind)
+		default:
+			log.Info("following", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
+		}
+	}
+}
+
+// nearlyInStep is how many revisions an import may be behind for an end that takes no time.
+const nearlyInStep = 1000
+
+// explain says what to do about the error of a survey.
+func (o *importOptions) explain(err error) error {
+	var sealed *upstream.SealedError
+	switch {
+	case errors.Is(err, upstream.ErrNoKeys):
+		return usagef("--prefix: there are no keys below %s in %s; write the --etcd-prefix of the kube-apiserver", o.prefix, o.source())
+	case errors.As(err, &sealed) && o.encryption.ConfigFile == "":
+		return usagef("%d objects are encrypted, among them %s; write --encryption-provider-config with the file of the kube-apiserver", sealed.Keys, sealed.First)
+	case errors.As(err, &sealed):
+		return usagef("--encryption-provider-config: %v; write the file of the kube-apiserver, with all keys that it has used", err)
+	}
+	return err
+}
+
+// source names the source for people, without passwords.
+func (o *importOptions) source() string {
+	if o.kine == "" {
+		return o.from
+	}
+	dsn, _ := kine.DSN(o.kine) // it was opened
+	return dialects.Describe(dsn)
+}
+
+// take writes to the target, unless this is a dry run.
+func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream.Report, error) {
+	if o.dryRun {
+		return im.Try(ctx)
+	}
+	target, err := openLog(ctx, "--dsn", o.to, dialects.Options{})
+	if err != nil {
+		return upstream.Report{}, unlessInterrupted(ctx, aboutKind(err))
+	}
+	defer target.Close()
+	report, err := im.Run(ctx, target)
+	switch {
+	case err == nil:
+		return report, nil
+	case errors.Is(err, sqlstore.ErrNotEmpty):
+		return report, fmt.Errorf("--dsn: %s holds objects already; write the DSN of an empty database", dialects.Describe(o.to))
+	case errors.Is(err, sqlstore.ErrHalfCopied):
+		return report, fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(o.to))
+	}
+	return report, unlessInterrupted(ctx, err)
+}
+
+// importProgress returns a function that logs progress every now and then.
+func importProgress(log *slog.Logger) func(objects, of int64) {
+	told := time.Now()
+	return func(objects, of int64) {
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			log.Info("importing", "objects", objects, "keys", of)
+		}
+	}
+}
+
+func notTaken(r upstream.Report) (n int) {
+	for _, s := range r.NotTaken {
+		n += len(s.Keys)
+	}
+	return n
+}
+
+// stillRuns returns the address of a kube-apiserver that had not stopped, or "".
+func stillRuns(l *upstream.Layout, r upstream.Report) string {
+	for _, s := range r.LeftOut {
+		for _, key := range s.Keys {
+			if at, found := strings.CutPrefix(key, l.Prefix()+"masterleases/"); found {
+				return at
+			}
+		}
+	}
+	return ""
+}
+
+// print writes the report for people.
+func (o *importOptions) print(w io.Writer, r upstream.Report) error {
+	var b strings.Builder
+	verb := "imported"
+	if o.dryRun {
+		verb = "would import"
+	}
+	for _, of := range r.Resources {
+		name := of.Resource
+		if of.Group != "" {
+			name += "." + of.Group
+		}
+		fmt.Fprintf(&b, "%8d  %s", of.Objects, name)
+		for _, from := range slices.Sorted(maps.Keys(of.Converted)) {
+			fmt.Fprintf(&b, ", %d converted from %s", of.Converted[from], from)
+		}
+		b.WriteByte('\n')
+	}
+	printSkips(&b, "left out", r.LeftOut)
+	printSkips(&b, "not taken", r.NotTaken)
+	fmt.Fprintf(&b, "%s %d objects of %d resources; the revision of the source is %d\n", verb, r.Objects, len(r.Resources), r.Revision)
+	if o.follow {
+		b.WriteString("all changes up to there are taken; start plinth serve\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printSkips prints one line for each reason, with the first keys.
+func printSkips(b *strings.Builder, what string, skips []upstream.SkipReport) {
+	const most = 3
+	for _, s := range skips {
+		keys := strings.Join(s.Keys[:min(most, len(s.Keys))], " ")
+		if len(s.Keys) > most {
+			keys += " …"
+		}
+		fmt.Fprintf(b, "%8d  %s: %s: %s\n", len(s.Keys), what, oneLine(errors.New(s.Why)), keys)
+	}
+}
