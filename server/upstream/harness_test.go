@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -118,4 +119,13 @@ func plainRows(t testing.TB, log sqlstore.Log, p *encryption.Providers) (values 
 		}
 	}
 	return values, sealed
+}
+
+// sealedResource is the resource of a key that testdata/encryption.yaml is about.
+func sealedResource(key string) schema.GroupResource {
+	parts := strings.Split(strings.TrimPrefix(key, "/registry/"), "/")
+	if group := parts[0]; strings.Contains(group, ".") {
+		return schema.GroupResource{Group: group, Resource: parts[1]}
+	}
+	return schema.GroupResource{Resource: parts[0]}
 }

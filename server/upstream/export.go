@@ -1,0 +1,322 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/encryption"
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// Export writes the objects of a log as a kube-apiserver keeps them, as they were at one revision.
+// Others may write to the log meanwhile.
+type Export struct {
+	From   sqlstore.Log
+	Layout *Layout
+	// Encryption decrypts what the log has encrypted, and encrypts it again for the kube-apiserver.
+	Encryption *encryption.Providers
+	// EventTTL is how long Events stay after their last change. Not positive: for ever.
+	EventTTL time.Duration
+	// Progress, which may be nil, gets the number of objects written so far, and of all rows.
+	Progress func(objects, of int64)
+
+	encodings encodings
+	head      int64 // the revision that is exported
+	rows      int64 // at head
+	start     time.Time
+	tally     *exportTally
+}
+
+// ErrLogCompacted says that the log no longer has the revision that Survey has found.
+var ErrLogCompacted = errors.New("the database was compacted while it was read, because it serves many changes or keeps little history; stop plinth, then export again")
+
+// ErrNoObjects says that there is nothing to export.
+var ErrNoObjects = errors.New("the database holds no objects")
+
+// Target is an etcd, or a file for one, that has nothing below the prefix. Its methods have one caller
+// at a time.
+type Target interface {
+	// Put writes keys that are not there yet.
+	Put(ctx context.Context, items []Item) error
+	// Finish makes what was put durable. head is the revision of the log. It returns the newest
+	// revision of the etcd.
+	Finish(ctx context.Context, head int64) (revision int64, err error)
+	// Abandon takes away all that was put, in place of Finish. It may be called after it, too, and
+	// does nothing then.
+	Abandon(ctx context.Context) error
+}
+
+// Item is an object for a Target.
+type Item struct {
+	Pair
+	Revision, CreateRevision int64     // in the log
+	Expires                  time.Time // zero: never
+}
+
+// Survey reads all rows once: it learns the custom resources, and finds out whether everything can be
+// decrypted, before anything is written. It must be called before Run.
+func (ex *Export) Survey(ctx context.Context) (err error) {
+	if ex.encodings, err = encodingsOf(ex.Layout); err != nil {
+		return err
+	}
+	if ex.From.Kind() != sqlstore.KindAPI {
+		return fmt.Errorf("%w: only the objects of a Kubernetes API are exported", sqlstore.ErrKind)
+	}
+	if err := sqlstore.HalfCopied(ctx, ex.From); err != nil {
+		return err
+	}
+	head, err := ex.From.Head(ctx)
+	if err != nil {
+		return err
+	}
+	ex.head, ex.start = head.Revision, time.Now()
+	sealed := &SealedError{}
+	err = ex.each(ctx, func(rows []sqlstore.Row) error {
+		for _, r := range rows {
+			ex.rows++
+			if err := ex.look(ctx, r); err != nil {
+				if sealed.Keys++; sealed.Keys == 1 {
+					sealed.First, sealed.Err = r.Key, err
+				}
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case ex.rows == 0:
+		return ErrNoObjects
+	case sealed.Keys > 0:
+		return sealed
+	}
+	return nil
+}
+
+// look returns an error for a value that cannot be decrypted.
+func (ex *Export) look(ctx context.Context, r sqlstore.Row) error {
+	plain, _, err := ex.Encryption.FromStorage(ctx, r.Key, r.Value)
+	if err == nil && object.ResourceOf(r.Key) == object.Prefix(definitions.Group, definitions.Resource) {
+		_ = ex.Layout.Define(plain) // Run says what is wrong with a definition
+	}
+	return err
+}
+
+// each calls f with all rows, page by page, in the order of keys.
+func (ex *Export) each(ctx context.Context, f func([]sqlstore.Row) error) error {
+	limit := 16 // a log bounds a page by rows alone
+	for next := ""; ; {
+		rows, err := ex.From.State(ctx, next, sqlstore.End, ex.head, limit)
+		if errors.Is(err, sqlstore.ErrCompacted) {
+			return ErrLogCompacted
+		}
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if err := f(rows); err != nil {
+			return err
+		}
+		size := 0
+		for _, r := range rows {
+			size += len(r.Value)
+		}
+		limit = max(1, min(2*limit, pagePairs, pageBytes/(size/len(rows)+1)))
+		next = rows[len(rows)-1].Key + "\x00"
+	}
+}
+
+// Run writes the objects to an empty target. Objects that cannot be written are in the report. After
+// an error the target is as it was, unless the error says otherwise.
+func (ex *Export) Run(ctx context.Context, to Target) (ExportReport, error) {
+	ex.tally = newExportTally()
+	revision, err := ex.write(ctx, to)
+	if err != nil {
+		err = errors.Join(err, to.Abandon(context.WithoutCancel(ctx)))
+	}
+	return ex.tally.report(ex.head, revision), err
+}
+
+// Try is Run without a target: it only makes the report.
+func (ex *Export) Try(ctx context.Context) (ExportReport, error) { return ex.Run(ctx, nowhere{}) }
+
+// nowhere is a Target for what is only to be converted.
+type nowhere struct{}
+
+func (nowhere) Put(context.Context, []Item) error { return nil }
+
+func (nowhere) Finish(context.Context, int64) (int64, error) { return 0, nil }
+
+func (nowhere) Abandon(context.Context) error { return nil }
+
+func (ex *Export) write(ctx context.Context, to Target) (revision int64, err error) {
+	err = ex.each(ctx, func(rows []sqlstore.Row) error {
+		items, err := ex.convertPage(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if err := to.Put(ctx, items); err != nil {
+			return err
+		}
+		if ex.Progress != nil {
+			ex.Progress(ex.tally.objects, ex.rows)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return to.Finish(ctx, ex.head)
+}
+
+// exported is what became of one row.
+type exported struct {
+	item      Item
+	of        schema.GroupResource
+	converted string // the version, if it is another one than in the log
+	err       error  // it is skipped
+}
+
+// convertPage converts rows on all processors.
+func (ex *Export) convertPage(ctx context.Context, rows []sqlstore.Row) ([]Item, error) {
+	outcomes := make([]exported, len(rows))
+	var group errgroup.Group
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		group.Go(func() error {
+			for i := w; i < len(rows) && ctx.Err() == nil; i += workers {
+				outcomes[i] = ex.convert(ctx, rows[i])
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	items := make([]Item, 0, len(rows))
+	for i, o := range outcomes {
+		var left *LeftOut
+		switch {
+		case errors.As(o.err, &left):
+			ex.tally.leftOut[left.Why] = append(ex.tally.leftOut[left.Why], rows[i].Key)
+		case o.err != nil:
+			ex.tally.notWritten[o.err.Error()] = append(ex.tally.notWritten[o.err.Error()], rows[i].Key)
+		default:
+			ex.tally.wrote(o.of, o.converted)
+			items = append(items, o.item)
+		}
+	}
+	return items, nil
+}
+
+func (ex *Export) convert(ctx context.Context, r sqlstore.Row) (o exported) {
+	at, err := ex.Layout.findStored(r.Key)
+	if err != nil {
+		o.err = err
+		return o
+	}
+	o.of = at.resource.name
+	o.item = Item{Pair: Pair{Key: ex.Layout.key(at)}, Revision: r.Revision, CreateRevision: r.CreateRevision}
+	if at.resource.name == events && ex.EventTTL > 0 {
+		o.item.Expires = time.UnixMilli(r.At).Add(ex.EventTTL)
+		if !o.item.Expires.After(ex.start) {
+			o.err = &LeftOut{whyExpired}
+			return o
+		}
+	}
+	plain, _, err := ex.Encryption.FromStorage(ctx, r.Key, r.Value)
+	if err != nil {
+		o.err = err
+		return o
+	}
+	if why := at.plinths(plain); why != "" {
+		o.err = &LeftOut{why}
+		return o
+	}
+	value, converted, err := ex.encodings.encode(at, plain)
+	if err != nil {
+		o.err = err
+		return o
+	}
+	o.converted = converted
+	o.item.Value, o.err = ex.Encryption.ToUpstream(ctx, at.resource.name, o.item.Key, value)
+	return o
+}
+
+// Reasons for leaving rows out.
+const (
+	whyInternal = "plinth's own notes, such as node ports and public keys of tokens"
+	whyExpired  = "Events that have expired"
+	whyHistory  = "the API group " + historyv1.GroupName + ", which is plinth's own"
+	whyServers  = "Leases of plinth's servers"
+)
+
+var (
+	events       = schema.GroupResource{Resource: "events"}
+	leases       = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	apiServices  = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+	clusterRoles = schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
+)
+
+const (
+	ownRole  = "plinth:aggregate-to-view" // by which plinth adds its API group to the role view
+	ownLease = "plinth-controllers"       // of the server whose controllers run
+)
+
+// plinths says why an object is left out that plinth has made for itself, "" for all others.
+func (p place) plinths(stored []byte) (why string) {
+	switch p.resource.name {
+	case clusterRoles:
+		if p.name == ownRole {
+			return whyHistory
+		}
+	case apiServices:
+		if strings.HasSuffix(p.name, "."+historyv1.GroupName) {
+			return whyHistory
+		}
+	case leases:
+		if p.namespace == metav1.NamespaceSystem && (p.name == ownLease || isServer(stored)) {
+			return whyServers
+		}
+	}
+	return ""
+}
+
+// isServer tells whether a Lease is by what a server says that it is there, as upstream's and plinth's do.
+func isServer(stored []byte) bool {
+	var lease struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	return json.Unmarshal(stored, &lease) == nil && lease.Metadata.Labels["apiserver.kubernetes.io/identity"] != ""
+}
+
+// findStored returns the object that a key of plinth's log is of.
+func (l *Layout) findStored(key string) (place, error) {
+	prefix := object.ResourceOf(key)
+	group, plural := object.SplitPrefix(prefix)
+	if group == object.InternalGroup {
+		return place{}, &LeftOut{whyInternal}
+	}
+	r := l.byName[schema.GroupResource{Group: group, Resource: plural}]
+	if r == nil {
+		return place{}, fmt.Errorf("neither Kubernetes %s nor a CustomResourceDefinition has a resource %s of group %q", release, plural, group)
+	}
+	return r.split(strings.TrimPrefix(key, prefix))
+}
+
+// key is the object's key in the etcd.
+func (l *Layout) key(p place) string {
+	return object.Key(l.prefix+p.path, p.namespace, p.name)
+}
