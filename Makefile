@@ -43,9 +43,9 @@ REQUESTS ?= 40000
 SECONDS ?= 300
 # The first build of the kube-apiservers takes ten minutes on two processors.
 APISERVER ?= sqlite,postgres,mariadb
-test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it
+test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it and on exports
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer)$$' -v ./cmd/plinth
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer|ExportToKubeAPIServer)$$' -v ./cmd/plinth
 
 test-quick: cc ## run the tests of test without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...

@@ -142,7 +142,7 @@ var (
 	// done their work.
 	aReader = regexp.MustCompile(`^(kubectl .*\b(get|auth can-i)\b|sqlite3|curl|plinth status)\b`)
 	// offline is a command for which no plinth may serve the database.
-	offline = regexp.MustCompile(`(^|&& )plinth (copy|restore)\b`)
+	offline = regexp.MustCompile(`(^|&& )plinth (copy|restore|export)\b`)
 )
 
 // play plays one command and compares what it writes with what is shown.
