@@ -32,7 +32,7 @@ func TestExportToKubeAPIServer(t *testing.T) {
 	must(t, buildPrograms("cluster", "v1.33.13", program, "k8s.io/kubernetes/cmd/kube-apiserver"))
 	eachWanted(t, apiserverVariable, func(t *testing.T, d logtest.Dialect) {
 		_, encryption := recordedFiles(t)
-		dsn, before := served(t, d, encryption)
+		dsn, before := servedFrom(t, d, encryption)
 		t.Run("file", func(t *testing.T) {
 			data := restored(t, "--dsn="+dsn, "--encryption-provider-config="+encryption)
 			testExported(t, program, encryption, etcdtest.StartAt(t, "--data-dir="+data), before, true)
@@ -139,8 +139,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// served has plinth serve objects from a fresh database, and returns them after it has ended.
-func served(t *testing.T, d logtest.Dialect, encryption string) (dsn string, objects map[string]map[string]any) {
+// servedFrom has plinth serve objects from a fresh database, and returns them after it has ended.
+func servedFrom(t *testing.T, d logtest.Dialect, encryption string) (dsn string, objects map[string]map[string]any) {
 	t.Helper()
 	dsn = d.Fresh(t)
 	p := startPlinth(t, nil, "serve", "--listen=127.0.0.1:0", "--dsn="+dsn, "--encryption-provider-config="+encryption, "--service-cluster-ip-range=10.0.0.0/24")

@@ -340,7 +340,7 @@ func TestExportOneRevision(t *testing.T) {
 	write(t, log, "/registry/core/configmaps/n/c", named("c"))
 	head, err := log.Head(t.Context())
 	must(t, err)
-	_, err = log.Compact(t.Context(), head.Revision, 100)
+	_, err = log.Compact(t.Context(), head.Revision, 100, nil)
 	must(t, err)
 	if _, err := ex.Run(t.Context(), to); !errors.Is(err, upstream.ErrLogCompacted) {
 		t.Errorf("after compaction: %v", err)
