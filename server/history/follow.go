@@ -5,8 +5,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -30,6 +33,15 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 	q, err := r.parse(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if o != nil && o.SendInitialEvents != nil && *o.SendInitialEvents {
+		// What upstream answers without WatchList (apimachinery: validation of ListOptions): then clients list.
+		path := field.NewPath("sendInitialEvents")
+		return nil, apierrors.NewInvalid(metainternalversion.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "",
+			field.ErrorList{field.Forbidden(path, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")})
+	}
+	if q.at != 0 {
+		return nil, apierrors.NewBadRequest(v1.FieldAt + " selects a state, which does not change: list it, or watch without it")
 	}
 	if after < r.Store.Floor() {
 		return nil, sqlstore.ErrCompacted

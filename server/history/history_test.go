@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -111,10 +112,15 @@ func (p *past) allow(user, resource string, verbs ...string) {
 }
 
 func (p *past) allowNamed(user, resource string, names []string, verbs ...string) {
-	name, group := user+"-"+resource, ""
+	group := ""
 	if resource == "changes" || resource == "versions" {
 		group = historyv1.GroupName
 	}
+	p.allowIn(group, user, resource, names, verbs...)
+}
+
+func (p *past) allowIn(group, user, resource string, names []string, verbs ...string) {
+	name := user + "-" + resource
 	ctx := p.t.Context()
 	must[*rbacv1.Role](p.t)(p.client.RbacV1().Roles("shop").Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -451,4 +457,63 @@ func TestWatch(t *testing.T) {
 
 func watched(version string) string {
 	return "/apis/history.plinth.io/v1/" + inShop + selecting("object.resource=configmaps") + "&watch=true&resourceVersion=" + version
+}
+
+// TestPagesHideWhatIsBetween looks for names that the caller may not see in what leads to the next page,
+// and for a page that would only say that there is something hidden.
+func TestPagesHideWhatIsBetween(t *testing.T) {
+	p := open(t)
+	versions := p.fill()
+	p.allow("bob", "versions", "list")
+	p.allowNamed("bob", "configmaps", []string{"a", "z"}, "get")
+	path := "namespaces/shop/versions?limit=1&fieldSelector=" + selecting("object.resource=configmaps", "at="+versions[2])
+	page := func(token string) (names []string, next string) {
+		var list historyv1.VersionList
+		if err := p.as("bob").get(path+"&continue="+token, &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range list.Items {
+			names = append(names, v.Object.Name)
+		}
+		return names, list.Continue
+	}
+	if names, next := page(""); !slices.Equal(names, []string{"a"}) || next != "" {
+		t.Errorf("before there is another: %q, %q", names, next)
+	}
+	z := must[*corev1.ConfigMap](t)(p.client.CoreV1().ConfigMaps("shop").Create(t.Context(), p.configMap("z", "1"), metav1.CreateOptions{}))
+	path = strings.Replace(path, "at%3D"+versions[2], "at%3D"+z.ResourceVersion, 1)
+	names, next := page("")
+	token := must[[]byte](t)(base64.RawURLEncoding.DecodeString(next))
+	if !slices.Equal(names, []string{"a"}) || !strings.Contains(string(token), "configmaps/shop/a") {
+		t.Errorf("%q, and the token is %s", names, token)
+	}
+	if names, next = page(next); !slices.Equal(names, []string{"z"}) || next != "" {
+		t.Errorf("the next page: %q, %q", names, next)
+	}
+}
+
+// TestWatchRefused refuses watches that would need a state: clients that ask for initial events list then.
+func TestWatchRefused(t *testing.T) {
+	p := open(t)
+	versions := p.fill()
+	for path, want := range map[string]func(error) bool{
+		"changes?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true": apierrors.IsInvalid,
+		"versions?watch=true&fieldSelector=at%3D" + versions[0]:                                                apierrors.IsBadRequest,
+	} {
+		if err := p.get("namespaces/shop/"+path, nil); !want(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestSecondGroup shows events to those who may get them in either of their groups.
+func TestSecondGroup(t *testing.T) {
+	p := open(t)
+	p.fill()
+	must[*corev1.Event](t)(p.client.CoreV1().Events("shop").Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "shop"}, InvolvedObject: corev1.ObjectReference{Namespace: "shop"},
+	}, metav1.CreateOptions{}))
+	p.allow("bob", "changes", "list")
+	p.allowIn("events.k8s.io", "bob", "events", nil, "get")
+	p.as("bob").want("namespaces/shop/changes", "created events/e")
 }

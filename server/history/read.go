@@ -15,6 +15,7 @@ import (
 const (
 	walkStep   = 2000    // changes read at once
 	valueStep  = 100     // the same with values
+	stepBytes  = 4 << 20 // of values that are read at once, about
 	mostLooked = 200_000 // changes that one page with a limit looks at
 	fruitful   = 20      // one of so many must be in the range of keys, or else its index is used
 )
@@ -112,7 +113,8 @@ func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Versio
 }
 
 // state returns the selected objects as they were at a revision, in the order of their keys, and the key
-// to go on with, which is empty at the end.
+// to go on with, which is empty at the end. That is behind the last object found and not the next one: the
+// caller may not know that one.
 func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Version, next string, err error) {
 	if w.q.none {
 		return nil, "", nil
@@ -122,8 +124,8 @@ func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Ve
 		start, to = sqlstore.RangeOf(object.Root)
 	}
 	start = max(start, from)
+	step := min(valueStep, limit+1)
 	for {
-		step := min(valueStep, limit+1)
 		entries, err := w.Store.Past(ctx, start, to, w.q.at, step)
 		if errors.Is(err, sqlstore.ErrCompacted) && from == "" {
 			err = notReached(fmt.Sprintf("revision %d", w.q.at))
@@ -132,22 +134,32 @@ func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Ve
 			return nil, "", err
 		}
 		for _, e := range entries {
-			if len(found) == limit {
-				return found, e.Key, nil
-			}
 			start = e.Key + "\x00"
 			v, err := w.lookAt(ctx, e)
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, "", err
-			}
-			if v != nil {
-				found = append(found, *v)
+			case v == nil:
+			case len(found) == limit:
+				return found, next, nil
+			default:
+				found, next = append(found, *v), start
 			}
 		}
 		if len(entries) < step {
 			return found, "", nil
 		}
+		step = nextStep(entries)
 	}
+}
+
+// nextStep returns how many objects are read at once after these, by their size.
+func nextStep(entries []*sqlstore.Entry) int {
+	size := 0
+	for _, e := range entries {
+		size += len(e.Value)
+	}
+	return min(max(stepBytes*len(entries)/max(size, 1), 1), walkStep)
 }
 
 // lookAt is look for an object of a state. Who has made it is not looked up.

@@ -37,15 +37,16 @@ func placeOf(key string) (p place, ok bool) {
 	return p, p.stored.Group != object.InternalGroup
 }
 
-// kinds finds the Kind that serves a resource of the log; the first, if several groups do.
-type kinds map[schema.GroupResource]*kind.Kind
+// kinds finds the Kinds that serve a resource of the log, of several groups that of its own first.
+type kinds map[schema.GroupResource][]*kind.Kind
 
 func kindsOf(set *kind.Set) kinds {
 	all := kinds{}
 	for _, k := range set.Kinds {
 		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
-		if all[stored] == nil || k.GroupResource() == stored {
-			all[stored] = k
+		all[stored] = append(all[stored], k)
+		if last := len(all[stored]) - 1; k.GroupResource() == stored {
+			all[stored][0], all[stored][last] = k, all[stored][0]
 		}
 	}
 	return all
@@ -69,8 +70,8 @@ func (k kinds) describe(r *sqlstore.HistoryRow, p place) v1.Version {
 			},
 		},
 	}
-	if served := k[p.stored]; served != nil {
-		v.Object.Kind = served.Kind
+	if served := k[p.stored]; len(served) > 0 {
+		v.Object.Kind = served[0].Kind
 	}
 	switch {
 	case r.Deleted:
