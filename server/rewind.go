@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -14,8 +17,15 @@ func (s *Server) Pin(ctx context.Context) (*sqlstore.Pin, error) { return s.stor
 // these are changes as others are. What follows from objects, such as the resources of a
 // CustomResourceDefinition, comes a moment later, as always.
 func (s *Server) Rewind(ctx context.Context, p *sqlstore.Pin) error {
-	own := rest.Own
-	own.Verb = "rewind"
-	_, err := s.store.Rewind(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: own}), p)
+	return s.rewind(ctx, p, rest.Own)
+}
+
+// rewind is Rewind by somebody.
+func (s *Server) rewind(ctx context.Context, p *sqlstore.Pin, by sqlstore.Author) error {
+	by.Verb = "rewind"
+	_, err := s.store.Rewind(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: by}), p)
+	if errors.Is(err, sqlstore.ErrCompacted) {
+		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten or the database was exchanged; take another snapshot")
+	}
 	return err
 }

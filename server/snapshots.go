@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -117,7 +118,8 @@ func (s *snapshots) drop(x *guard.Call, name string) error {
 func (s *snapshots) rewind(x *guard.Call, name string) error {
 	one, err := s.find(name, false)
 	if err == nil {
-		err = s.server.Rewind(x.Request().Context(), one.pin)
+		ctx := x.Request().Context()
+		err = s.server.rewind(ctx, one.pin, sqlstore.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
 	}
 	if err != nil {
 		return err

@@ -49,6 +49,14 @@ func TestSnapshots(t *testing.T) {
 	if body := ask("GET", snapshotsPath, "", 200); !strings.Contains(body, `{"snapshots":[{"name":"1","revision":`) {
 		t.Errorf("%s", body)
 	}
+	if body := ask("GET", "/apis/history.plinth.io/v1/namespaces/default/changes?limit=1&fieldSelector=object.resource%3Dconfigmaps", "", 200); !strings.Contains(body, `"verb":"rewind"`) || !strings.Contains(body, `"user":"kubernetes-admin"`) {
+		t.Errorf("who has rewound: %s", body)
+	}
+	ask("DELETE", maps+"/changed", "", 200)
+	ask("DELETE", "/apis/history.plinth.io/v1/namespaces/default/versions?fieldSelector=object.resource%3Dconfigmaps%2Cobject.name%3Dchanged", "", 200)
+	if body := ask("POST", snapshotsPath+"/1/rewind", "", 410); !strings.Contains(body, "take another snapshot") {
+		t.Errorf("after an object was forgotten: %s", body)
+	}
 	ask("POST", snapshotsPath+"/2/rewind", "", 404)
 	ask("GET", snapshotsPath+"/1/rewind", "", 405)
 	ask("GET", snapshotsPath+"/1/forward", "", 404)
