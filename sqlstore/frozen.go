@@ -50,6 +50,12 @@ type Frozen interface {
 	// They come without values, versions and leases.
 	Chains(ctx context.Context, f func(*Row) error) error
 
+	// Broken calls f with the old versions beside the log whose successor is missing: id and key.
+	Broken(ctx context.Context, f func(*Row) error) error
+
+	// Told returns how many changes the view history has, and the sum of their revisions.
+	Told(ctx context.Context) (changes, revisions int64, err error)
+
 	// Shown returns how many objects the view objects has, and the sum of their versions.
 	Shown(ctx context.Context) (objects, versions int64, err error)
 }

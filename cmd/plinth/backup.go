@@ -24,8 +24,8 @@ gets a backup. With --dsn the database is read without asking a plinth, beside o
 it or without one; a SQLite database has to be on the same machine.
 
 The name - stands for standard output. A FILE has its name only when it is complete; one that
-was there before is replaced then. With --history the backup also has old versions, as far as
-watches could still read them; what --keep of serve keeps for longer is not in it.
+was there before is replaced then. With --history the backup also has the old versions and
+deletions that are there: those that watches can still read, and those that --keep of serve keeps.
 
 The file has all Secrets, as they are in the database: encrypted only if they are encrypted
 there. Only its owner can read it. It is compressed, and has a checksum of itself, which
@@ -65,7 +65,7 @@ func newBackup() *cobra.Command {
 	f.SortFlags = false
 	addServerFlags(cmd, &b.ask)
 	f.StringVar(&b.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
-	f.BoolVar(&b.history, "history", false, "also back up old versions and deletions, as far as watches can still read them")
+	f.BoolVar(&b.history, "history", false, "also back up old versions and deletions, with who made them, as far as they are there")
 	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
 	return cmd
 }

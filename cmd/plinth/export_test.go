@@ -18,7 +18,7 @@ func TestExportCommand(t *testing.T) {
 	t.Parallel()
 	_, encryption := recordedFiles(t)
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
-		dsn, before := served(t, d, encryption)
+		dsn, before := servedFrom(t, d, encryption)
 		args := []string{"export", "--encryption-provider-config=" + encryption, "--dsn=" + dsn}
 		code, out := printed(t, append(args, "--dry-run")...)
 		if code != 0 || !strings.Contains(out, "\nwould export ") || !strings.Contains(out, "left out: the API group history.plinth.io") {

@@ -68,7 +68,7 @@ func restoreFile(ctx context.Context, file, dsn string, stdout, stderr io.Writer
 	}
 	begin := time.Now()
 	if err := readThrough(ctx, file, stderr); err != nil {
-		return err
+		return aboutReading(ctx, err)
 	}
 	r, err := restoreInto(ctx, file, dsn, stderr)
 	if err != nil {
@@ -79,8 +79,16 @@ func restoreFile(ctx context.Context, file, dsn string, stdout, stderr io.Writer
 		what = "rows with history"
 	}
 	fmt.Fprintf(stdout, "restored %d %s of cluster %s at revision %d into %s in %s; it continues above %d\n",
-		r.Rows, what, r.Cluster, r.Revision, dialects.Describe(dsn), secondsText(time.Since(begin)), r.Floor)
+		r.Rows+r.Old, what, r.Cluster, r.Revision, dialects.Describe(dsn), secondsText(time.Since(begin)), r.Floor)
 	return nil
+}
+
+// aboutReading is the error of readThrough, which has left nothing.
+func aboutReading(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("interrupted; nothing was restored: restore again")
+	}
+	return err
 }
 
 // readThrough makes sure that a backup is whole before anything is done with it.
@@ -94,7 +102,7 @@ func readThrough(ctx context.Context, file string, stderr io.Writer) error {
 		return err
 	})
 	if err == nil && damaged > 0 {
-		fmt.Fprintf(stderr, "%s has %d problems that the database had when it was backed up; plinth verify %[1]s names them. They are restored as they are.\n", file, damaged)
+		fmt.Fprintf(stderr, "%s has %s that the database had when it was backed up; plinth verify %[1]s names them. They are restored as they are.\n", file, countOf(damaged, "problem"))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
@@ -36,6 +38,7 @@ and 2 if the command was wrong.`
 type verification struct {
 	encryption     string
 	stdout, stderr io.Writer
+	printed        int // problems
 }
 
 func newVerify() *cobra.Command {
@@ -61,7 +64,8 @@ func newVerify() *cobra.Command {
 }
 
 func (v *verification) run(ctx context.Context, what string) error {
-	o := scrub.Options{Found: func(p scrub.Problem) { fmt.Fprintln(v.stdout, oneLine(errors.New(p.String()))) }}
+	logging.Libraries(slog.New(slog.DiscardHandler), 0) // they log what is found, too
+	o := scrub.Options{Found: v.print}
 	if v.encryption != "" {
 		keys, err := encryption.Open(encryption.Options{ConfigFile: v.encryption}, uuid.NewString())
 		if err != nil {
@@ -82,11 +86,27 @@ func (v *verification) run(ctx context.Context, what string) error {
 	case err != nil:
 		return err
 	case report.Problems > 0:
-		return fmt.Errorf("%s: %d problems in %d rows", about, report.Problems, report.Rows+report.Old)
+		return fmt.Errorf("%s: %s in %s", about, countOf(int(report.Problems), "problem"), countOf(int(report.Rows+report.Old), "row"))
 	}
-	fmt.Fprintf(v.stdout, "%s: no problem in %d objects and %d rows, %s, in %s%s\n",
-		about, report.Objects, report.Rows+report.Old, bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
+	objects := countOf(int(report.Objects), "object") + " and "
+	if report.Objects == 0 && report.Rows > 0 { // a file with history does not say how many there are
+		objects = ""
+	}
+	fmt.Fprintf(v.stdout, "%s: no problem in %s%s, %s, in %s%s\n",
+		about, objects, countOf(int(report.Rows+report.Old), "row"), bytesText(report.Bytes), secondsText(time.Since(begin)), encryptedText(report.Encrypted))
 	return nil
+}
+
+// mostProblems bounds what is printed of a database that somebody has changed from end to end.
+const mostProblems = 1000
+
+func (v *verification) print(p scrub.Problem) {
+	switch v.printed++; {
+	case v.printed <= mostProblems:
+		fmt.Fprintln(v.stdout, oneLine(errors.New(p.String())))
+	case v.printed == mostProblems+1:
+		fmt.Fprintln(v.stdout, "There are more.")
+	}
 }
 
 func encryptedText(rows int64) string {

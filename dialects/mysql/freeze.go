@@ -103,6 +103,29 @@ func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error 
 		ORDER BY id`))
 }
 
+// Broken calls f with rows of table past without a successor.
+func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+	return scan.EachKey(ctx, f)(z.conn.QueryContext(ctx, "SELECT p.id, p.`key`"+`
+		FROM past AS p FORCE INDEX (PRIMARY)
+		WHERE NOT p.deleted
+		  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.id = p.until_id AND `+"n.`key` = p.`key`"+`)
+		  AND NOT EXISTS (SELECT 1 FROM past AS n WHERE n.id = p.until_id AND `+"n.`key` = p.`key`"+`)
+		ORDER BY p.id`))
+}
+
+// Told counts what the view history has. The sum has another type than its summands.
+func (z *frozen) Told(ctx context.Context) (changes, revisions int64, err error) {
+	var sum string
+	err = z.conn.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(revision), 0) FROM history`).Scan(&changes, &sum)
+	if err == nil {
+		revisions, err = strconv.ParseInt(sum, 10, 64)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view history: %w", err)
+	}
+	return changes, revisions, nil
+}
+
 // Chains calls f with rows in order of keys.
 func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 	return scan.EachLink(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, author"+`

@@ -153,6 +153,32 @@ func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error 
 	return err
 }
 
+// Broken calls f with rows of table past without a successor.
+func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+	rows, err := z.tx.Query(ctx, `
+		SELECT p.id, p.key
+		FROM past AS p
+		WHERE NOT p.deleted
+		  AND NOT EXISTS (SELECT FROM log AS n WHERE n.id = p.until_id AND n.key = p.key)
+		  AND NOT EXISTS (SELECT FROM past AS n WHERE n.id = p.until_id AND n.key = p.key)
+		ORDER BY p.id`)
+	if err != nil {
+		return fmt.Errorf("read old versions: %w", err)
+	}
+	var r sqlstore.Row
+	_, err = pgx.ForEachRow(rows, []any{&r.Revision, &r.Key}, func() error { return f(&r) })
+	return err
+}
+
+// Told counts what the view history has.
+func (z *frozen) Told(ctx context.Context) (changes, revisions int64, err error) {
+	err = z.tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(revision), 0)::bigint FROM history`).Scan(&changes, &revisions)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view history: %w", err)
+	}
+	return changes, revisions, nil
+}
+
 // Chains calls f with rows in order of keys.
 func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 	rows, err := z.tx.Query(ctx, `

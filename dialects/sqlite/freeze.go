@@ -106,6 +106,28 @@ func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error 
 		ORDER BY id`))
 }
 
+const brokenSQL = `
+	SELECT p.id, p.key
+	FROM past AS p NOT INDEXED
+	WHERE p.deleted = 0
+	  AND NOT EXISTS (SELECT 1 FROM log AS n WHERE n.id = p.until_id AND n.key = p.key)
+	  AND NOT EXISTS (SELECT 1 FROM past AS n WHERE n.id = p.until_id AND n.key = p.key)
+	ORDER BY p.id`
+
+// Broken calls f with rows of table past without a successor.
+func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+	return scan.EachKey(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), brokenSQL))
+}
+
+// Told counts what the view history has.
+func (z *frozen) Told(ctx context.Context) (changes, revisions int64, err error) {
+	err = z.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(revision), 0) FROM history`).Scan(&changes, &revisions)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view history: %w", classify(err))
+	}
+	return changes, revisions, nil
+}
+
 // Chains calls f with rows in order of keys.
 func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 	return scan.EachLink(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `

@@ -225,6 +225,36 @@ func (h *held) oldPage(ctx context.Context, after int64) (page []sqlstore.OldRow
 
 var errEnough = fmt.Errorf("enough rows for a page")
 
+// Broken calls f with rows of table past without a successor. Successors do not go meanwhile.
+func (h *held) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+	var found []sqlstore.Row
+	err := scan.EachKey(ctx, func(r *sqlstore.Row) error {
+		found = append(found, *r)
+		return nil
+	})(h.l.reads.QueryContext(context.WithoutCancel(ctx), brokenSQL))
+	if err == nil {
+		err = h.check(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("read old versions: %w", classify(err))
+	}
+	for i := range found {
+		if err := f(&found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Told counts what the view history has up to the revision.
+func (h *held) Told(ctx context.Context) (changes, revisions int64, err error) {
+	err = h.l.reads.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(revision), 0) FROM history WHERE revision <= ?`, h.head.Revision).Scan(&changes, &revisions)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the view history: %w", classify(err))
+	}
+	return changes, revisions, nil
+}
+
 // Chains calls f with rows in order of keys.
 func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 	for last := (sqlstore.Row{}); ; {

@@ -153,6 +153,9 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	if diff := cmp.Diff(kept, gotKept); diff != "" {
 		t.Errorf("what is kept (-source +target)\n%s", diff)
 	}
+	if history {
+		samePast(t, source, target, head)
+	}
 	if of, err := sqlstore.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
 		t.Errorf("the target does not know where its objects come from: %v", err)
 	}
@@ -169,6 +172,19 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	}
 	if _, err := Restore(t.Context(), target, bytes.NewReader(file.Bytes()), nil); !errors.Is(err, sqlstore.ErrNotEmpty) {
 		t.Errorf("restored twice: %v", err)
+	}
+}
+
+// samePast compares what is known of the past.
+func samePast(t *testing.T, source sqlstore.Source, target sqlstore.Log, head sqlstore.Head) {
+	t.Helper()
+	now, _ := contentOf(t, source, true)
+	restored, err := target.Past(t.Context(), "/registry/", "/registry0", head.Revision, 10_000)
+	if err != nil || len(restored) != len(now) {
+		t.Errorf("as it was at revision %d: %d objects, %v; want %d", head.Revision, len(restored), err, len(now))
+	}
+	if _, err := target.Past(t.Context(), "/registry/", "/registry0", 1, 10_000); err != nil {
+		t.Errorf("as it was at revision 1: %v", err)
 	}
 }
 

@@ -82,8 +82,11 @@ func (h *Header) read(ctx context.Context, z sqlstore.Frozen) error {
 		return fmt.Errorf("%w; make a backup of the database that has all", sqlstore.ErrHalfCopied)
 	}
 	h.Marks = marks
-	if h.History {
-		h.Kept, err = z.Kept(ctx)
+	if !h.History {
+		return nil
+	}
+	if h.Kept, err = z.Kept(ctx); err == nil && len(h.Kept) == 0 {
+		h.Kept = map[string]int64{"": h.Floor} // nothing is lost of what came later
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func Item(e *sqlstore.Entry) (open, rest []byte) { return WithoutType(e.Value) }
 
 // WithoutType is Item for an object's JSON that begins as stored values do.
 func WithoutType(object []byte) (open, rest []byte) {
-	return openBrace, object[bytes.Index(object, metadataStart):]
+	return openBrace, object[max(bytes.Index(object, metadataStart), 1):] // that of a damaged one as it is
 }
 
 var openBrace = []byte{'{'}

@@ -111,5 +111,28 @@ func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) (Report, er
 	if objects != c.objects || versions != c.versions {
 		rows.Problem("the view objects shows %d objects (sum of revisions %d), and %d (%d) are in force", objects, versions, c.objects, c.versions)
 	}
-	return rows.report, nil
+	return rows.report, lookAtHistory(ctx, z, rows)
+}
+
+// lookAtHistory looks whether each old version beside the log leads to the next one, unless none is to be
+// kept any more, and compares the view history with the rows.
+func lookAtHistory(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+	kept, err := z.Kept(ctx)
+	if err == nil && len(kept) > 0 {
+		err = z.Broken(ctx, func(r *sqlstore.Row) error {
+			rows.found(r, "the version that superseded it is missing")
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	changes, revisions, err := z.Told(ctx)
+	if err != nil {
+		return err
+	}
+	if changes != rows.told || revisions != rows.toldIDs {
+		rows.Problem("the view history has %d changes (sum of revisions %d), and the tables have %d (%d)", changes, revisions, rows.told, rows.toldIDs)
+	}
+	return nil
 }

@@ -236,6 +236,7 @@ func TestDamagedPast(t *testing.T) {
 			`UPDATE past SET author = 77 WHERE id = 5`,
 			`UPDATE past SET create_id = 99 WHERE id = 6`,
 			`UPDATE past SET value = {value 'hello'} WHERE id = 7`,
+			`DELETE FROM log WHERE id = 20`,
 		} {
 			logtest.Exec(t, dsn, inDialect(d.Name, damage))
 		}
@@ -249,7 +250,24 @@ func TestDamagedPast(t *testing.T) {
 		for i := range want {
 			want[i] = fmt.Sprintf("revision %d of %s", i+4, want[i])
 		}
+		want = append(want,
+			"revision 4 of "+prefix+"c3: the version that superseded it is missing",
+			"revision 10 of "+prefix+"c9: the version that superseded it is missing")
 		if !slices.Equal(problems, want) {
+			t.Errorf("%q, want %q", problems, want)
+		}
+	})
+}
+
+// The view history is compared with both tables.
+func TestDamagedHistory(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		fill(t, openLog(t, dsn))
+		logtest.Exec(t, dsn, `DROP VIEW history`)
+		logtest.Exec(t, dsn, `CREATE VIEW history AS SELECT id AS revision FROM log WHERE id > 3`)
+		_, problems := scrub(t, dsn)
+		if want := "the view history has 19 changes (sum of revisions 247), and the tables have 22 (253)"; len(problems) != 1 || problems[0] != want {
 			t.Errorf("%q, want %q", problems, want)
 		}
 	})

@@ -15,6 +15,8 @@ type Rows struct {
 	last    sqlstore.Row // without value
 	lastOld int64        // revision
 	ids     int64        // sum of all ids
+	told    int64        // rows that the view history has
+	toldIDs int64        // sum of their ids
 }
 
 // NewRows returns a Rows that has seen nothing yet.
@@ -75,6 +77,10 @@ func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
 }
 
 func (c *Rows) looked(r *sqlstore.Row) {
+	if object.ResourceOf(r.Key) != "" {
+		c.told++
+		c.toldIDs += r.Revision
+	}
 	if c.o.Progress != nil {
 		c.o.Progress(c.report.Rows+c.report.Old, c.report.Bytes)
 	}

@@ -72,6 +72,12 @@ func Kept(rows *sql.Rows, err error) (map[string]int64, error) {
 	return kept, rows.Err()
 }
 
+// EachKey is EachRow for a query for id and key alone.
+func EachKey(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
+	var r sqlstore.Row
+	return each(ctx, []any{&r.Revision, &r.Key}, func() error { return f(&r) })
+}
+
 // EachLink is EachRow for a query without value and audit_id.
 func EachLink(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
 	var r sqlstore.Row
