@@ -372,7 +372,7 @@ func TestCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlstore.Copy(t.Context(), target, source, nil); err != nil {
+	if _, err := sqlstore.Copy(t.Context(), target, source, sqlstore.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	source.Close()

@@ -10,6 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // lived is a random history: what was there at each revision, and which revision gave each field of the
@@ -28,7 +31,12 @@ type lived struct {
 // at the end, and what undo and undelete bring back, with what was there.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	f := start(t)
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		playModels(t, start(t, servertest.Options{DSN: d.Fresh(t)}))
+	})
+}
+
+func playModels(t *testing.T, f *fixture) {
 	for seed, kind := range []string{"configmaps", "clusterroles"} {
 		t.Run(kind, func(t *testing.T) {
 			f := *f
