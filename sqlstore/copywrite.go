@@ -12,13 +12,18 @@ func (c *copier) writeAll(ctx context.Context, changes []Change) error {
 			return err
 		}
 	}
+	return eachBatch(changes, func(batch []Change) error { return c.write(ctx, batch) })
+}
+
+// eachBatch calls write with changes in transactions that are not too large.
+func eachBatch(changes []Change, write func([]Change) error) error {
 	for len(changes) > 0 {
 		n, size := 0, 0
 		for n < len(changes) && n < mostChange && (n == 0 || size+len(changes[n].Value) <= mostBytes) {
 			size += len(changes[n].Value)
 			n++
 		}
-		if err := c.write(ctx, changes[:n]); err != nil {
+		if err := write(changes[:n]); err != nil {
 			return fmt.Errorf("write to the target: %w", err)
 		}
 		changes = changes[n:]

@@ -70,27 +70,10 @@ func (in *Intake) Finish(ctx context.Context) error {
 	return in.to.SetMarks(ctx, map[string]string{markCopying: ""})
 }
 
-// How much is written in one transaction.
-const (
-	intakeChanges = 512
-	intakeBytes   = 4 << 20
-)
-
 // Write writes changes of different keys. It sets what they expect. Deletes of keys that are not there
 // are left out. After an error the same changes may be written again.
 func (in *Intake) Write(ctx context.Context, changes []Change) error {
-	for len(changes) > 0 {
-		n, size := 0, 0
-		for n < len(changes) && n < intakeChanges && (n == 0 || size+len(changes[n].Value) <= intakeBytes) {
-			size += len(changes[n].Value)
-			n++
-		}
-		if err := in.writeBatch(ctx, changes[:n]); err != nil {
-			return fmt.Errorf("write to the target: %w", err)
-		}
-		changes = changes[n:]
-	}
-	return nil
+	return eachBatch(changes, func(batch []Change) error { return in.writeBatch(ctx, batch) })
 }
 
 func (in *Intake) writeBatch(ctx context.Context, changes []Change) error {

@@ -107,8 +107,14 @@ func (h *held) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) erro
 	if inForce {
 		read = h.pageInForce
 	}
-	for after := int64(0); ; {
-		page, err := read(ctx, after)
+	return eachPage(ctx, h, f, func(last *sqlstore.Row) ([]sqlstore.Row, error) { return read(ctx, last.Revision) })
+}
+
+// eachPage calls f with the rows of all pages. next reads the page after a row, at first after the zero
+// row.
+func eachPage[R any](ctx context.Context, h *held, f func(*R) error, next func(last *R) ([]R, error)) error {
+	for last := new(R); ; {
+		page, err := next(last)
 		if err == nil {
 			err = h.check(ctx)
 		}
@@ -123,7 +129,7 @@ func (h *held) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) erro
 		if len(page) == 0 {
 			return nil
 		}
-		after = page[len(page)-1].Revision
+		*last = page[len(page)-1]
 	}
 }
 
@@ -181,24 +187,7 @@ func (h *held) Kept(context.Context) (map[string]int64, error) { return h.kept, 
 
 // Old calls f with the rows of table past, which nobody changes meanwhile.
 func (h *held) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
-	for after := int64(0); ; {
-		page, err := h.oldPage(ctx, after)
-		if err == nil {
-			err = h.check(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("read old versions: %w", classify(err))
-		}
-		for i := range page {
-			if err := f(&page[i]); err != nil {
-				return err
-			}
-		}
-		if len(page) == 0 {
-			return nil
-		}
-		after = page[len(page)-1].Revision
-	}
+	return eachPage(ctx, h, f, func(last *sqlstore.OldRow) ([]sqlstore.OldRow, error) { return h.oldPage(ctx, last.Revision) })
 }
 
 func (h *held) oldPage(ctx context.Context, after int64) (page []sqlstore.OldRow, err error) {
@@ -257,9 +246,8 @@ func (h *held) Told(ctx context.Context) (changes, revisions int64, err error) {
 
 // Chains calls f with rows in order of keys.
 func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
-	for last := (sqlstore.Row{}); ; {
-		var page []sqlstore.Row
-		err := scan.EachLink(ctx, func(r *sqlstore.Row) error {
+	return eachPage(ctx, h, f, func(last *sqlstore.Row) (page []sqlstore.Row, err error) {
+		err = scan.EachLink(ctx, func(r *sqlstore.Row) error {
 			page = append(page, *r)
 			return nil
 		})(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
@@ -268,22 +256,8 @@ func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 			WHERE (key, id) > (?, ?) AND id <= ?
 			ORDER BY key, id
 			LIMIT ?`, last.Key, last.Revision, h.head.Revision, heldLinks))
-		if err == nil {
-			err = h.check(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("read rows: %w", classify(err))
-		}
-		for i := range page {
-			if err := f(&page[i]); err != nil {
-				return err
-			}
-		}
-		if len(page) == 0 {
-			return nil
-		}
-		last = page[len(page)-1]
-	}
+		return page, err
+	})
 }
 
 // Shown counts what the view shows. The view knows no revision: so what it shows now is compared with
