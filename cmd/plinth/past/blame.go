@@ -172,10 +172,13 @@ func (n *node) plain() any {
 	return n.value
 }
 
+// otherBreaks replaces the line ends of Unicode, which count as lines for YAML's parser, but not for us.
+var otherBreaks = strings.NewReplacer("\u0085", "_", "\u2028", "_", "\u2029", "_")
+
 // ownersOfLines returns the change of each line of a YAML text.
 func ownersOfLines(text []byte, tree *node) ([]int, error) {
 	var document goyaml.Node
-	if err := goyaml.Unmarshal(text, &document); err != nil {
+	if err := goyaml.Unmarshal([]byte(otherBreaks.Replace(string(text))), &document); err != nil {
 		return nil, err
 	}
 	owners := make([]int, strings.Count(string(text), "\n"))

@@ -54,6 +54,8 @@ func TestBlame(t *testing.T) {
 			[]string{"l: [a, a]", "l: [a, a, a]"}, "1 l:\n1 - a\n1 - a\n2 - a"},
 		"lists in lists": {
 			[]string{"l: [[a], [b]]", "l: [[a], [b, c]]"}, "1 l:\n1 - - a\n1 - - b\n2   - c"},
+		"a text with Unicode's own line ends": {
+			[]string{"a: \"x\\u2028y\\nz\"\nb: 1", "a: \"x\\u2028y\\nz\"\nb: 2"}, "1 a: |-\n1   x\u2028  y\n1   z\n2 b: 2"},
 		"empty and not": {
 			[]string{"a: {}\nb: []", "a: {}\nb: []\nc: null"}, "1 a: {}\n1 b: []\n2 c: null"},
 	} {
