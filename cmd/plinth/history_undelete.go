@@ -68,19 +68,35 @@ func (q *undeleteQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, word := range words {
-		kind, err := client.FindKind(word.Type)
-		if err != nil {
-			return err
-		}
-		if err := q.undelete(cmd, client, kind.In(namespace, word.Name), at); err != nil {
-			return errors.Join(err, q.results.print(cmd, len(words) > 1))
-		}
-	}
-	return q.results.print(cmd, len(words) > 1)
+	return errors.Join(q.undeleteAll(cmd, client, namespace, words, at), q.results.print(cmd, len(words) > 1))
 }
 
-func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, t past.Target, at past.Moment) error {
+// undeleteAll brings back one object after the other. One that fails does not stop those after it.
+func (q *undeleteQuery) undeleteAll(cmd *cobra.Command, client *past.Client, namespace string, words []past.Words, at past.Moment) error {
+	failed := 0
+	for _, word := range words {
+		err := q.undelete(cmd, client, namespace, word, at)
+		if err == nil {
+			continue
+		}
+		if len(words) == 1 || cmd.Context().Err() != nil {
+			return err
+		}
+		failed++
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not undeleted: %s\n", word.Type, word.Name, oneLine(err))
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s of %d not undeleted", countOf(failed, "object"), len(words))
+	}
+	return nil
+}
+
+func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, namespace string, word past.Words, at past.Moment) error {
+	kind, err := client.FindKind(word.Type)
+	if err != nil {
+		return err
+	}
+	t := kind.In(namespace, word.Name)
 	step, err := client.Undelete(cmd.Context(), t, at)
 	if err != nil {
 		return err

@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 const undoHelp = `Give an object the state back that it had before its last change, or at a moment.
@@ -27,6 +30,8 @@ With --user, all that one user did since a moment is listed and, when you have a
 last to the first: what was changed gets its state from before, what was deleted is created, and what was
 created is deleted. Objects that somebody else has changed since are named and left as they are; --force
 undoes these too, and with it what the others did. Kubernetes' own components do not count as others.
+The same holds for a namespace or a definition that the user created, with objects of others in it.
+If anything was left, the exit code is 1.
 
 Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
 
@@ -140,7 +145,28 @@ func (q *undoQuery) showStep(cmd *cobra.Command, step *past.Step) error {
 		return err
 	}
 	warnOfLoss(cmd, step)
+	for _, line := range listWithin(step.Within) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: deleted with it: %s\n", step.Target, line)
+	}
 	return nil
+}
+
+// listWithin names some objects of each resource: "3 configmaps: a, b, c".
+func listWithin(all []historyv1.ObjectReference) (lines []string) {
+	const most = 3
+	names := map[string][]string{}
+	for _, o := range all {
+		names[o.Resource] = append(names[o.Resource], o.Name)
+	}
+	for _, resource := range slices.Sorted(maps.Keys(names)) {
+		some := names[resource]
+		more := ""
+		if len(some) > most {
+			more = fmt.Sprintf(" and %d more", len(some)-most)
+		}
+		lines = append(lines, fmt.Sprintf("%d %s: %s%s", len(some), resource, strings.Join(some[:min(most, len(some))], ", "), more))
+	}
+	return lines
 }
 
 // warnOfLoss says what of the old state is not brought back.
@@ -194,14 +220,25 @@ func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if len(ready) == 0 {
+	if len(deeds) == 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "There is nothing to undo of %s since %s.\n", q.user, since)
 		return nil
 	}
-	if err := q.agree(cmd, "Undo what %s did to %s?", q.user, countOf(len(ready), "object")); err != nil {
-		return err
+	failed := len(deeds) - len(ready)
+	if len(ready) > 0 {
+		if err := q.agree(cmd, "Undo what %s did to %s?", q.user, countOf(len(ready), "object")); err != nil {
+			return err
+		}
+		notUndone, err := q.undoAll(cmd, client, ready)
+		if err != nil {
+			return err
+		}
+		failed += notUndone
 	}
-	return q.undoAll(cmd, client, ready)
+	if failed > 0 {
+		return fmt.Errorf("%s of %d not undone", countOf(failed, "object"), len(deeds))
+	}
+	return nil
 }
 
 func countOf(n int, what string) string {
@@ -223,9 +260,7 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 		verb, color := deed.Verb(), yellow
 		if len(deed.Others) > 0 && !q.force {
 			verb, color = "skip", red
-			other := deed.Others[0]
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: skipped, because %s has changed it since, at revision %d; --force undoes that too\n",
-				deed.Object.Resource, deed.Object.Name, past.Person(other.Description), other.Revision)
+			fmt.Fprintln(cmd.ErrOrStderr(), whySkipped(deed))
 		} else {
 			ready = append(ready, deed)
 		}
@@ -238,6 +273,21 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 		}
 	}
 	return ready, rows.flush()
+}
+
+// whySkipped names what others did to the object of a deed, or what is theirs and would be deleted with it.
+func whySkipped(deed *past.Deed) string {
+	other := deed.Others[0]
+	what := deed.Object.Resource + "/" + deed.Object.Name
+	if other.Object.Resource == deed.Object.Resource && other.Object.Name == deed.Object.Name {
+		return fmt.Sprintf("%s: skipped, because %s has changed it since, at revision %d; --force undoes that too", what, past.Person(other.Description), other.Revision)
+	}
+	more := ""
+	if n := len(deed.Others) - 1; n > 0 {
+		more = fmt.Sprintf(" and with %s of others", countOf(n, "more object"))
+	}
+	return fmt.Sprintf("%s: skipped, because it would be deleted with %s/%s, which %s has written at revision %d%s; --force deletes that too",
+		what, other.Object.Resource, other.Object.Name, past.Person(other.Description), other.Revision, more)
 }
 
 func revisionsOf(deed *past.Deed) string {
@@ -254,21 +304,17 @@ func revisionsOf(deed *past.Deed) string {
 }
 
 // undoAll undoes one deed after the other. One that fails does not stop those after it.
-func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*past.Deed) error {
-	failed := 0
+func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*past.Deed) (failed int, err error) {
 	for _, deed := range deeds {
 		if err := q.undoDeed(cmd, client, deed); err != nil {
 			if cmd.Context().Err() != nil {
-				return err
+				return failed, err
 			}
 			failed++
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not undone: %s\n", deed.Object.Resource, deed.Object.Name, oneLine(err))
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("%s of %d not undone", countOf(failed, "object"), len(deeds))
-	}
-	return nil
+	return failed, nil
 }
 
 func (q *undoQuery) undoDeed(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,6 +110,18 @@ func (f *fixture) do(step *Step, err error) *unstructured.Unstructured {
 	object, err := f.c.Do(f.Context(), step, false)
 	f.must(err)
 	return object
+}
+
+// eventually waits until something is so.
+func (f *fixture) eventually(try func() error) {
+	f.Helper()
+	var err error
+	for begin := time.Now(); time.Since(begin) < 2*time.Minute; time.Sleep(20 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	f.Fatal(err)
 }
 
 func configMap(name, value string) string {

@@ -17,6 +17,21 @@ func (c *Client) ByUser(ctx context.Context, q Query, user string) iter.Seq2[his
 	return limited(merged(own, asked), q.Limit)
 }
 
+// withoutStatus leaves out changes of a status alone, which controllers make and make again. A write of
+// the status that ended a deletion is more than that.
+func withoutStatus(all iter.Seq2[historyv1.Change, error]) iter.Seq2[historyv1.Change, error] {
+	return func(yield func(historyv1.Change, error) bool) {
+		for change, err := range all {
+			if err == nil && change.Subresource == "status" && change.Action != historyv1.Deleted {
+				continue
+			}
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
 // merged merges two sequences of changes, the newest first, and leaves out what is in both.
 func merged(a, b iter.Seq2[historyv1.Change, error]) iter.Seq2[historyv1.Change, error] {
 	return func(yield func(historyv1.Change, error) bool) {

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"time"
-
-	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 // Moment is a point in the past as a user writes it. The zero value is now.
@@ -145,7 +143,7 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		return m, nil
 	}
 	left := m.Back
-	for change, err := range c.Changes(ctx, Query{}.ToObject(t).Without(historyv1.FieldSubresource, "status")) {
+	for change, err := range withoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return m, err
 		}

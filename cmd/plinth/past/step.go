@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 // Step is one write that brings back what was: it changes an object, creates it again, or deletes it.
@@ -19,8 +21,9 @@ type Step struct {
 	Before, After *unstructured.Unstructured
 	// Result is what the server made of After in a dry run, or After itself if there was none.
 	Result *unstructured.Unstructured
-	Lost   []metav1.OwnerReference // left out of After, because these owners are gone
-	Status bool                    // the status of the object is not brought back
+	Lost   []metav1.OwnerReference     // left out of After, because these owners are gone
+	Status bool                        // the status of the object is not brought back
+	Within []historyv1.ObjectReference // deleted with it
 }
 
 // Verb says what the step does to the object.

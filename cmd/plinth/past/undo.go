@@ -44,12 +44,13 @@ func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
 
 // undoNewest looks for the newest change whose undoing makes a difference.
 func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured.Unstructured) (*Step, error) {
-	for change, err := range c.Changes(ctx, Query{}.ToObject(t).Without(historyv1.FieldSubresource, "status")) {
+	for change, err := range withoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return nil, err
 		}
 		if change.Action == historyv1.Created {
-			return &Step{Target: t, Before: current}, nil
+			within, err := c.Within(ctx, t)
+			return &Step{Target: t, Before: current, Within: within}, err
 		}
 		v, err := c.At(ctx, t, Moment{Revision: change.Revision - 1})
 		if apierrors.IsResourceExpired(err) {

@@ -18,18 +18,19 @@ type Deed struct {
 	Object  historyv1.ObjectReference // the newest
 	Changes []historyv1.Change        // of the user, the newest first
 	// Others are the changes of others after the first of the user, the newest first, without those of
-	// Kubernetes' own components and those that ended a deletion that the user began.
+	// Kubernetes' own components and those that ended a deletion that the user began. They are followed
+	// by the newest change of each object of others that would be deleted with this one.
 	Others []historyv1.Change
 	newest historyv1.Change // of all
 	order  int64            // deeds are undone from the highest
 }
 
 // Verb says what has to be done to undo the deed: change, create, delete, or nothing because what was
-// created is deleted again.
+// created is deleted again, even if somebody else has created another one since.
 func (d *Deed) Verb() string {
 	created, deleted := d.created(), d.isGone()
 	switch {
-	case created && deleted:
+	case created && (deleted || d.isReplaced()):
 		return "nothing"
 	case created:
 		return "delete"
@@ -47,22 +48,40 @@ func (d *Deed) created() bool { return d.first().Action == historyv1.Created }
 // isGone tells whether the newest change of all deleted the object.
 func (d *Deed) isGone() bool { return d.newest.Action == historyv1.Deleted }
 
+// isReplaced tells whether the object that is there is another one than the user has changed.
+func (d *Deed) isReplaced() bool {
+	return d.newest.Object.CreateRevision != d.Changes[0].Object.CreateRevision
+}
+
+// forgetFinished removes the changes of objects that the user created and that were gone when others
+// created the one that he changed after that.
+func (d *Deed) forgetFinished() {
+	if !d.created() {
+		return
+	}
+	created := map[int64]bool{}
+	for _, change := range d.Changes {
+		if change.Action == historyv1.Created {
+			created[change.Object.CreateRevision] = true
+		}
+	}
+	for i, change := range d.Changes {
+		if !created[change.Object.CreateRevision] {
+			for i+1 < len(d.Changes) && d.Changes[i+1].Object.CreateRevision == change.Object.CreateRevision {
+				i++
+			}
+			d.Changes = d.Changes[:i+1]
+			return
+		}
+	}
+}
+
 // endsWith tells whether a change of somebody else belongs to a deletion that the user began: it removes
 // a finalizer, or what is left then.
 func (d *Deed) endsWith(change historyv1.Change) bool {
 	newest := d.Changes[0]
 	return strings.HasPrefix(newest.Verb, "delete") && change.Revision > newest.Revision &&
 		change.Object.CreateRevision == newest.Object.CreateRevision
-}
-
-// isComponent tells whether a user is a part of Kubernetes. What these change follows from what users
-// change, and they do it again when it is undone.
-func isComponent(user string) bool {
-	switch user {
-	case "system:apiserver", "system:kube-controller-manager", "system:kube-scheduler":
-		return true
-	}
-	return strings.HasPrefix(user, "system:node:") || strings.HasPrefix(user, "system:serviceaccount:kube-system:")
 }
 
 type objectName struct{ resource, namespace, name string }
@@ -75,10 +94,9 @@ func nameOf(o historyv1.ObjectReference) objectName {
 // last first, so that what was created is deleted after what needs it, and what was deleted is created
 // before it. Changes of a status are left out. The query must have a bound in the past.
 func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
-	q = q.Without(historyv1.FieldSubresource, "status")
 	byName := map[objectName]*Deed{}
 	var all []*Deed
-	for change, err := range c.ByUser(ctx, q, user) {
+	for change, err := range withoutStatus(c.ByUser(ctx, q, user)) {
 		if err != nil {
 			return nil, err
 		}
@@ -90,6 +108,7 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 		d.Changes = append(d.Changes, change)
 	}
 	for _, d := range all {
+		d.forgetFinished()
 		if err := c.addOthers(ctx, d, user); err != nil {
 			return nil, err
 		}
@@ -105,8 +124,8 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 // addOthers looks for what others changed after the user, in the whole history since his first change.
 func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
-	q := Query{}.ToObject(t).Without(historyv1.FieldSubresource, "status").Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
-	for change, err := range c.Changes(ctx, q) {
+	q := Query{}.ToObject(t).Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
+	for change, err := range withoutStatus(c.Changes(ctx, q)) {
 		if err != nil {
 			return err
 		}
@@ -117,7 +136,12 @@ func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
 			d.Others = append(d.Others, change)
 		}
 	}
-	return nil
+	if d.Verb() != "delete" {
+		return nil
+	}
+	within, err := c.othersWithin(ctx, d, user)
+	d.Others = append(d.Others, within...)
+	return err
 }
 
 // UndoDeed returns the step that undoes a deed.
