@@ -1,7 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,4 +47,22 @@ func meantResource(kinds []*kind.Kind, gr schema.GroupResource) (meant string) {
 		}
 	}
 	return meant
+}
+
+// warnOfKeep logs rules for resources that neither plinth nor a definition has at the start. A definition
+// may come later, so that this is no error.
+func warnOfKeep(log *slog.Logger, keep *sqlstore.Keep, kinds []*kind.Kind) {
+	for _, r := range unknownRules(keep, slices.Concat(kinds, builtin.Kinds(builtin.Options{}))) {
+		log.Warn("there is no such resource now, so a rule of --keep has no effect", "rule", r.String())
+	}
+}
+
+// unknownRules returns the rules that fit none of kinds.
+func unknownRules(keep *sqlstore.Keep, kinds []*kind.Kind) (unknown []sqlstore.Rule) {
+	known := map[string]bool{"*": true}
+	for _, k := range kinds {
+		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
+		known[stored.String()], known["*."+cmp.Or(stored.Group, "core")] = true, true
+	}
+	return slices.DeleteFunc(keep.Rules(), func(r sqlstore.Rule) bool { return known[r.Resource] })
 }

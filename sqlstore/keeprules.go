@@ -14,6 +14,7 @@ import (
 // of each object (10), both (7d/20), or 0 for none.
 func ParseRules(text string) (rules []Rule, err error) {
 	seen := map[string]bool{}
+	text = strings.TrimPrefix(text, "\ufeff") // byte order mark of an editor
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		for item := range strings.SplitSeq(line, ",") {
@@ -74,6 +75,8 @@ func checkRuleResource(resource string) error {
 		return errors.New(howToKeep)
 	case resourceOfRule.MatchString(resource):
 		return nil
+	case slash && subresources[name] && resourceOfRule.MatchString(group):
+		return fmt.Errorf("a rule is for whole objects, with all subresources: write the resource as %s", group)
 	case slash && group == "core":
 		return fmt.Errorf("write the resource as %s", name)
 	case slash && resourceOfRule.MatchString(name+"."+group):
@@ -83,6 +86,9 @@ func checkRuleResource(resource string) error {
 	}
 	return errors.New("write the resource as in deployments.apps or configmaps, *.GROUP for all of a group, or * for all")
 }
+
+// subresources are those that somebody might write a rule for.
+var subresources = map[string]bool{"status": true, "scale": true, "finalize": true, "approval": true, "eviction": true, "ephemeralcontainers": true, "resize": true}
 
 var daysAndWeeks = regexp.MustCompile(`^(?:(\d+)w)?(?:(\d+)d)?(.*)$`)
 
