@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,7 +19,26 @@ import (
 // newHistoryCommands returns the commands that read and bring back the past. They need no more than a
 // kubeconfig, so they are those of kubectl plinth too.
 func newHistoryCommands() []*cobra.Command {
-	return []*cobra.Command{newLog(), newGetAt(), newDiff(), newBlame(), newUndo(), newTrash(), newUndelete(), newForget()}
+	all := []*cobra.Command{newLog(), newGetAt(), newDiff(), newBlame(), newUndo(), newTrash(), newUndelete(), newForget()}
+	for _, cmd := range all {
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return aboutMoment(cmd, run(cmd, args)) }
+	}
+	return all
+}
+
+// aboutMoment names the flag of a revision that only the server knew to be in the future.
+func aboutMoment(cmd *cobra.Command, err error) error {
+	var future *past.FutureRevisionError
+	if !errors.As(err, &future) {
+		return err
+	}
+	for _, name := range []string{"at", "from", "to", "since", "until"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() == future.Revision {
+			return usagef("--%s: %v", name, future)
+		}
+	}
+	return usagef("%v", future)
 }
 
 // historyFlags are the flags of all these commands, named as kubectl's are.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +26,7 @@ type getQuery struct {
 func newGetAt() *cobra.Command {
 	var q getQuery
 	cmd := &cobra.Command{
-		Use:   "get TYPE [NAME] --at MOMENT",
+		Use:   "get TYPE[,TYPE...] [NAME] --at MOMENT",
 		Short: "Show objects as they were",
 		Long:  getHelp,
 		Example: `  plinth get deployments/web -n shop --at 2h -o yaml
@@ -75,15 +76,28 @@ func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 	if words[0].Name != "" {
 		return q.getNamed(cmd, client, namespace, words, at)
 	}
-	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
+	kinds, err := client.FindPastKinds(cmd.Context(), words[0].Type)
 	if err != nil {
 		return err
 	}
-	all, err := client.AllAt(cmd.Context(), kind.In(namespace, ""), at)
-	if err != nil {
-		return err
+	var found []ofKind
+	for _, kind := range kinds {
+		all, err := client.AllAt(cmd.Context(), kind.In(namespace, ""), at)
+		if err == nil && len(all) == 0 && len(kinds) == 1 {
+			err = client.MayGet(cmd.Context(), kind.In(namespace, ""))
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, ofKind{kind, all})
 	}
-	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, kind, all, 0) })
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, found, 0) })
+}
+
+// ofKind are objects of one type.
+type ofKind struct {
+	past.Kind
+	objects []historyv1.Version
 }
 
 // getNamed shows objects that must have been there, of one type.
@@ -106,30 +120,51 @@ func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace s
 		}
 		all = append(all, *v)
 	}
-	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, kind, all, len(words)) })
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, []ofKind{{kind, all}}, len(words)) })
 }
 
-func (q *getQuery) print(cmd *cobra.Command, s *screen, kind past.Kind, all []historyv1.Version, names int) error {
-	switch q.output {
-	case "yaml", "json":
+func (q *getQuery) print(cmd *cobra.Command, s *screen, found []ofKind, names int) error {
+	var all []historyv1.Version
+	for _, of := range found {
+		all = append(all, of.objects...)
+	}
+	switch {
+	case q.output == "yaml" || q.output == "json":
 		return q.printObjects(s, all, names == 1)
-	case "name":
+	case q.output == "name":
 		for _, v := range all {
-			fmt.Fprintf(s, "%s/%s\n", kind.Name(), v.Object.Name)
+			fmt.Fprintf(s, "%s/%s\n", v.Object.Resource, v.Object.Name)
 		}
 		return nil
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		fmt.Fprintln(cmd.ErrOrStderr(), "No resources found at that time.")
 		return nil
 	}
-	rows := q.table(s, kind, names > 0)
-	for _, v := range all {
-		if err := rows.add(q.row(s, kind, v, names > 0)...); err != nil {
+	return q.printTables(s, found, names > 0)
+}
+
+// printTables prints a table for each type. If there are several types, names have them, as kubectl does.
+func (q *getQuery) printTables(s *screen, found []ofKind, named bool) error {
+	several := len(found) > 1
+	found = slices.DeleteFunc(found, func(of ofKind) bool { return len(of.objects) == 0 })
+	for i, of := range found {
+		if i > 0 {
+			fmt.Fprintln(s)
+		}
+		rows := q.table(s, of.Kind, named)
+		for _, v := range of.objects {
+			if several {
+				v.Object.Name = v.Object.Resource + "/" + v.Object.Name
+			}
+			if err := rows.add(q.row(s, of.Kind, v, named)...); err != nil {
+				return err
+			}
+		}
+		if err := rows.flush(); err != nil {
 			return err
 		}
 	}
-	return rows.flush()
+	return nil
 }
 
 // table returns a table of versions. Who made them is known of those that were named.

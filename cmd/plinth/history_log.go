@@ -90,17 +90,25 @@ func (q *logQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, query, one, err := q.targets(cmd, args, query)
+	client, query, target, err := q.targets(cmd, args, query)
 	if err != nil {
 		return err
 	}
+	one := target.Name != ""
 	switch {
 	case q.follow:
 		return q.tail(cmd, client, query, one)
 	case q.output == "json" || q.output == "yaml":
 		return q.printRaw(cmd, client, query)
 	}
-	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, client, query, one) })
+	none := func() error {
+		if err := client.MayGet(cmd.Context(), target); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
+		return nil
+	}
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, client, query, one, none) })
 }
 
 // bounds returns the query of the flags.
@@ -116,24 +124,25 @@ func (q *logQuery) bounds() (past.Query, error) {
 	return query.Bound(historyv1.FieldSince, since).Bound(historyv1.FieldUntil, until), nil
 }
 
-// targets adds what the arguments name to the query, and tells whether it is one object.
-func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) (*past.Client, past.Query, bool, error) {
+// targets adds what the arguments name to the query, and returns it.
+func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) (*past.Client, past.Query, past.Target, error) {
+	var target past.Target
 	words, err := past.SplitWords(args)
 	if err != nil {
-		return nil, query, false, err
+		return nil, query, target, err
 	}
 	if len(words) > 1 {
-		return nil, query, false, usagef("write at most one object, such as %s deployments/web", cmd.CommandPath())
+		return nil, query, target, usagef("write at most one object, such as %s deployments/web", cmd.CommandPath())
 	}
 	client, namespace, err := q.client(cmd)
 	if err != nil || len(words) == 0 {
 		query.Namespace = namespace
-		return client, query, false, err
+		return client, query, target, err
 	}
 	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
-	target := kind.In(namespace, words[0].Name)
+	target = kind.In(namespace, words[0].Name)
 	target.Anywhere = q.allNamespaces
-	return client, query.ToObject(target), target.Name != "", err
+	return client, query.ToObject(target), target, err
 }
 
 func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Query) iter.Seq2[historyv1.Change, error] {
@@ -167,9 +176,9 @@ func changeList() historyv1.ChangeList {
 	return list
 }
 
-func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool) error {
+func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool, none func() error) error {
 	if q.diff {
-		return q.printDiffs(cmd, s, client, query, one)
+		return q.printDiffs(cmd, s, client, query, one, none)
 	}
 	rows, any := q.table(s, one), false
 	for change, err := range q.changes(cmd, client, query) {
@@ -181,7 +190,7 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 		}
 	}
 	if !any {
-		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
+		return none()
 	}
 	return rows.flush()
 }
@@ -234,7 +243,7 @@ func colorOfAction(action historyv1.Action) string {
 	return plain
 }
 
-func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool) error {
+func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool, none func() error) error {
 	first := true
 	for entry, err := range client.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
 		if err != nil {
@@ -251,7 +260,7 @@ func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client
 		}
 	}
 	if first {
-		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
+		return none()
 	}
 	return nil
 }
@@ -331,6 +340,7 @@ func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) 
 	case t.q.output == "json" && raw != nil:
 		return json.NewEncoder(t.s).Encode(raw)
 	case t.q.output == "json":
+		change.SetGroupVersionKind(historyv1.GroupVersion.WithKind("Change"))
 		return json.NewEncoder(t.s).Encode(change)
 	case !t.q.diff:
 		if err := t.rows.add(t.q.row(t.s, change.Description, t.one)...); err != nil || raw == nil {

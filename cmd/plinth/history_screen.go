@@ -27,7 +27,7 @@ func (q *historyFlags) show(cmd *cobra.Command, write func(s *screen) error) err
 	out := cmd.OutOrStdout()
 	s := q.plainScreen(out)
 	file, ok := out.(*os.File)
-	if pager := pagerOf(os.Getenv); ok && s.terminal && !q.noPager && pager != "" {
+	if pager := pagerOf(os.LookupEnv); ok && s.terminal && !q.noPager && pager != "" {
 		return paged(file, pager, func(w io.Writer) error {
 			s.Writer = w
 			return write(s)
@@ -48,11 +48,12 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// pagerOf returns the command of the pager, nothing if there is to be none.
-func pagerOf(getenv func(string) string) string {
+// pagerOf returns the command of the pager, nothing if there is to be none: as for git, a variable that is
+// set and empty says so.
+func pagerOf(lookup func(string) (string, bool)) string {
 	pager := "less"
 	for _, variable := range []string{"PAGER", "PLINTH_PAGER"} {
-		if value, set := getenv(variable), getenv(variable) != ""; set {
+		if value, set := lookup(variable); set {
 			pager = value
 		}
 	}

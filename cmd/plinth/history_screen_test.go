@@ -20,6 +20,9 @@ func TestPagerOf(t *testing.T) {
 		"PAGER=more PLINTH_PAGER=less.": "less.",
 		"PLINTH_PAGER=cat":              "",
 		"PAGER=cat":                     "",
+		"PAGER=":                        "",
+		"PAGER= PLINTH_PAGER=most":      "most",
+		"PAGER=more PLINTH_PAGER=":      "",
 		"PAGER=cat PLINTH_PAGER=most":   "most",
 	} {
 		env := map[string]string{}
@@ -27,7 +30,7 @@ func TestPagerOf(t *testing.T) {
 			name, value, _ := strings.Cut(variable, "=")
 			env[name] = value
 		}
-		if got := pagerOf(func(name string) string { return env[name] }); got != want {
+		if got := pagerOf(func(name string) (string, bool) { value, set := env[name]; return value, set }); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}

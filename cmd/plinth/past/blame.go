@@ -42,6 +42,11 @@ func (c *Client) Blame(ctx context.Context, t Target, at Moment, view View) ([]L
 // incarnation returns the versions that are kept of the object that is there at a moment, the oldest
 // first.
 func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*historyv1.Version, error) {
+	if !at.IsNow() { // a moment that is not known, or none yet
+		if _, err := c.At(ctx, t, at); err != nil {
+			return nil, err
+		}
+	}
 	var all []*historyv1.Version
 	for v, err := range c.Versions(ctx, Query{}.ToObject(t).Bound(historyv1.FieldUntil, at)) {
 		if err != nil {
@@ -56,7 +61,7 @@ func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*histo
 		all = append(all, &v)
 	}
 	if len(all) == 0 {
-		return nil, errNotThere(t, at)
+		return nil, c.notThere(ctx, t, at)
 	}
 	slices.Reverse(all)
 	return all, nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +21,16 @@ func mistakef(format string, args ...any) error { return &Mistake{fmt.Sprintf(fo
 // ErrNoHistory is the error of a server without the group history.plinth.io.
 var ErrNoHistory = errors.New("has no history: it is not a plinth, or one older than this command")
 
+// noRevision is what the server says about a revision above the newest.
+var noRevision = regexp.MustCompile(`there is no revision ([0-9]+); the newest is ([0-9]+)`)
+
+// FutureRevisionError says that a revision that the user wrote is none yet.
+type FutureRevisionError struct{ Revision, Newest string }
+
+func (e *FutureRevisionError) Error() string {
+	return fmt.Sprintf("there is no revision %s, the newest is %s; %s", e.Revision, e.Newest, momentHelp)
+}
+
 // explain says in one line what an error of the history group means.
 func (c *Client) explain(err error) error {
 	var status apierrors.APIStatus
@@ -27,6 +39,9 @@ func (c *Client) explain(err error) error {
 		return nil
 	case errors.As(err, &status) && apierrors.IsNotFound(err) && !c.hasHistory():
 		return fmt.Errorf("%s %w", c.config.Host, ErrNoHistory)
+	case apierrors.IsBadRequest(err) && noRevision.MatchString(err.Error()):
+		found := noRevision.FindStringSubmatch(err.Error())
+		return &FutureRevisionError{found[1], found[2]}
 	case apierrors.IsResourceExpired(err):
 		return fmt.Errorf("%w; plinth log TYPE/NAME shows what is kept", err)
 	}
@@ -44,6 +59,12 @@ func (c *Client) unreachable(err error) error {
 
 // noSuchKind is the error for a type that the server does not serve.
 func (c *Client) noSuchKind(text string, err error) error {
+	if strings.Contains(text, ",") {
+		return mistakef("%q: write one type", text)
+	}
+	if members := c.category(text); len(members) > 0 {
+		return mistakef("%q stands for several types: write one of them, such as %s", text, members[0])
+	}
 	if meta.IsNoMatchError(err) {
 		return &UnknownKindError{text}
 	}

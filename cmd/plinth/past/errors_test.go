@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,45 @@ func TestNoHistory(t *testing.T) {
 	for _, err := range c.Changes(t.Context(), Query{}) {
 		if err == nil || !strings.HasPrefix(err.Error(), "cannot reach "+server.URL) || strings.Contains(err.Error(), "\n") {
 			t.Error(err)
+		}
+	}
+}
+
+// TestFutureRevision asks for revisions that are none yet.
+func TestFutureRevision(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	f.create(f.c, "configmaps", configMap("a", ""))
+	a, later := f.target("configmaps", "a"), Moment{Revision: 99999999}
+	_, got := f.c.At(f.Context(), a, later)
+	_, blamed := f.c.Blame(f.Context(), a, later, View{})
+	_, undone := f.c.Undo(f.Context(), a, later)
+	for _, err := range []error{got, blamed, undone} {
+		var future *FutureRevisionError
+		if !errors.As(err, &future) || future.Revision != "99999999" {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSeveralKinds has several types, and a word that stands for several.
+func TestSeveralKinds(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	kinds, err := f.c.FindPastKinds(f.Context(), "cm,all,po")
+	f.must(err)
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name())
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) != len(kinds) || !slices.Contains(names, "configmaps") ||
+		!slices.Contains(names, "deployments.apps") || slices.Contains(names, "secrets") {
+		t.Errorf("the kinds are %q", names)
+	}
+	for text, want := range map[string]string{"cm,secrets": "write one type", "all": "stands for several types: write one of them, such as "} {
+		if _, err := f.c.FindKind(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

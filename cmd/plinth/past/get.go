@@ -29,7 +29,7 @@ func (c *Client) At(ctx context.Context, t Target, m Moment) (*historyv1.Version
 func (c *Client) MustBeAt(ctx context.Context, t Target, m Moment) (*historyv1.Version, error) {
 	v, err := c.At(ctx, t, m)
 	if err == nil && v == nil {
-		err = errNotThere(t, m)
+		err = c.notThere(ctx, t, m)
 	}
 	return v, err
 }
@@ -85,7 +85,7 @@ func (c *Client) Compare(ctx context.Context, t Target, from, to Moment, view Vi
 		return nil, err
 	}
 	if d.From == nil && d.To == nil {
-		return nil, errNotThere(t, from)
+		return nil, c.notThere(ctx, t, from)
 	}
 	if err := errors.Join(c.AddMaker(ctx, d.From), c.AddMaker(ctx, d.To)); err != nil {
 		return nil, err

@@ -33,6 +33,9 @@ func ParseMoment(flag, text string, now time.Time) (Moment, error) {
 	if !ok {
 		return Moment{}, mistakef("--%s: %q: %s", flag, text, momentHelp)
 	}
+	if m.IsNow() && text != "now" && m.Back == 0 && !someBack.MatchString(text) {
+		m.Time = m.Time.Add(1) // the first moment of all times, which is not now
+	}
 	if m.Time.After(now) {
 		return Moment{}, mistakef("--%s: %s is in the future, by %s; %s", flag, text, m.Time.Sub(now).Round(time.Second), momentHelp)
 	}
@@ -151,5 +154,15 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 			return Moment{Revision: change.Revision - 1}, nil
 		}
 	}
-	return m, mistakef("~%d: %s has only %d changes that are kept", m.Back, t, m.Back-left)
+	if left < m.Back {
+		return m, mistakef("~%d: %s has only %d changes that are kept", m.Back, t, m.Back-left)
+	}
+	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+	switch {
+	case err != nil:
+		return m, err
+	case newest == nil:
+		return m, c.unknown(ctx, t)
+	}
+	return m, mistakef("~%d: %s has no change that is kept but of its status", m.Back, t)
 }

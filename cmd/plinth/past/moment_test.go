@@ -57,6 +57,16 @@ func TestParseMoment(t *testing.T) {
 	}
 }
 
+// TestParseMomentFirst has the zero time, which is not now.
+func TestParseMomentFirst(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"0001-01-01T00:00:00Z": false, "0001-01-01T01:00:00+01:00": false, "now": true, "~0": true} {
+		if m, err := ParseMoment("at", text, now); err != nil || m.IsNow() != want {
+			t.Errorf("%s: now %v, %v", text, m.IsNow(), err)
+		}
+	}
+}
+
 func TestParseMomentBad(t *testing.T) {
 	t.Parallel()
 	for text, has := range map[string]string{

@@ -3,7 +3,6 @@ package past
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -66,6 +65,36 @@ func SplitWords(args []string) (all []Words, err error) {
 		all = append(all, Words{args[0], name})
 	}
 	return all, nil
+}
+
+// FindPastKinds is FindPastKind for several types, separated by commas, of which one may stand for others
+// as all does for kubectl.
+func (c *Client) FindPastKinds(ctx context.Context, text string) (kinds []Kind, err error) {
+	for _, one := range strings.Split(text, ",") {
+		names := []string{one}
+		if members := c.category(one); len(members) > 0 {
+			names = members
+		}
+		for _, name := range names {
+			kind, err := c.FindPastKind(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// category returns the names of the types that a word stands for, none of a type.
+func (c *Client) category(text string) (names []string) {
+	members, _ := restmapper.NewDiscoveryCategoryExpander(c.discovery).Expand(text)
+	for _, member := range members {
+		names = append(names, member.String())
+	}
+	return names
 }
 
 // FindKind looks up a type as kubectl does: deployments, deployment, deploy, deployments.apps,
@@ -165,11 +194,6 @@ func (c *Client) Served() ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// errNotThere is the error for an object that was not there at a moment.
-func errNotThere(t Target, m Moment) error {
-	return fmt.Errorf("%s was not there at %s; plinth log %[1]s shows when it was", t, m)
 }
 
 // Names returns the names of the objects of a type that are there now.

@@ -65,6 +65,9 @@ func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.V
 	}
 	v, err := first(c.Versions(ctx, Query{Limit: 1}.ToObject(t).With(historyv1.FieldAction, string(historyv1.Deleted))))
 	if err == nil && v == nil {
+		if err := c.mayGet(ctx, t); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s lists what can be brought back", t, t.Kind.Name())
 	}
 	return v, err

@@ -22,7 +22,7 @@ func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
 	case err != nil:
 		return nil, err
 	case current == nil && newest == nil:
-		return nil, fmt.Errorf("%s is not there, and nothing is known of it", t)
+		return nil, c.unknown(ctx, t)
 	case current == nil:
 		return nil, c.whyDeleted(t, newest.Description)
 	case current.GetDeletionTimestamp() != nil:

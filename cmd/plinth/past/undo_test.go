@@ -81,7 +81,7 @@ func TestUndoCreation(t *testing.T) {
 	if _, err := f.c.Undo(f.Context(), a, Moment{}); err == nil || !strings.Contains(err.Error(), "plinth undelete configmaps/a") {
 		t.Errorf("undo of what is deleted: %v", err)
 	}
-	if _, err := f.c.Undo(f.Context(), f.target("configmaps", "never"), Moment{}); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+	if _, err := f.c.Undo(f.Context(), f.target("configmaps", "never"), Moment{}); err == nil || !strings.Contains(err.Error(), "no change of it is kept") {
 		t.Errorf("undo of what never was: %v", err)
 	}
 }

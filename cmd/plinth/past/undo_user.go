@@ -163,7 +163,7 @@ func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
 		return nil, fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, d.first().Revision, err)
 	}
 	if err == nil && v == nil {
-		err = errNotThere(t, Moment{Revision: d.first().Revision - 1})
+		err = c.notThere(ctx, t, Moment{Revision: d.first().Revision - 1})
 	}
 	if err != nil {
 		return nil, err

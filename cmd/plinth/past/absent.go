@@ -1,0 +1,54 @@
+package past
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// notThere returns the error for an object that was not there at a moment, or that the caller may not
+// get: the history does not tell these from each other.
+func (c *Client) notThere(ctx context.Context, t Target, m Moment) error {
+	if err := c.mayGet(ctx, t); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s was not there at %s; plinth log %[1]s shows when it was", t, m)
+}
+
+// unknown returns the error for an object that is not there and of which no change is kept.
+func (c *Client) unknown(ctx context.Context, t Target) error {
+	if err := c.mayGet(ctx, t); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is not there, and no change of it is kept; if it is another name or namespace, plinth trash %s -A lists what was deleted", t, t.Kind.Name())
+}
+
+// MayGet returns an error if nothing was found because the caller may not get the objects of a type, or
+// the one that is named. If the server does not say what the caller may do, there is no error.
+func (c *Client) MayGet(ctx context.Context, t Target) error { return c.mayGet(ctx, t) }
+
+func (c *Client) mayGet(ctx context.Context, t Target) error {
+	if t.Kind.Name() == "" {
+		return nil
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "get", Group: t.Kind.Resource.Group, Resource: t.Kind.Resource.Resource, Namespace: t.Namespace, Name: t.Name,
+		},
+	}}
+	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
+	answer := new(authorizationv1.SelfSubjectAccessReview)
+	err := c.rest.Post().AbsPath("apis", authorizationv1.GroupName, "v1", "selfsubjectaccessreviews").Body(review).Do(ctx).Into(answer)
+	if err != nil || answer.Status.Allowed {
+		return nil
+	}
+	what := t.Kind.Name()
+	if t.Name != "" {
+		what = t.String()
+	}
+	if t.Namespace != "" {
+		what += " in the namespace " + t.Namespace
+	}
+	return fmt.Errorf("forbidden: you may not get %s, so you do not see its history either; ask for that right", what)
+}
