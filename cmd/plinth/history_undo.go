@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
@@ -31,6 +32,7 @@ last to the first: what was changed gets its state from before, what was deleted
 created is deleted. Objects that somebody else has changed since are named and left as they are; --force
 undoes these too, and with it what the others did. Kubernetes' own components do not count as others.
 The same holds for a namespace or a definition that the user created, with objects of others in it.
+What components deleted because the user deleted a namespace, a definition or an owner is created, too.
 If anything was left, the exit code is 1.
 
 Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
@@ -300,7 +302,11 @@ func revisionsOf(deed *past.Deed) string {
 		}
 		all = append(all, fmt.Sprintf("%s %d", change.Action, change.Revision))
 	}
-	return strings.Join(all, ", ")
+	text := strings.Join(all, ", ")
+	if because := deed.Because; because != nil {
+		text += " with " + because.Object.Resource + "/" + because.Object.Name
+	}
+	return text
 }
 
 // undoAll undoes one deed after the other. One that fails does not stop those after it.
@@ -318,6 +324,18 @@ func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*pa
 }
 
 func (q *undoQuery) undoDeed(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
+	if deed.Because != nil && q.dry() {
+		fmt.Fprintf(q.text(cmd), "%s/%s is not tried, because what it needs is not there yet\n", deed.Object.Resource, deed.Object.Name)
+		return nil
+	}
+	err := q.undoDeedOnce(cmd, client, deed)
+	if apierrors.IsAlreadyExists(err) {
+		err = q.undoDeedOnce(cmd, client, deed) // a controller has made it meanwhile, so it is changed
+	}
+	return err
+}
+
+func (q *undoQuery) undoDeedOnce(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
 	step, err := client.UndoDeed(cmd.Context(), deed)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
@@ -24,6 +25,9 @@ type Step struct {
 	Lost   []metav1.OwnerReference     // left out of After, because these owners are gone
 	Status bool                        // the status of the object is not brought back
 	Within []historyv1.ObjectReference // deleted with it
+
+	was  types.UID               // of the object that is created again
+	born map[types.UID]types.UID // the new uids of such objects; nil: of no interest
 }
 
 // Verb says what the step does to the object.
@@ -75,7 +79,11 @@ func (c *Client) Do(ctx context.Context, s *Step, dry bool) (*unstructured.Unstr
 		options := metav1.DeleteOptions{Preconditions: preconditionsOf(s.Before), DryRun: dryRunOf(dry)}
 		return s.Before, c.refused(s, c.endpoint(s.Target, s.Before).Delete(ctx, s.Target.Name, options))
 	}
-	return c.write(ctx, s, dry)
+	result, err := c.write(ctx, s, dry)
+	if err == nil && !dry && s.born != nil {
+		s.born[s.was] = result.GetUID()
+	}
+	return result, err
 }
 
 func (c *Client) write(ctx context.Context, s *Step, dry bool) (result *unstructured.Unstructured, err error) {

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
@@ -56,7 +57,7 @@ func (c *Client) Undelete(ctx context.Context, t Target, at Moment) (*Step, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.stepAnew(ctx, t, v)
+	return c.stepAnew(ctx, t, v, nil)
 }
 
 func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.Version, error) {
@@ -73,13 +74,18 @@ func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.V
 	return v, err
 }
 
-// stepAnew returns the step that creates the object of a version again.
-func (c *Client) stepAnew(ctx context.Context, t Target, v *historyv1.Version) (*Step, error) {
+// stepAnew returns the step that creates the object of a version again. born has the new uids of owners
+// that were created again before it, and gets the object's.
+func (c *Client) stepAnew(ctx context.Context, t Target, v *historyv1.Version, born map[types.UID]types.UID) (*Step, error) {
 	old, err := Object(v)
 	if err != nil {
 		return nil, err
 	}
-	s := &Step{Target: t, After: anew(old)}
+	s := &Step{Target: t, After: anew(old), was: old.GetUID(), born: born}
+	if owners := s.After.GetOwnerReferences(); len(owners) > 0 {
+		renameOwners(owners, born)
+		s.After.SetOwnerReferences(owners)
+	}
 	if _, has := s.After.Object["status"]; has && c.hasStatus(t.Kind) {
 		s.Status = true
 		delete(s.After.Object, "status")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
@@ -21,8 +22,12 @@ type Deed struct {
 	// Kubernetes' own components and those that ended a deletion that the user began. They are followed
 	// by the newest change of each object of others that would be deleted with this one.
 	Others []historyv1.Change
-	newest historyv1.Change // of all
-	order  int64            // deeds are undone from the highest
+	// Because is the user's deed from which a deed of Kubernetes' own components followed, nil of the
+	// user's own.
+	Because *Deed
+	newest  historyv1.Change        // of all
+	order   int64                   // deeds are undone from the highest
+	born    map[types.UID]types.UID // of objects that were created again, shared by all deeds
 }
 
 // Verb says what has to be done to undo the deed: change, create, delete, or nothing because what was
@@ -92,7 +97,8 @@ func nameOf(o historyv1.ObjectReference) objectName {
 
 // Deeds returns what a user did to each object in a range, in the order in which it can be undone: the
 // last first, so that what was created is deleted after what needs it, and what was deleted is created
-// before it. Changes of a status are left out. The query must have a bound in the past.
+// before it. What Kubernetes' own components deleted because the user deleted something follows on that.
+// Changes of a status are left out. The query must have a bound in the past.
 func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
 	byName := map[objectName]*Deed{}
 	var all []*Deed
@@ -117,7 +123,12 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 			d.order = d.first().Revision
 		}
 	}
-	slices.SortFunc(all, func(a, b *Deed) int { return cmp.Compare(b.order, a.order) })
+	followed, err := c.follow(ctx, all, q.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, followed...)
+	slices.SortStableFunc(all, func(a, b *Deed) int { return cmp.Compare(b.order, a.order) })
 	return slices.DeleteFunc(all, func(d *Deed) bool { return d.Verb() == "nothing" }), nil
 }
 
@@ -168,17 +179,17 @@ func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.stepTo(ctx, t, v)
+	return c.stepTo(ctx, t, v, d.born)
 }
 
 // stepTo returns the step to a version, whether the object is there or not.
-func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version) (*Step, error) {
+func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version, born map[types.UID]types.UID) (*Step, error) {
 	current, err := c.current(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
 	if current == nil {
-		return c.stepAnew(ctx, t, v)
+		return c.stepAnew(ctx, t, v, born)
 	}
 	if current.GetDeletionTimestamp() != nil {
 		return nil, errors.New(t.String() + " is being deleted, which no undo can stop")
