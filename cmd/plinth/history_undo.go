@@ -260,11 +260,15 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 	rows := newTable(s, titles...)
 	for _, deed := range deeds {
 		verb, color := deed.Verb(), yellow
-		if len(deed.Others) > 0 && !q.force {
-			verb, color = "skip", red
-			fmt.Fprintln(cmd.ErrOrStderr(), whySkipped(deed))
-		} else {
+		switch {
+		case len(deed.Others) == 0:
 			ready = append(ready, deed)
+		case q.force:
+			ready = append(ready, deed)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", nameOf(deed.Object), atStake(deed))
+		default:
+			verb, color = "skip", red
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: skipped, because %s; --force undoes that too\n", nameOf(deed.Object), atStake(deed))
 		}
 		row := []cell{{color, verb}, {plain, deed.Object.Resource + "/" + deed.Object.Name}, {plain, revisionsOf(deed)}, {plain, s.when(deed.Changes[0].Time.Time)}}
 		if q.allNamespaces {
@@ -277,19 +281,20 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 	return ready, rows.flush()
 }
 
-// whySkipped names what others did to the object of a deed, or what is theirs and would be deleted with it.
-func whySkipped(deed *past.Deed) string {
+func nameOf(o historyv1.ObjectReference) string { return o.Resource + "/" + o.Name }
+
+// atStake names what others did to the object of a deed, or what is theirs and would be deleted with it.
+func atStake(deed *past.Deed) string {
 	other := deed.Others[0]
-	what := deed.Object.Resource + "/" + deed.Object.Name
-	if other.Object.Resource == deed.Object.Resource && other.Object.Name == deed.Object.Name {
-		return fmt.Sprintf("%s: skipped, because %s has changed it since, at revision %d; --force undoes that too", what, past.Person(other.Description), other.Revision)
+	if nameOf(other.Object) == nameOf(deed.Object) {
+		return fmt.Sprintf("%s has changed it since, at revision %d", past.Person(other.Description), other.Revision)
 	}
 	more := ""
 	if n := len(deed.Others) - 1; n > 0 {
-		more = fmt.Sprintf(" and with %s of others", countOf(n, "more object"))
+		more = fmt.Sprintf(" and %s of others", countOf(n, "more object"))
 	}
-	return fmt.Sprintf("%s: skipped, because it would be deleted with %s/%s, which %s has written at revision %d%s; --force deletes that too",
-		what, other.Object.Resource, other.Object.Name, past.Person(other.Description), other.Revision, more)
+	return fmt.Sprintf("with it would be deleted %s, which %s has written at revision %d%s",
+		nameOf(other.Object), past.Person(other.Description), other.Revision, more)
 }
 
 func revisionsOf(deed *past.Deed) string {
