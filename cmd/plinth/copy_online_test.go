@@ -110,10 +110,9 @@ func checkCopied(t *testing.T, l *load, client typedcorev1.ConfigMapInterface) {
 // on, until one comes to its end.
 func TestCopyOnlineKilled(t *testing.T) {
 	t.Parallel()
-	for _, source := range logtest.Dialects {
-		for _, target := range logtest.Dialects {
-			t.Run(source.Name+" to "+target.Name, func(t *testing.T) { copyKilled(t, source.Fresh(t), target.Fresh(t)) })
-		}
+	for i, source := range logtest.Dialects {
+		target := logtest.Dialects[(i+2)%len(logtest.Dialects)]
+		t.Run(source.Name+" to "+target.Name, func(t *testing.T) { copyKilled(t, source.Fresh(t), target.Fresh(t)) })
 	}
 }
 
