@@ -28,6 +28,7 @@ type watchServed struct {
 	conn  *grpc.ClientConn
 	away  atomic.Bool // the log says that it cannot be used
 
+	opened  int // streams, by clients
 	mu      sync.Mutex
 	streams []*watchStream
 	serving sync.WaitGroup
@@ -36,16 +37,22 @@ type watchServed struct {
 // Watch is that of watchServer. It lets the test see the stream.
 func (s *watchServed) Watch(client pb.Watch_WatchServer) error {
 	st := newWatchStream(s.s, client)
-	s.serving.Add(1)
 	defer s.serving.Done()
 	s.mu.Lock()
+	s.serving.Add(1)
 	s.streams = append(s.streams, st)
 	s.mu.Unlock()
 	return st.serve()
 }
 
-// ended waits until no stream is served and none has a goroutine.
+// ended waits until all streams that clients have opened have come, none is served and none has a
+// goroutine.
 func (s *watchServed) ended() {
+	eventually(s.t, "all streams have come", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.streams) == s.opened
+	})
 	s.serving.Wait()
 	for _, st := range s.streams {
 		st.wg.Wait()
@@ -171,6 +178,7 @@ func (s *watchServed) silent(ctx context.Context) *watchClient {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.opened++
 	return &watchClient{t: s.t, stream: stream, cancel: cancel, arrived: make(chan struct{})}
 }
 
