@@ -45,3 +45,6 @@ func CheckMoved(ctx context.Context, log Log) error {
 	}
 	return err
 }
+
+// Moved is CheckMoved for the log of the Store.
+func (s *Store) Moved(ctx context.Context) error { return CheckMoved(ctx, s.log) }

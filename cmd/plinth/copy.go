@@ -94,6 +94,9 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 		return unlessCopied(ctx, err)
 	}
 	defer target.Close()
+	if served, err := servedNow(ctx, source); err == nil && served && !f.online {
+		log.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
+	}
 	p := copyProgress{log: log, told: time.Now()}
 	done, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
 	if errors.Is(err, sqlstore.ErrCopied) {

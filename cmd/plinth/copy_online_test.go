@@ -33,6 +33,11 @@ func TestCopyOnline(t *testing.T) {
 			t.Parallel()
 			from, to, dir := d.Fresh(t), target.Fresh(t), t.TempDir()+"/data"
 			old := serveFor(t, dir, from, "--controllers=")
+			if d.Servers > 1 { // that of SQLite cannot be opened
+				if code, out := runPlinth(t, "copy", "--from", from, "--to", target.Fresh(t)); code != 0 || !strings.Contains(out, "a plinth serves the source") {
+					t.Errorf("a copy that is not online: exit code %d: %s", code, out)
+				}
+			}
 			l := newLoad(4)
 			l.start(t.Context(), client(t, old))
 			code, out := runPlinth(t, "copy", "--online", "--from", from, "--to", to)

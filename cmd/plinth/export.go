@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,12 +83,21 @@ func (o *exportOptions) check() error {
 		return usagef("write the target: --etcd FILE for a snapshot, or --etcd URL; or --dry-run to print the report only")
 	case (o.etcd.CertFile == "") != (o.etcd.KeyFile == ""):
 		return usagef("--etcd-certfile and --etcd-keyfile go together; write both")
+	case isAddress(o.to):
+		return usagef("--etcd %[1]s: write the URL of an etcd, such as http://%[1]s, or ./%[1]s for a file of that name", o.to)
 	case o.eventTTL < 0:
 		return usagef("--event-ttl %v is negative; write a duration such as 1h, or 0 to keep Events for ever", o.eventTTL)
 	case dialects.InMemory(o.from):
 		return usagef("--dsn: a database in memory is empty; write sqlite://PATH or a server's DSN")
 	}
 	return checkOutput(o.output)
+}
+
+// isAddress tells whether somebody has written HOST:PORT, as etcdctl takes it, for a URL.
+func isAddress(etcd string) bool {
+	_, port, err := net.SplitHostPort(etcd)
+	_, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil && !strings.ContainsAny(etcd, "/")
 }
 
 func (o *exportOptions) run(ctx context.Context, log *slog.Logger, stdout io.Writer) error {
@@ -107,10 +118,14 @@ func (o *exportOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return unlessEnded(ctx, aboutKind(err))
 	}
 	defer source.Close()
+	if served, err := servedNow(ctx, source); err == nil && served && !o.dryRun {
+		log.Warn("a plinth serves the database, or was killed a moment ago; what it writes from now on is not exported", "dsn", dialects.Describe(o.from))
+	}
 	ex := &upstream.Export{From: source, Layout: layout, Encryption: providers, EventTTL: o.eventTTL, Progress: exportProgress(log)}
 	if err := ex.Survey(ctx); err != nil { // before the target is made
 		return unlessEnded(ctx, o.explain(err))
 	}
+	ex.Abandoning = func(err error) { log.Warn("the export has failed; what it has written is removed", "err", err) }
 	report, err := o.write(ctx, ex)
 	if err != nil {
 		return unlessEnded(ctx, err)
@@ -165,7 +180,7 @@ func (o *exportOptions) write(ctx context.Context, ex *upstream.Export) (upstrea
 	target, done, err := upstream.ToEtcd(ctx, o.etcd, ex.Layout)
 	var notEmpty *upstream.NotEmptyError
 	if errors.As(err, &notEmpty) {
-		return upstream.ExportReport{}, fmt.Errorf("--etcd: %s: %w; write the URL of an empty etcd, or another --prefix", o.to, err)
+		return upstream.ExportReport{}, fmt.Errorf("--etcd: %s: %w; write the URL of an empty etcd; if an export that was killed has left them, and nothing else is in this etcd, remove them: etcdctl del --prefix %s", o.to, err, ex.Layout.Prefix())
 	}
 	if err != nil {
 		return upstream.ExportReport{}, fmt.Errorf("--etcd: %w", err)

@@ -89,11 +89,23 @@ func TestExportLive(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	code, out = runPlinth(t, args...)
-	if code != 1 || !strings.Contains(out, "it has 2000 keys below /registry/ already; write the URL of an empty etcd, or another --prefix") {
+	if code != 1 || !strings.Contains(out, "it has 2000 keys below /registry/ already; write the URL of an empty etcd; if an export that was killed has left them") {
 		t.Errorf("a second export: exit code %d: %s", code, out)
 	}
 	if code, out = runPlinth(t, append(args, "--prefix=other")...); code != 0 {
 		t.Errorf("another prefix: exit code %d: %s", code, out)
+	}
+}
+
+// TestIsAddress tells addresses without a scheme from names of files.
+func TestIsAddress(t *testing.T) {
+	for text, want := range map[string]bool{
+		"127.0.0.1:2379": true, "[::1]:2379": true, "etcd:2379": true,
+		"export.db": false, "./127.0.0.1:2379": false, "a:b": false, "http://127.0.0.1:2379": false, "": false,
+	} {
+		if isAddress(text) != want {
+			t.Errorf("%s: %v", text, !want)
+		}
 	}
 }
 

@@ -129,6 +129,8 @@ func (o *importOptions) checkFollow() error {
 		return usagef("--until-quiet goes with --follow; write both")
 	case o.follow && o.dryRun:
 		return usagef("--follow writes, and --dry-run does not; leave one out")
+	case o.kine == "" && isAddress(o.from):
+		return usagef("--etcd %[1]s: write the URL of an etcd, such as http://%[1]s, or ./%[1]s for a file of that name", o.from)
 	case o.follow && o.snapshot():
 		return usagef("--follow: a snapshot does not change; write the URL of the etcd, or leave --follow out")
 	}

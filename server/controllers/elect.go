@@ -2,11 +2,13 @@ package controllers
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -23,7 +25,9 @@ const (
 // until ctx ends. At the end it gives the lease back, so that another server need not
 // wait for it to run out.
 func (m *Manager) runElected(ctx context.Context) {
-	client, err := kubernetes.NewForConfig(m.client)
+	config := clientrest.CopyConfig(m.client)
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return impatient{rt} })
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		m.config.Log.Error("controllers do not run: no election is possible", "err", err)
 		return
@@ -34,6 +38,19 @@ func (m *Manager) runElected(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// impatient has clients not try again by themselves: the elector does so in its own time, and at the end
+// nobody waits for a database that takes no writes.
+type impatient struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := i.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+	return response, err
 }
 
 // runTerm waits for the lease, runs the controllers, and returns when the lease is lost or

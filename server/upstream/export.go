@@ -30,6 +30,8 @@ type Export struct {
 	EventTTL time.Duration
 	// Progress, which may be nil, gets the number of objects written so far, and of all rows.
 	Progress func(objects, of int64)
+	// Abandoning, which may be nil, is called with the reason before what was written is taken away.
+	Abandoning func(error)
 
 	encodings encodings
 	head      int64 // the revision that is exported
@@ -142,6 +144,9 @@ func (ex *Export) Run(ctx context.Context, to Target) (ExportReport, error) {
 	ex.tally = newExportTally()
 	revision, err := ex.write(ctx, to)
 	if err != nil {
+		if ex.Abandoning != nil {
+			ex.Abandoning(err)
+		}
 		err = errors.Join(err, to.Abandon(context.WithoutCancel(ctx)))
 	}
 	return ex.tally.report(ex.head, revision), err

@@ -164,7 +164,7 @@ func (t *etcdTarget) Finish(context.Context, int64) (int64, error) {
 var ErrLeft = errors.New("a part of the objects is left in the etcd")
 
 // abandonPatience is how long an etcd may take to remove what was written.
-const abandonPatience = 2 * time.Minute
+const abandonPatience = 30 * time.Second
 
 // Abandon removes the keys that are as they were written. What others have changed since is theirs.
 func (t *etcdTarget) Abandon(ctx context.Context) error {
