@@ -250,16 +250,9 @@ func (c *copier) checkAbove() error {
 
 // begin raises an empty target above the source's revisions and marks it.
 func (c *copier) begin(ctx context.Context) error {
-	head, err := c.to.Head(ctx)
+	head, err := checkEmpty(ctx, c.to)
 	if err != nil {
-		return fmt.Errorf("read the target's head: %w", err)
-	}
-	rows, err := c.to.State(ctx, "", End, head.Revision, 1)
-	if err != nil {
-		return fmt.Errorf("read the target: %w", err)
-	}
-	if len(rows) > 0 {
-		return ErrNotEmpty
+		return err
 	}
 	c.above = max(c.done.Revision, head.Revision) + 1
 	if c.o.Online {
