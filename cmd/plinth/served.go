@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -15,9 +16,6 @@ import (
 // servedFor is how long after the last renewal of its Lease a server is taken for one that runs. It renews
 // it every ten seconds, and deletes it when it stops.
 const servedFor = 25 * time.Second
-
-// identityLabel is that of the Leases of servers.
-const identityLabel = "apiserver.kubernetes.io/identity"
 
 // servedNow tells whether a plinth serves a database of objects, or was killed a moment ago. It does not
 // see one whose Leases are encrypted.
@@ -33,7 +31,7 @@ func servedNow(ctx context.Context, log sqlstore.Log) (bool, error) {
 	}
 	for _, row := range rows {
 		var lease coordinationv1.Lease
-		if json.Unmarshal(row.Value, &lease) == nil && lease.Labels[identityLabel] != "" &&
+		if json.Unmarshal(row.Value, &lease) == nil && lease.Labels[cluster.IdentityLabel] != "" &&
 			lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < servedFor {
 			return true, nil
 		}

@@ -22,7 +22,8 @@ import (
 // has expired. A server that is alone has no Lease: its database would never be idle.
 // https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/1965-kube-apiserver-identity
 const (
-	identityLabel = "apiserver.kubernetes.io/identity"
+	// IdentityLabel is that of these Leases.
+	IdentityLabel = "apiserver.kubernetes.io/identity"
 	identityValue = "kube-apiserver"
 	addressNote   = "plinth.io/address"
 )
@@ -108,7 +109,7 @@ func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	host, _ := os.Hostname()
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(max(r.ttl/time.Second, 1))
 	lease.Namespace, lease.Name = metav1.NamespaceSystem, r.name
-	lease.Labels = map[string]string{identityLabel: identityValue, corev1.LabelHostname: host}
+	lease.Labels = map[string]string{IdentityLabel: identityValue, corev1.LabelHostname: host}
 	lease.Annotations = nil
 	if r.at.reachable() {
 		lease.Annotations = map[string]string{addressNote: r.at.IP.String()}
@@ -121,7 +122,7 @@ func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 // others.
 func (r *replica) look(ctx context.Context) (live []string, err error) {
 	leases := r.coordination.Leases(metav1.NamespaceSystem)
-	all, err := leases.List(ctx, metav1.ListOptions{LabelSelector: identityLabel + "=" + identityValue})
+	all, err := leases.List(ctx, metav1.ListOptions{LabelSelector: IdentityLabel + "=" + identityValue})
 	if err != nil {
 		return nil, err
 	}
