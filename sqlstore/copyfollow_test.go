@@ -65,8 +65,12 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 	if err := errors.Join(sqlstore.CheckMoved(ctx, target), sqlstore.HalfCopied(ctx, target)); err != nil {
 		t.Errorf("the target: %v", err)
 	}
-	if _, err := source.Move(ctx, ""); err != nil {
+	before, there := mustHead(t, source), mustHead(t, target)
+	if err := sqlstore.TakeBack(ctx, source); err != nil {
 		t.Fatal(err)
+	}
+	if back := mustHead(t, source); back.Revision <= there.Revision || before.Revision >= there.Revision {
+		t.Errorf("taken back at %d; before it was at %d, and the copy is at %d", back.Revision, before.Revision, there.Revision)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if err = w.commit(ctx, "late", false); err == nil || time.Now().After(end) {
@@ -76,6 +80,7 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 	if err != nil {
 		t.Errorf("a write after the source was taken back: %v", err)
 	}
+	w.check(t, source)
 }
 
 // TestCopyOvertaken begins a copy to the same target while one writes there. The first one ends, and leaves
@@ -291,15 +296,20 @@ func (w *writers) check(t *testing.T, log sqlstore.Log) {
 	}
 }
 
+func mustHead(t *testing.T, log sqlstore.Log) sqlstore.Head {
+	t.Helper()
+	head, err := log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
 // held is what the keys of a log hold.
 func held(t *testing.T, log sqlstore.Log) map[string]written {
 	t.Helper()
 	ctx := t.Context()
-	head, err := log.Head(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := log.State(ctx, "/", "0", head.Revision, 1_000_000)
+	rows, err := log.State(ctx, "/", "0", mustHead(t, log).Revision, 1_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func takeBack(ctx context.Context, f copyFlags, stdout io.Writer) error {
 	if !errors.Is(moved, sqlstore.ErrMoved) {
 		return moved
 	}
-	if _, err := source.Move(ctx, ""); err != nil {
+	if err := sqlstore.TakeBack(ctx, source); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "plinth may serve %s again\n", dialects.Describe(f.from))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -67,6 +68,7 @@ func TestCopyOnline(t *testing.T) {
 			}
 			now := serveFor(t, dir, to, "--controllers=")
 			checkCopied(t, l, client(t, now))
+			there := listRevision(t, client(t, now))
 			must(t, now.stop())
 			if code, out := runPlinth(t, "copy", "--online", "--from", from, "--to", to); code != 0 {
 				t.Errorf("the same copy again: exit code %d: %s", code, out)
@@ -80,8 +82,20 @@ func TestCopyOnline(t *testing.T) {
 			}
 			back := serveFor(t, dir, from, "--controllers=", "--new-database")
 			l.check(t, client(t, back))
+			if now := listRevision(t, client(t, back)); now <= there {
+				t.Errorf("taken back at revision %d, after the target was at %d", now, there)
+			}
 		})
 	}
+}
+
+func listRevision(t *testing.T, client typedcorev1.ConfigMapInterface) int64 {
+	t.Helper()
+	list, err := client.List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	revision, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	must(t, err)
+	return revision
 }
 
 func readyz(t *testing.T, p *process) string {
