@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -98,6 +99,7 @@ type authors struct {
 	numbers map[Author]int64 // nil: not read yet
 	added   int              // to the log since the start
 	most    int
+	stale   atomic.Bool // the log may have others for the same numbers
 }
 
 // mostAuthors bounds the authors in memory; when there are more, those in use come back one by one. It
@@ -110,6 +112,9 @@ const mostAuthors = 10_000
 // disk changes go without.
 func (s *Store) identify(ctx context.Context, changes []Change) error {
 	var missing []Author
+	if s.authors.stale.Swap(false) {
+		s.authors.numbers = nil
+	}
 	for i := range changes {
 		c := &changes[i]
 		if c.origin == nil {

@@ -7,13 +7,27 @@ import (
 	"time"
 )
 
-// catchUp reads rows from the log until there are no more. Then revision target, which was seen in
+// catchUp brings the state to what the log has.
+func (s *Store) catchUp(target int64) error {
+	if s.tail.back == nil {
+		err := s.readOn(target)
+		if !errors.Is(err, ErrSetBack) {
+			return err
+		}
+	}
+	return s.goOnAbove()
+}
+
+// readOn reads rows from the log until there are no more. Then revision target, which was seen in
 // the log, is applied, unless the database has lost it: InnoDB shows a commit to others before it is
 // durable. Other rows will get its ids then, so that what was not read must not count as applied.
-func (s *Store) catchUp(target int64) error {
+func (s *Store) readOn(target int64) error {
 	for {
 		limit, applied := s.tail.page.limit(), s.Revision()
 		rows, err := s.boundedRows(applied, limit)
+		if errors.Is(err, ErrCompacted) {
+			return s.reload(applied, s.boundedHead)
+		}
 		if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
 		}
@@ -80,8 +94,26 @@ func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 		s.raiseFloor(head.Floor)
 		return false, nil
 	}
+	return true, s.reload(applied, func() (Head, error) { return head, nil })
+}
+
+// reload reads the state anew because rows after applied, or the row itself, were compacted away: a
+// replica was cut off for long, or another one has found the database set back, and raised the floor.
+func (s *Store) reload(applied int64, readHead func() (Head, error)) error {
+	head, err := readHead()
+	if err != nil {
+		return err
+	}
+	above, err := s.raisedAbove(applied)
+	if err != nil {
+		return fmt.Errorf("read whether the database was set back: %w", err)
+	}
+	if above > 0 {
+		s.tail.back = &goingBack{served: s.served(), above: above, told: true}
+		return s.goOnAbove()
+	}
 	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", s.shown(head.Floor), "revision", s.shown(applied))
-	return true, s.load(s.ctx)
+	return s.load(s.ctx)
 }
 
 func (s *Store) applyRows(rows []Row) {
@@ -92,6 +124,9 @@ func (s *Store) applyRows(rows []Row) {
 		updates = append(updates, update{s.open(ctx, &rows[i]), rows[i].Deleted})
 	}
 	s.state.apply(updates)
+	if n := len(rows); n > 0 {
+		s.saw(rows[n-1].Revision, rows[n-1].At)
+	}
 	clear(updates)
 	s.tail.updates = updates[:0]
 }
@@ -103,16 +138,33 @@ func (s *Store) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		loaded, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
+		loaded, newest, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
 		if errors.Is(err, ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
 		if err != nil {
 			return fmt.Errorf("at revision %d: %w", s.shown(head.Revision), err)
 		}
+		if newest, err = s.newestRow(ctx, head, newest); err != nil {
+			return fmt.Errorf("read the newest row: %w", err)
+		}
+		s.authors.stale.Store(true)
+		s.sawState(head.Revision, newest)
 		s.state.replace(loaded, head)
 		return nil
 	}
+}
+
+// newestRow returns the row at the head, which may be a tombstone, or else the newest one in force.
+func (s *Store) newestRow(ctx context.Context, head Head, inForce Row) (Row, error) {
+	if s.log.Exclusive() || head.Revision == 0 || inForce.Revision == head.Revision {
+		return inForce, nil
+	}
+	found, at, err := s.log.Time(ctx, head.Revision)
+	if err == nil && found == head.Revision {
+		inForce = Row{Revision: found, At: at}
+	}
+	return inForce, err
 }
 
 // pageTimeout bounds the reading of one page. Reading all pages has no bound, but a database
@@ -133,23 +185,27 @@ func (s *Store) pageReader(ctx context.Context) readPage {
 	return s.log.State
 }
 
-func (s *Store) readState(ctx context.Context, revision int64, page readPage) (map[string]*entryMap, error) {
+// readState returns all entries by resource, and which of their rows is the newest.
+func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, newest Row, err error) {
 	from, to := s.o.Format.Range()
 	next := func(from string, limit int) ([]Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 		defer cancel()
 		return page(ctx, from, to, revision, limit)
 	}
-	loaded := make(map[string]*entryMap)
+	loaded = make(map[string]*entryMap)
 	var bad UnreadableError
 	defer func() { s.tellUnreadable(&bad) }()
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
 	for rows, err := range pagesOf(from, next) {
 		if err != nil {
-			return nil, err
+			return nil, newest, err
 		}
 		for i := range rows {
+			if rows[i].Revision > newest.Revision {
+				newest = Row{Revision: rows[i].Revision, At: rows[i].At}
+			}
 			name := s.o.Format.ResourceOf(rows[i].Key)
 			if loaded[name] == nil {
 				loaded[name] = new(entryMap)
@@ -159,7 +215,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (m
 			bad.note(e)
 		}
 	}
-	return loaded, nil
+	return loaded, newest, nil
 }
 
 // loadedEntry is entryOf for a row of a full read, which may have come without its value: NULL

@@ -145,6 +145,7 @@ func (s *Store) append(b *batch) {
 		s.tail.lookFor(0)
 		b.fail(err)
 	case errors.Is(err, ErrUnavailable) || len(b.waiters) == 1:
+		s.noticeSetBack(err)
 		b.fail(err)
 	default:
 		s.appendEach(b)
@@ -163,6 +164,7 @@ func (s *Store) appendEach(b *batch) {
 				s.heads.addUnknown()
 				s.tail.lookFor(0)
 			}
+			s.noticeSetBack(err)
 			one.fail(err)
 			continue
 		}
@@ -180,6 +182,9 @@ func (s *Store) appendLog(b *batch) error {
 	}
 	begin := time.Now()
 	err := s.write(b)
+	if err == nil {
+		s.sawBatch(b) // before the next batch, which must not be written if this one is lost
+	}
 	s.stats.appended(len(b.waiters), time.Since(begin))
 	s.health.wrote(err)
 	return err
@@ -199,6 +204,7 @@ func (s *Store) write(b *batch) (err error) {
 func (s *Store) probe() error {
 	_, err := s.boundedAppend(s.o.QueryTimeout, nil)
 	s.health.probed(err)
+	s.noticeSetBack(err)
 	if errors.Is(err, ErrUnavailable) {
 		s.commits.refuse(err)
 	}

@@ -29,7 +29,11 @@
 //  6. A View is the exact state at one revision, however long it is read.
 //  7. The floor is the compacted revision. Reads of the past below it and watches that
 //     start below it get ErrCompacted. At the floor itself both work.
-//  8. Revisions never go back, also after a restore (Log.Raise).
+//  8. Revisions never go back, also after a restore (Log.Raise), and also when the database is set back
+//     while it is served (setback.go): the first statement that meets it fails, nothing is written, and
+//     the Store goes on above all that it has served, names what is gone, and ends what began before
+//     with ErrCompacted. What a replica has not read it cannot miss: if all that is lost is known to
+//     others only, it goes on until one of these has raised the log.
 //
 // # Keys and values
 //

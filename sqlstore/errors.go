@@ -15,6 +15,11 @@ var (
 	// ErrUnavailable.
 	ErrFull = fmt.Errorf("%w: its disk is nearly full", ErrUnavailable)
 
+	// ErrSetBack says that the database is not what it was: it was set back to an older state, or
+	// others have written what is there in the place of what was. Nothing was written. The Store
+	// goes on by itself when it has read the database anew. ErrSetBack wraps ErrUnavailable.
+	ErrSetBack = fmt.Errorf("%w: it was set back to an older state", ErrUnavailable)
+
 	// ErrUnknown says that a COMMIT failed and the change may or may not be there.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
 

@@ -62,12 +62,20 @@ type Log interface {
 	// not known, and rows that are not there.
 	Origins(ctx context.Context, ids []int64) (map[int64]Origin, error)
 
+	// Expect says by what the log is known again; nil: by nothing. From then on Append, Transact, Head,
+	// Rows, Steps, State, Keys, Count and Values check it, at the database and at no further round trip, and
+	// fail with ErrSetBack if it does not hold (see Witness.Check): Append and Transact under the write
+	// lock, so that nothing is written; reads after what they have read. A log that is Exclusive
+	// need not check.
+	Expect(w *Witness)
+
 	// Head reads the end of the log.
 	Head(ctx context.Context) (Head, error)
 
 	// Rows returns at most limit rows of all keys with revision > after in revision
 	// order. It does not look at the floor: only the tail calls it, which never falls
-	// below (it starts from a full read by State).
+	// below (it starts from a full read by State). ErrCompacted if the row that Expect has named
+	// is compacted.
 	Rows(ctx context.Context, after int64, limit int) ([]Row, error)
 
 	// Steps returns at most limit changes of keys in [from, to) with

@@ -31,6 +31,8 @@ type Stats struct {
 	Compacted     int64                        // rows deleted from the log by this process
 	Kept          int64                        // of these, old versions that Options.Keep keeps
 	Trimmed       int64                        // old versions deleted by this process that were kept no longer
+	SetBacks      int64                        // times that the database was found set back
+	LostWrites    int64                        // acknowledged writes that were gone then, as far as this process knew them
 }
 
 // AppendBounds are durations of transactions in seconds.
@@ -42,6 +44,7 @@ type counters struct {
 	appends                                 [len(AppendBounds) + 1]atomic.Int64
 	headReads, watchReads, compactedDeleted atomic.Int64
 	kept, trimmed                           atomic.Int64
+	setBacks, lostWrites                    atomic.Int64
 }
 
 func (c *counters) appended(changes int, took time.Duration) {
@@ -66,6 +69,8 @@ func (s *Store) Stats() Stats {
 		Compacted:     s.stats.compactedDeleted.Load(),
 		Kept:          s.stats.kept.Load(),
 		Trimmed:       s.stats.trimmed.Load(),
+		SetBacks:      s.stats.setBacks.Load(),
+		LostWrites:    s.stats.lostWrites.Load(),
 		Usable:        s.Healthy() == nil,
 		Full:          errors.Is(s.log.Condition(), ErrFull),
 	}

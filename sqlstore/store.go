@@ -64,6 +64,8 @@ type Store struct {
 	compact compactor
 	health  health
 	cache   cache
+	witness witness
+	setBack atomic.Pointer[SetBack] // the last one
 
 	hadUnreadable atomic.Bool
 

@@ -47,6 +47,9 @@ func openStore(t testing.TB, log Log, o Options) *Store {
 	}
 	t.Cleanup(func() {
 		checkInvariants(t, s, log)
+		if b := s.LastSetBack(); b != nil {
+			t.Errorf("the database counts as set back: %+v", b)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -133,6 +133,7 @@ func (s *Store) readHead() {
 	s.stats.headReads.Add(1)
 	r.head, r.err = s.boundedHead()
 	s.health.read(r.err)
+	s.noticeSetBack(r.err)
 	if r.err == nil {
 		s.raiseFloor(r.head.Floor)
 		if r.head.Revision > s.Revision() {

@@ -25,6 +25,8 @@ type tail struct {
 	page    pager
 	updates []update
 	retry   time.Duration
+	back    *goingBack // while the database is known to be set back and the state is still that of before
+	above   int64      // what was written up to here may be lost, because the database was set back
 }
 
 func (t *tail) init() {
@@ -157,7 +159,7 @@ func (s *Store) applyOwn(b *batch) {
 	updates := s.tail.updates[:0]
 	for i, r := range b.appended.Results {
 		p := b.waiters[i]
-		if r.Revision == 0 {
+		if r.Revision == 0 || s.mayBeLost(b) {
 			continue
 		}
 		if r.Revision <= applied { // read from the log, when a hint was faster
@@ -196,6 +198,8 @@ func (s *Store) answer(b *batch) {
 			s.stats.conflicts.Add(1)
 			c := &b.changes[i]
 			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: s.Get(c.Key)})
+		case s.mayBeLost(b):
+			p.answer(nil, errMayBeLost)
 		case p.entry == nil:
 			p.answer(s.entry(b, i), nil)
 		default:

@@ -230,6 +230,10 @@ func (s *Store) applyTransactions(b *batch) {
 	}
 	for i, p := range b.waiters {
 		p.outcome = b.results[i].Outcome
+		if p.outcome.Wrote && s.mayBeLost(b) {
+			p.answer(nil, errMayBeLost)
+			continue
+		}
 		p.answer(nil, b.results[i].err)
 	}
 }

@@ -42,7 +42,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 	}
 	defer func() { release(conn, err) }()
 	a.Results = make([]sqlstore.Result, len(batch))
-	if err := lockAndLook(ctx, conn, batch, &a); err != nil {
+	if err := l.lockAndLook(ctx, conn, batch, &a); err != nil {
 		return a, err
 	}
 	rows := a.Judge(batch, nil)
@@ -70,8 +70,13 @@ func release(conn *sql.Conn, err error) {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
-	args := make([]any, 0, 2*len(batch)+2)
+func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
+	w := l.witness.Load()
+	alone := l.foreign.Load() == 0
+	seenSQL, args := `NULL`, make([]any, 0, 2*len(batch)+3)
+	if !alone {
+		seenSQL, args = "(SELECT seen.`at` FROM log AS seen WHERE seen.id = ?)", append(args, w.Row())
+	}
 	for i := range batch {
 		args = append(args, i, []byte(batch[i].Key))
 	}
@@ -81,7 +86,9 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
-		SELECT id, `+"`at`"+`, (SELECT value FROM meta WHERE name = 'mark/moved') FROM log ORDER BY id DESC LIMIT 1;
+		SELECT id, `+"`at`"+`, (SELECT value FROM meta WHERE name = 'mark/moved'),
+		       `+seenSQL+`
+		FROM log ORDER BY id DESC LIMIT 1;
 		`+newestSQL(len(batch)), args...)
 	if err != nil {
 		return err
@@ -91,12 +98,14 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 		return err
 	}
 	var moved sql.NullString
-	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At, &moved); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var seen *int64
+	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At, &moved, &seen); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	if moved.Valid {
 		return sqlstore.Moved(moved.String)
 	}
+	newest, newestAt := a.Head, a.At
 	a.Head = max(a.Head, a.Floor)
 	a.At = max(time.Now().UnixMilli(), a.At)
 	if !rows.NextResultSet() {
@@ -110,7 +119,41 @@ func lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a
 		}
 		a.Results[n] = r
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	rows.Close()
+	switch {
+	case newest == w.Row():
+		seen = &newestAt
+	case newest > w.Row() && w.Row() > 0 && alone:
+		seen, err = lookFor(ctx, conn, w.Row())
+	}
+	if err != nil {
+		return err
+	}
+	l.noteForeign(newest > w.Row())
+	return w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seen)
+}
+
+// foreignFor is how many appends ask for the expected row after one that has found newer rows. Without
+// rows of others that row is the newest one, which is read anyway; a lone writer would pay for the
+// question a tenth of its commit.
+const foreignFor = 100
+
+// noteForeign notes whether others have written since the row that is expected.
+func (l *Log) noteForeign(have bool) {
+	if have {
+		l.foreign.Store(foreignFor)
+	} else if n := l.foreign.Load(); n > 0 {
+		l.foreign.Store(n - 1) // there is one append at a time
+	}
+}
+
+// lookFor returns the time of a row, nil if it is not there.
+func lookFor(ctx context.Context, conn *sql.Conn, id int64) (at *int64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT (SELECT `at` FROM log WHERE id = ?)", id).Scan(&at)
+	return at, err
 }
 
 // newestSQL selects the newest row of each of n keys. They are a table of constants that

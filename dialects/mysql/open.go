@@ -40,10 +40,12 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
-	freezer   driver.Connector // opens connections that read for long
-	peeks     bool             // it only reads
-	packet    int              // bytes the server takes in one packet
-	durable   atomic.Int64     // the rows up to this id are known to be on the disk
+	freezer   driver.Connector                 // opens connections that read for long
+	peeks     bool                             // it only reads
+	packet    int                              // bytes the server takes in one packet
+	durable   atomic.Int64                     // the rows up to this id are known to be on the disk
+	witness   atomic.Pointer[sqlstore.Witness] // nil: nothing is expected
+	foreign   atomic.Int32                     // above 0: others write, too
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -152,6 +154,9 @@ type driverLog struct{ log *slog.Logger }
 func (l driverLog) Print(v ...any) {
 	l.log.Debug("MySQL driver reported a problem with a connection", "err", fmt.Sprint(v...))
 }
+
+// Expect makes later statements compare the log with w.
+func (l *Log) Expect(w *sqlstore.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -11,12 +12,16 @@ import (
 
 // The reads of a log of raw keys are those of read.go with two columns more.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	return scan.RawRows(l.db.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, version, lease"+`
+func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
+	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows *sql.Rows) (err error) {
+		out, err = scan.NextRawRows(rows)
+		return err
+	}, "SELECT id, `key`, create_id, deleted, `at`, value, version, lease"+`
 		FROM log
 		WHERE id > ?
 		ORDER BY id
-		LIMIT ?`, after, limit))
+		LIMIT ?`, after, limit)
+	return out, err
 }
 
 func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
@@ -81,8 +86,9 @@ func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error)
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), idsChunk)
-		rows, err := l.db.QueryContext(ctx, `SELECT id, value FROM log WHERE id IN `+places(n), idArgs(ids[:n])...)
-		if err := scan.Values(values, rows, err); err != nil {
+		err := l.readKnown(ctx, (*sqlstore.Witness).Check, func(rows *sql.Rows) error { return scan.NextValues(values, rows) },
+			`SELECT id, value FROM log WHERE id IN `+places(n), idArgs(ids[:n])...)
+		if err != nil {
 			return nil, fmt.Errorf("read values: %w", l.classify(err))
 		}
 		ids = ids[n:]

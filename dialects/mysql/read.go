@@ -16,16 +16,29 @@ import (
 // rises, and rises in the transaction that deletes: if it still permits the revision
 // then nothing was missing when the rows were read.
 
+const readEnd = `
+		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
+		       COALESCE((SELECT MAX(id) FROM log), 0),
+		       (SELECT ` + "`at`" + ` FROM log WHERE id = ?)`
+
+// scanEnd reads the answer of readEnd: the end of the log, and the time of the row asked for, nil if it
+// is not there.
+func scanEnd(scan func(...any) error) (h sqlstore.Head, seen *int64, err error) {
+	err = scan(&h.Floor, &h.Revision, &seen)
+	h.Revision = max(h.Revision, h.Floor)
+	return h, seen, err
+}
+
 // Head reads the end of the log.
 func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
-	var h sqlstore.Head
-	err := l.db.QueryRowContext(ctx, `
-		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
-		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	w := l.witness.Load()
+	h, seen, err := scanEnd(l.db.QueryRowContext(ctx, readEnd, w.Row()).Scan)
+	if err == nil {
+		err = w.Check(h, seen)
+	}
 	if err != nil {
 		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
 	}
-	h.Revision = max(h.Revision, h.Floor)
 	return h, nil
 }
 
@@ -34,6 +47,9 @@ func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
 	p := poll.Poller{
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
+			if errors.Is(err, sqlstore.ErrSetBack) {
+				hint(0)
+			}
 			return h.Revision, err
 		},
 		Hint:  hint,
@@ -43,14 +59,37 @@ func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
 	p.Run(ctx)
 }
 
-// checkFloor refuses a revision that is compacted.
+// checkFloor refuses a revision that is compacted, and a log that is not the one expected. It comes
+// after what was read: if it is the same log now, it was then.
 func (l *Log) checkFloor(ctx context.Context, revision int64) error {
-	var floor int64
-	err := l.db.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'`).Scan(&floor)
-	if err == nil && revision < floor {
+	h, err := l.Head(ctx)
+	if err == nil && revision < h.Floor {
 		return sqlstore.ErrCompacted
 	}
 	return err
+}
+
+// readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
+// what is expected of it.
+func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error,
+	scan func(*sql.Rows) error, query string, args ...any) error {
+	w := l.witness.Load()
+	rows, err := l.db.QueryContext(ctx, query+`; `+readEnd, append(args, w.Row())...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := scan(rows); err != nil {
+		return err
+	}
+	if !rows.NextResultSet() {
+		return missing(rows)
+	}
+	now, seen, err := scanEnd(func(into ...any) error { return scanOne(rows, true, into...) })
+	if err != nil {
+		return err
+	}
+	return check(w, now, seen)
 }
 
 // Rows returns rows after a revision in revision order. They are durable.
@@ -66,12 +105,16 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return rows, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	return scan.Rows(l.db.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value"+`
+func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
+	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows *sql.Rows) (err error) {
+		out, err = scan.NextRows(rows)
+		return err
+	}, "SELECT id, `key`, create_id, deleted, `at`, value"+`
 		FROM log
 		WHERE id > ?
 		ORDER BY id
-		LIMIT ?`, after, limit))
+		LIMIT ?`, after, limit)
+	return out, err
 }
 
 // State returns the rows in force at a revision. They are durable.

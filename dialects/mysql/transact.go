@@ -48,7 +48,7 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 	var broken error
 	defer func() { release(conn, broken) }()
 	var found sqlstore.Found
-	if broken = lockAndFind(ctx, conn, ask, &found); broken != nil {
+	if broken = lockAndFind(ctx, conn, ask, l.witness.Load(), &found); broken != nil {
 		return broken
 	}
 	d, wrote, rejected := raw.Decide(&found, decide)
@@ -72,8 +72,8 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
-	leases, args := "", []any{ask.After, ask.Limit}
+func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, w *sqlstore.Witness, f *sqlstore.Found) error {
+	leases, args := "", []any{w.Row(), ask.After, ask.Limit}
 	if len(ask.Leases) > 0 {
 		leases = `; SELECT id, ttl, expires FROM lease WHERE id IN ` + places(len(ask.Leases)) + ` ORDER BY id FOR UPDATE`
 		args = append(args, idArgs(ask.Leases)...)
@@ -81,7 +81,7 @@ func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlst
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
-		SELECT id, `+"`at`"+` FROM log ORDER BY id DESC LIMIT 1;
+		SELECT id, `+"`at`, (SELECT seen.`at`"+` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1;
 		`+readClock+`;
 		SELECT id, `+"`key`, create_id, deleted, `at`"+`, value, version, lease
 		FROM log
@@ -95,10 +95,14 @@ func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlst
 	if err := scanOne(rows, true, &f.Floor); err != nil {
 		return err
 	}
-	if err := scanOne(rows, rows.NextResultSet(), &f.Revision, &f.At); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var seen *int64
+	if err := scanOne(rows, rows.NextResultSet(), &f.Revision, &f.At, &seen); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	f.Revision = max(f.Revision, f.Floor)
+	if err := w.Check(f.Head, seen); err != nil {
+		return err
+	}
 	f.At = max(time.Now().UnixMilli(), f.At)
 	if err := scanOne(rows, rows.NextResultSet(), &f.Now); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 		}
 	}
 	a.Results = make([]sqlstore.Result, len(batch))
-	if err := lockAndLook(ctx, conn.Conn(), batch, &a); err != nil {
+	if err := lockAndLook(ctx, conn.Conn(), batch, l.witness.Load(), &a); err != nil {
 		return a, err
 	}
 	rows := a.Judge(batch, nil)
@@ -76,7 +76,7 @@ func release(conn *pgxpool.Conn, err error) {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
+func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, w *sqlstore.Witness, a *sqlstore.Appended) error {
 	keys := make([]string, len(batch))
 	for i := range batch {
 		keys[i] = batch[i].Key
@@ -85,9 +85,10 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 	queueLock(&b)
 	// The next statements have a snapshot of their own, taken after the lock was given.
 	b.Queue(`
-		SELECT coalesce(last.id, 0), coalesce(last.at, 0), (SELECT value FROM meta WHERE name = 'mark/moved')
+		SELECT coalesce(last.id, 0), coalesce(last.at, 0), (SELECT value FROM meta WHERE name = 'mark/moved'),
+		       (SELECT at FROM log WHERE id = $1)
 		FROM (SELECT) AS always
-		LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true`)
+		LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true`, w.Row())
 	b.Queue(`
 		SELECT k.n, l.id, l.create_id, l.deleted
 		FROM unnest($1::text[]) WITH ORDINALITY AS k (key, n)
@@ -104,13 +105,17 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, a
 		return err
 	}
 	var moved *string
-	if err := r.QueryRow().Scan(&a.Head, &a.At, &moved); err != nil {
+	var seen *int64
+	if err := r.QueryRow().Scan(&a.Head, &a.At, &moved, &seen); err != nil {
 		return err
 	}
 	if moved != nil {
 		return sqlstore.Moved(*moved)
 	}
 	a.Head = max(a.Head, a.Floor)
+	if err := w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seen); err != nil {
+		return err
+	}
 	a.At = max(time.Now().UnixMilli(), a.At)
 	if err := scanNewest(r, a.Results); err != nil {
 		return err

@@ -14,10 +14,14 @@ import (
 // appendOne commits a lone change in one round trip: the server itself does, under the
 // lock, what Appended.Judge does elsewhere, and COMMIT is in the same pipeline. On a fast
 // disk the second round trip would be a third of a lone writer's commit. Results is nil if
-// the expectation does not hold, or the log has moved; then nothing was written, and the caller finds out why.
+// the expectation does not hold, or the log has moved or was set back; then nothing was written, and the caller finds out why.
 func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
+	w := sqlstore.Witness{}
+	if known := l.witness.Load(); known != nil {
+		w = *known
+	}
 	var b pgx.Batch
 	queueLock(&b)
 	b.Queue(`
@@ -25,7 +29,8 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id)
 			SELECT next.id, $1, CASE $2::bigint WHEN 0 THEN next.id ELSE newest.create_id END, $3, next.at, $5, $7::bigint, $8
 			FROM (SELECT greatest(coalesce(last.id, 0), floor.value::bigint) + 1 AS id,
-			             greatest(coalesce(last.at, 0), $4::bigint) AS at
+			             greatest(coalesce(last.at, 0), $4::bigint) AS at,
+			             floor.value::bigint AS floor, last.id AS last, last.at AS last_at
 			      FROM meta AS floor
 			      LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true
 			      WHERE floor.name = 'floor') AS next
@@ -34,9 +39,13 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			WHERE CASE $2::bigint WHEN 0 THEN coalesce(newest.deleted, true)
 			      ELSE newest.id = $2::bigint AND NOT newest.deleted END
 			  AND NOT EXISTS (SELECT FROM meta WHERE name = 'mark/moved')
+			  AND next.id > $9::bigint
+			  AND CASE WHEN next.last = $10::bigint THEN next.last_at = $11::bigint -- nobody else has written
+			      ELSE coalesce((SELECT at = $11::bigint FROM log WHERE id = $10::bigint), next.floor >= $10::bigint) END
 			RETURNING id, create_id, at)
 		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
-		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel(), orNull(c.Author()), c.AuditID())
+		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel(), orNull(c.Author()), c.AuditID(),
+		w.Head, w.Revision, w.At)
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)
 	defer r.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const (
@@ -35,6 +36,9 @@ func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
 	p := poll.Poller{
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
+			if errors.Is(err, sqlstore.ErrSetBack) {
+				hint(0)
+			}
 			return h.Revision, err
 		},
 		Hint:  hint,

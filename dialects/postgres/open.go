@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,7 @@ type Log struct {
 	clusterID string
 	kind      sqlstore.Kind
 	made      bool
+	witness   atomic.Pointer[sqlstore.Witness] // nil: nothing is expected
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -128,6 +130,9 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
 	})
 }
+
+// Expect makes later statements compare the log with w.
+func (l *Log) Expect(w *sqlstore.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }

@@ -12,17 +12,17 @@ import (
 // The reads of a log of raw keys are those of read.go with two columns more, and with keys as
 // rawkey.go has them.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := l.pool.Query(ctx, `
+func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
+	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, scanRaw)
+		return err
+	}, `
 		SELECT id, key, create_id, deleted, at, value, version, lease
 		FROM log
 		WHERE id > $1
 		ORDER BY id
 		LIMIT $2`, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanRaw)
+	return out, err
 }
 
 func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
@@ -105,15 +105,15 @@ func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error)
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), valuesChunk)
-		rows, err := l.pool.Query(ctx, `SELECT id, value FROM log WHERE id = ANY ($1::bigint[])`, ids[:n])
-		if err == nil {
+		err := l.readKnown(ctx, (*sqlstore.Witness).Check, func(rows pgx.Rows) error {
 			var id int64
 			var value []byte
-			_, err = pgx.ForEachRow(rows, []any{&id, &value}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&id, &value}, func() error {
 				values[id], value = value, nil
 				return nil
 			})
-		}
+			return err
+		}, `SELECT id, value FROM log WHERE id = ANY ($1::bigint[])`, ids[:n])
 		if err != nil {
 			return nil, fmt.Errorf("read values: %w", l.classify(err))
 		}

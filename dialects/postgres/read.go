@@ -14,18 +14,29 @@ import (
 // The floor only rises, and rises in the transaction that deletes: if it still permits
 // the revision then nothing was missing when the rows were read.
 
-const readFloor = `SELECT value::bigint FROM meta WHERE name = 'floor'`
+const readEnd = `
+		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
+		       coalesce((SELECT max(id) FROM log), 0),
+		       (SELECT at FROM log WHERE id = $1)`
+
+// scanEnd reads the answer of readEnd: the end of the log, and the time of the row asked for, nil if it
+// is not there.
+func scanEnd(row pgx.Row) (h sqlstore.Head, seen *int64, err error) {
+	err = row.Scan(&h.Floor, &h.Revision, &seen)
+	h.Revision = max(h.Revision, h.Floor)
+	return h, seen, err
+}
 
 // Head reads the end of the log.
 func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
-	var h sqlstore.Head
-	err := l.pool.QueryRow(ctx, `
-		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
-		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	w := l.witness.Load()
+	h, seen, err := scanEnd(l.pool.QueryRow(ctx, readEnd, w.Row()))
+	if err == nil {
+		err = w.Check(h, seen)
+	}
 	if err != nil {
 		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
 	}
-	h.Revision = max(h.Revision, h.Floor)
 	return h, nil
 }
 
@@ -42,17 +53,17 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return out, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
-	rows, err := l.pool.Query(ctx, `
+func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
+	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, scanRow)
+		return err
+	}, `
 		SELECT id, key, create_id, deleted, at, value
 		FROM log
 		WHERE id > $1
 		ORDER BY id
 		LIMIT $2`, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanRow)
+	return out, err
 }
 
 // State returns the rows in force at a revision.
@@ -167,9 +178,26 @@ func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err er
 
 // readPast runs query, lets scan read its rows and refuses a revision below the floor.
 func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) error, query string, args ...any) error {
+	check := func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error {
+		if err := w.Check(now, seen); err != nil {
+			return err
+		}
+		if revision < now.Floor {
+			return sqlstore.ErrCompacted
+		}
+		return nil
+	}
+	return l.readKnown(ctx, check, scan, query, args...)
+}
+
+// readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
+// what is expected of it: if it is the same log now, it was when the rows were read.
+func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error,
+	scan func(pgx.Rows) error, query string, args ...any) error {
+	w := l.witness.Load()
 	var b pgx.Batch
 	b.Queue(query, args...)
-	b.Queue(readFloor)
+	b.Queue(readEnd, w.Row())
 	r := l.pool.SendBatch(ctx, &b)
 	defer r.Close()
 	rows, err := r.Query()
@@ -179,12 +207,12 @@ func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) 
 	if err := scan(rows); err != nil {
 		return err
 	}
-	var floor int64
-	if err := r.QueryRow().Scan(&floor); err != nil {
+	now, seen, err := scanEnd(r.QueryRow())
+	if err != nil {
 		return err
 	}
-	if revision < floor {
-		return sqlstore.ErrCompacted
+	if err := check(w, now, seen); err != nil {
+		return err
 	}
 	return r.Close()
 }

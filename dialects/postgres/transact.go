@@ -49,7 +49,7 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 	var broken error
 	defer func() { release(conn, broken) }()
 	var found sqlstore.Found
-	if broken = lockAndFind(ctx, conn.Conn(), ask, &found); broken != nil {
+	if broken = lockAndFind(ctx, conn.Conn(), ask, l.witness.Load(), &found); broken != nil {
 		return broken
 	}
 	d, wrote, rejected := raw.Decide(&found, decide)
@@ -68,13 +68,14 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func lockAndFind(ctx context.Context, conn *pgx.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
+func lockAndFind(ctx context.Context, conn *pgx.Conn, ask sqlstore.Ask, w *sqlstore.Witness, f *sqlstore.Found) error {
 	var b pgx.Batch
 	queueLock(&b)
 	b.Queue(`
-		SELECT coalesce(last.id, 0), coalesce(last.at, 0), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+		SELECT coalesce(last.id, 0), coalesce(last.at, 0), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+		       (SELECT at FROM log WHERE id = $1)
 		FROM (SELECT) AS always
-		LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true`)
+		LEFT JOIN (SELECT id, at FROM log ORDER BY id DESC LIMIT 1) AS last ON true`, w.Row())
 	b.Queue(`
 		SELECT id, key, create_id, deleted, at, value, version, lease
 		FROM log
@@ -92,10 +93,14 @@ func lockAndFind(ctx context.Context, conn *pgx.Conn, ask sqlstore.Ask, f *sqlst
 	if err := r.QueryRow().Scan(nil, nil, &f.Floor); err != nil {
 		return err
 	}
-	if err := r.QueryRow().Scan(&f.Revision, &f.At, &f.Now); err != nil {
+	var seen *int64
+	if err := r.QueryRow().Scan(&f.Revision, &f.At, &f.Now, &seen); err != nil {
 		return err
 	}
 	f.Revision = max(f.Revision, f.Floor)
+	if err := w.Check(f.Head, seen); err != nil {
+		return err
+	}
 	f.At = max(time.Now().UnixMilli(), f.At)
 	if err := findRows(r, len(ask.Leases) > 0, f); err != nil {
 		return err

@@ -205,6 +205,9 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 	return l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
 }
 
+// Expect does nothing: the file belongs to this process, which refuses one that was exchanged under it.
+func (l *Log) Expect(*sqlstore.Witness) {}
+
 // Exclusive is true: the file is locked.
 func (l *Log) Exclusive() bool { return true }
 

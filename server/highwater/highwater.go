@@ -31,7 +31,7 @@ import (
 const (
 	every = 10 * time.Second
 	// slack is more revisions than can be served between two writes of the file.
-	slack = 1_000_000
+	slack = sqlstore.Slack
 )
 
 // ErrOther says that a database is not the one that was served before.
@@ -147,6 +147,9 @@ func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, ou
 	}
 	if h.raw {
 		above = sqlstore.LastID(above)
+	}
+	if same {
+		return sqlstore.GoOnAbove(ctx, log, above)
 	}
 	return log.Raise(ctx, above)
 }

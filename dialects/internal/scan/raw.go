@@ -77,6 +77,11 @@ func Values(values map[int64][]byte, rows *sql.Rows, err error) error {
 		return err
 	}
 	defer rows.Close()
+	return NextValues(values, rows)
+}
+
+// NextValues reads the current result set of rows as Values does.
+func NextValues(values map[int64][]byte, rows *sql.Rows) error {
 	for rows.Next() {
 		var id int64
 		var value []byte

@@ -14,7 +14,11 @@ func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []sqlstore.Row
+	return NextRows(rows)
+}
+
+// NextRows reads the current result set of rows as Rows does.
+func NextRows(rows *sql.Rows) (out []sqlstore.Row, err error) {
 	for rows.Next() {
 		var r sqlstore.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
