@@ -126,7 +126,7 @@ func (c *Cluster) Run(ctx context.Context) {
 
 // jobs returns the work that is done at fixed intervals.
 func (c *Cluster) jobs() []job {
-	jobs := []job{c.diskJob(), {
+	jobs := []job{c.diskJob(), c.setBackJob(), {
 		every: c.config.Times.Maintain, do: c.Bootstrap,
 		failed: "what every cluster begins with could not be kept; it is tried again",
 	}}

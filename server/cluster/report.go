@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ func (c *clients) report(ctx context.Context, about corev1.ObjectReference, reas
 		Action:              "Repair",
 		Type:                corev1.EventTypeWarning,
 		Reason:              reason,
-		Note:                note[:min(len(note), 1024)],
+		Note:                strings.ToValidUTF8(note[:min(len(note), 1024)], ""),
 		Regarding:           about,
 	}
 	_, err := c.events.Events(namespace).Create(ctx, e, metav1.CreateOptions{})

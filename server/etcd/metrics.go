@@ -77,6 +77,8 @@ var (
 	databaseInUse  = gauge("etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes; what of them is free is not known.")
 	transactions   = prometheus.NewDesc("plinth_log_transactions_total", "Transactions of the database.", nil, nil)
 	transactionSec = prometheus.NewDesc("plinth_log_transaction_seconds_total", "Time that transactions of the database took.", nil, nil)
+	setBacks       = prometheus.NewDesc("plinth_database_set_back_total", "Times that the database was found set back while it was served.", nil, nil)
+	lostWrites     = prometheus.NewDesc("plinth_lost_writes_total", "Acknowledged writes known to this member that were gone then.", nil, nil)
 )
 
 // figures collects what is known anyway, and now and then the size of the database.
@@ -98,7 +100,7 @@ const (
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{leaderChanges, committed, applied, commitSeconds, watchersTotal, hasLeader, isLeader, serverID, serverVersion, inCluster, quotaBytes, alarmActive,
-		current, compacted, keysTotal, databaseTotal, databaseInUse, transactions, transactionSec} {
+		current, compacted, keysTotal, databaseTotal, databaseInUse, transactions, transactionSec, setBacks, lostWrites} {
 		out <- d
 	}
 }
@@ -148,6 +150,8 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstHistogram(commitSeconds, uint64(max(stats.Batches, int64(below))), stats.AppendSeconds, buckets)
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(stats.Batches))
 	out <- prometheus.MustNewConstMetric(transactionSec, prometheus.CounterValue, stats.AppendSeconds)
+	out <- prometheus.MustNewConstMetric(setBacks, prometheus.CounterValue, float64(stats.SetBacks))
+	out <- prometheus.MustNewConstMetric(lostWrites, prometheus.CounterValue, float64(stats.LostWrites))
 }
 
 // sizeNow returns the size as it was a moment ago, and says whether it is known.

@@ -46,6 +46,8 @@ var (
 		{desc("plinth_compacted_rows_total", "Rows deleted by this process."), func(s *sqlstore.Stats) float64 { return float64(s.Compacted) }},
 		{desc("plinth_kept_rows_total", "Of these, old versions that --keep keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Kept) }},
 		{desc("plinth_trimmed_rows_total", "Old versions deleted by this process that --keep no longer keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Trimmed) }},
+		{desc("plinth_database_set_back_total", "Times that the database was found set back while it was served."), func(s *sqlstore.Stats) float64 { return float64(s.SetBacks) }},
+		{desc("plinth_lost_writes_total", "Acknowledged writes known to this process that were gone then."), func(s *sqlstore.Stats) float64 { return float64(s.LostWrites) }},
 	}
 )
 
