@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/way"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/etcd"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
@@ -79,9 +80,9 @@ func openPatiently(ctx context.Context, dsn string, logger *slog.Logger) (sqlsto
 // member is a process, behind a way that clients take to it, and one that it takes to the database.
 type member struct {
 	dsn      string
-	clients  *way // to the process
-	database *way // nil for SQLite
-	tight    bool // the next process has next to nothing in memory
+	clients  *way.Way // to the process
+	database *way.Way // nil for SQLite
+	tight    bool     // the next process has next to nothing in memory
 	process  *exec.Cmd
 	stdin    io.Closer
 	log      strings.Builder // of the processes so far; read when they have ended
@@ -110,7 +111,7 @@ func (m *member) start() error {
 		m.kill()
 		return fmt.Errorf("start a member: %w: %s", err, m.log.String())
 	}
-	m.clients.lead(strings.TrimSpace(line))
+	m.clients.Lead(strings.TrimSpace(line))
 	return nil
 }
 

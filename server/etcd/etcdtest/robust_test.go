@@ -80,7 +80,7 @@ func (m *member) reachThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.database = newWay(t, u.Host)
-	u.Host = m.database.address()
+	u.Host = m.database.Address()
 	m.dsn = u.String()
 }
 
@@ -89,7 +89,7 @@ func (c *cluster) run(t *testing.T, seed uint64, lasts time.Duration) {
 	c.long = lasts >= time.Minute
 	load := &etcdtest.Load{Clients: 6, Seed: seed}
 	for _, m := range c.members {
-		load.Members = append(load.Members, m.clients.address())
+		load.Members = append(load.Members, m.clients.Address())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), lasts+2*etcdtest.Patience)
 	defer cancel()
@@ -207,22 +207,22 @@ func (c *cluster) outages(m *member, r *rand.Rand) map[string]func() error {
 			wait(r, 0, 500)
 			return m.start()
 		},
-		"cut clients off": func() error { m.clients.cut(); return nil },
+		"cut clients off": func() error { m.clients.Cut(); return nil },
 		"lose what a member answers": func() error {
-			m.clients.lose(time.Duration(20+r.IntN(200)) * time.Millisecond)
+			m.clients.Lose(time.Duration(20+r.IntN(200)) * time.Millisecond)
 			return nil
 		},
 		"delay clients": func() error {
-			m.clients.slow(time.Duration(1+r.IntN(30)) * time.Millisecond)
+			m.clients.Slow(time.Duration(1+r.IntN(30)) * time.Millisecond)
 			wait(r, 300, 800)
-			m.clients.slow(0)
+			m.clients.Slow(0)
 			return nil
 		},
 		"block clients, then cut them off": func() error {
-			m.clients.block()
+			m.clients.Block()
 			wait(r, 100, 500)
-			m.clients.cut()
-			m.clients.unblock()
+			m.clients.Cut()
+			m.clients.Unblock()
 			return nil
 		},
 	}
@@ -248,25 +248,25 @@ func (c *cluster) outages(m *member, r *rand.Rand) map[string]func() error {
 		}
 		return c.server.Thaw()
 	}
-	all["cut a member off the database"] = func() error { m.database.cut(); return nil }
+	all["cut a member off the database"] = func() error { m.database.Cut(); return nil }
 	all["lose what the database answers"] = func() error { // so that it is not known what was committed
 		for range 5 {
-			m.database.lose(time.Duration(20+r.IntN(100)) * time.Millisecond)
+			m.database.Lose(time.Duration(20+r.IntN(100)) * time.Millisecond)
 			wait(r, 50, 150)
 		}
 		return nil
 	}
 	all["delay a member's database"] = func() error {
-		m.database.slow(time.Duration(1+r.IntN(20)) * time.Millisecond)
+		m.database.Slow(time.Duration(1+r.IntN(20)) * time.Millisecond)
 		wait(r, 300, 1000)
-		m.database.slow(0)
+		m.database.Slow(0)
 		return nil
 	}
 	all["block a member's database, then cut it off"] = func() error {
-		m.database.block()
+		m.database.Block()
 		wait(r, 100, 1000)
-		m.database.cut()
-		m.database.unblock()
+		m.database.Cut()
+		m.database.Unblock()
 		return nil
 	}
 	return all
