@@ -30,6 +30,7 @@ type routes struct {
 	slis       http.Handler
 	debug      http.Handler // nil: there is no such path
 	backup     func(http.ResponseWriter, *http.Request) error
+	digest     func(*guard.Call) error
 	probes     []*health.Probe
 	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
@@ -71,6 +72,7 @@ func (r *routes) add(g *guard.Guard) {
 		g.Route(snapshotsPath+"/*", r.snapshots)
 	}
 	g.Route(backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
+	g.Route(digestPath, r.digest)
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

@@ -144,6 +144,7 @@ func (s *Server) routes() *routes {
 		probes:     s.probes(),
 		documents:  s.tokens.Documents(s.host()),
 		backup:     s.backups.Serve,
+		digest:     s.serveDigest,
 	}
 	if s.config.ServeSnapshots {
 		r.snapshots = (&snapshots{server: s}).serve

@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -37,6 +38,7 @@ and 2 if the command was wrong.`
 // verification is the command's flags and streams.
 type verification struct {
 	encryption     string
+	digest         bool
 	stdout, stderr io.Writer
 	printed        int // problems
 }
@@ -60,6 +62,7 @@ func newVerify() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&v.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration that serve has, to decode what is encrypted")
+	cmd.Flags().BoolVar(&v.digest, "digest", false, "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision")
 	return cmd
 }
 
@@ -140,6 +143,11 @@ func (v *verification) database(ctx context.Context, dsn string, o scrub.Options
 		return "", report, err
 	}
 	defer log.Close()
+	if v.digest {
+		if err := v.printDigest(ctx, log, o.Transformer); err != nil {
+			return "", report, err
+		}
+	}
 	size, err := log.Size(ctx)
 	if err != nil {
 		return "", report, err
@@ -152,6 +160,18 @@ func (v *verification) database(ctx context.Context, dsn string, o scrub.Options
 		err = fmt.Errorf("%s: %w", dialects.Describe(dsn), err)
 	}
 	return fmt.Sprintf("cluster %s at revision %d", log.ClusterID(), report.Head.Revision), report, err
+}
+
+// printDigest prints what every plinth on the database should have in memory.
+func (v *verification) printDigest(ctx context.Context, log sqlstore.Source, t sqlstore.Transformer) error {
+	return log.Freeze(ctx, func(z sqlstore.Frozen) error {
+		d, err := object.Digest(ctx, z, t)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(v.stdout, "digest %s of %d objects at revision %d%s\n", d.Text(), d.Objects, d.Revision, encryptedText(d.Unreadable))
+		return nil
+	})
 }
 
 // peekAt opens a database for reading alone.

@@ -1,0 +1,33 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"github.com/plinth-io/plinth/server/guard"
+	"github.com/plinth-io/plinth/server/response"
+)
+
+// digestPath is where a server says what it has in memory, to be compared with what plinth verify says
+// of the database.
+const digestPath = "/plinth/digest"
+
+// digestAnswer has the revision as text, as resourceVersion is in the API.
+type digestAnswer struct {
+	Revision   string `json:"revision"`
+	Objects    int64  `json:"objects"`
+	Digest     string `json:"digest"`
+	Unreadable int64  `json:"unreadable,omitempty"`
+}
+
+func (s *Server) serveDigest(x *guard.Call) error {
+	if x.Request().Method != http.MethodGet {
+		return response.MethodNotAllowed()
+	}
+	d := s.store.Digest()
+	answer := digestAnswer{Revision: strconv.FormatInt(d.Revision, 10), Objects: d.Objects, Digest: d.Text(), Unreadable: d.Unreadable}
+	responsewriters.WriteRawJSON(http.StatusOK, answer, x.Response())
+	return nil
+}
