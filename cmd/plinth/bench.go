@@ -61,7 +61,7 @@ func newBench() *cobra.Command {
 		panic(err) // not a flag
 	}
 	documentEnv(cmd)
-	cmd.AddCommand(newBenchEtcd())
+	cmd.AddCommand(newBenchEtcd(), newBenchTorture())
 	return cmd
 }
 

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/bench/torture"
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/logging"
+)
+
+const benchTortureHelp = `Try to break plinth's guarantees. Clients create, read, list, update, patch, apply, delete and
+watch objects through faults of one to three plinths on one database, and everything that they
+are told is checked against the log of changes that the database has in the end.
+
+The command starts the plinths itself, on a database of their own, which it makes and drops: with
+--dsn beside the database that DSN names, where it touches no other; else a SQLite file in the
+output directory. Replicas need Postgres, MySQL or MariaDB.
+
+Faults are, if --faults does not choose:
+  kill, stop               kill -9 of a plinth, SIGSTOP of one for longer than its timeouts
+  cut-clients, lose-answer its clients' connections are cut, its answers lost
+  cut, freeze, delay       connections to the database are cut, hold everything back, or
+                           delay it by 50 to 500 ms
+  lose-commit              the database's answer to a COMMIT is lost
+
+What is checked: writes that were acknowledged are there, and refused ones are not; calls on each
+object are linearizable, and reads of the newest state see everything that was answered before
+them; a list, on all its pages, is the exact state at its revision; a watch gets every change once
+and in order, from any revision seen at any replica; bookmarks are true; old versions stay as
+long as --history says; and each plinth has in memory what the database has.
+
+The same seed makes the same calls and faults, as far as answers come in the same order. If a
+guarantee is broken the command leaves the history, a small part of it that still shows
+the fault, and a drawing (HTML) of that in the output directory. The exit code is 0 if every guarantee
+held, and 1 if not.`
+
+// benchTortureFlags are flags that become Options.
+type benchTortureFlags struct {
+	o       torture.Options
+	seconds int
+}
+
+func newBenchTorture() *cobra.Command {
+	var f benchTortureFlags
+	cmd := &cobra.Command{
+		Use:   "torture",
+		Short: "Try to break plinth's guarantees by faults",
+		Long:  benchTortureHelp,
+		Args:  noArgs,
+		Example: `  plinth bench torture --seconds 60
+  plinth bench torture --dsn postgres://plinth@db.example.com/plinth --replicas 3 --seconds 3600 --seed 7
+  plinth bench torture --faults kill,stop --out results`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+			return runBenchTorture(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.o.DSN, "dsn", "sqlite://plinth.db", "`database` beside which one is made for the run, written as for serve")
+	flags.IntVar(&f.o.Replicas, "replicas", 1, "`number` of plinths on the database, 1 to 3")
+	flags.IntVar(&f.seconds, "seconds", 60, "how many `seconds` faults are made")
+	flags.IntVar(&f.o.Clients, "clients", 6, "`number` of clients that call; half as many watch")
+	flags.Uint64Var(&f.o.Seed, "seed", 0, "`number` that calls and faults follow from; 0: one that differs each time")
+	flags.StringSliceVar(&f.o.Faults, "faults", nil, "`names` of the faults to make, separated by commas; by default all that are possible; none: no faults")
+	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that files are written to; it decides which disk SQLite is on")
+	documentEnv(cmd)
+	return cmd
+}
+
+// check completes the options.
+func (f *benchTortureFlags) check() error {
+	if err := dialects.Check(f.o.DSN, dialects.Options{}); err != nil {
+		return usagef("--dsn: %v", err)
+	}
+	switch {
+	case f.o.Replicas < 1 || f.o.Replicas > 3:
+		return usagef("--replicas %d: write a number from 1 to 3", f.o.Replicas)
+	case f.o.Replicas > 1 && dialects.Scheme(f.o.DSN) == "sqlite":
+		return usagef("--replicas %d: a SQLite file is for one plinth at a time: name another database in --dsn", f.o.Replicas)
+	case f.seconds < 1:
+		return usagef("--seconds %d: write 1 or more", f.seconds)
+	case f.o.Clients < 1:
+		return usagef("--clients %d: write 1 or more", f.o.Clients)
+	}
+	for _, name := range f.o.Faults {
+		if !slices.Contains(torture.FaultNames(), name) && name != "none" {
+			return usagef("--faults: %q: write some of %s", name, strings.Join(torture.FaultNames(), ", "))
+		}
+	}
+	if f.o.For = time.Duration(f.seconds) * time.Second; f.o.Seed == 0 {
+		f.o.Seed = uint64(time.Now().Unix())
+	}
+	return nil
+}
+
+func runBenchTorture(ctx context.Context, o torture.Options, stdout, stderr io.Writer) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Command, o.Progress = []string{exe, "serve"}, stderr
+	report, err := torture.Run(ctx, o)
+	if report == nil {
+		return err
+	}
+	report.Write(stdout)
+	if err == nil && len(report.Broken) > 0 {
+		err = fmt.Errorf("a guarantee is broken: %s; see %s", report.Broken[0].Guarantee, strings.Join(report.Files, " "))
+	}
+	return err
+}
