@@ -75,6 +75,13 @@ func TestImportCommand(t *testing.T) {
 				t.Errorf("kubectl %s: %s", args, got)
 			}
 		}
+		code, out = runPlinth(t, "undo", "secret/sealed", "--yes", "--kubeconfig="+s.kubeconfig)
+		if code != 1 || !strings.Contains(out, "secrets/sealed was made before revision ") {
+			t.Errorf("undo of what was imported: exit code %d: %s", code, out)
+		}
+		if got := kubectlOf(t, s.kubeconfig, "get secret sealed -o name"); !strings.Contains(got, "secret/sealed") {
+			t.Errorf("what was imported is gone: %s", got)
+		}
 	})
 }
 

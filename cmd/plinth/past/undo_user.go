@@ -167,6 +167,9 @@ func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
 		if err == nil && current == nil {
 			err = fmt.Errorf("%s is gone already", t)
 		}
+		if err == nil {
+			err = mustBeBorn(t, current, d.first())
+		}
 		return &Step{Target: t, Before: current}, err
 	}
 	v, err := c.At(ctx, t, Moment{Revision: d.first().Revision - 1})
