@@ -121,19 +121,28 @@ func (q *historyFlags) loader(cmd *cobra.Command) clientcmd.ClientConfig {
 
 // object returns a client and the object that the arguments name. Its kind may be gone, if past is set.
 func (q *historyFlags) object(cmd *cobra.Command, args []string, gone bool) (*past.Client, past.Target, error) {
-	words, err := past.SplitWords(args)
+	word, err := oneObject(cmd, args)
 	if err != nil {
 		return nil, past.Target{}, err
-	}
-	if len(words) != 1 || words[0].Name == "" {
-		return nil, past.Target{}, usagef("write one object, such as %s deployments/web", cmd.CommandPath())
 	}
 	client, namespace, err := q.client(cmd)
 	if err != nil {
 		return nil, past.Target{}, err
 	}
-	kind, err := findKind(cmd, client, words[0].Type, gone)
-	return client, kind.In(namespace, words[0].Name), err
+	kind, err := findKind(cmd, client, word.Type, gone)
+	return client, kind.In(namespace, word.Name), err
+}
+
+// oneObject reads the arguments of a command for one object.
+func oneObject(cmd *cobra.Command, args []string) (past.Words, error) {
+	words, err := past.SplitWords(args)
+	if err != nil {
+		return past.Words{}, err
+	}
+	if len(words) != 1 || words[0].Name == "" {
+		return past.Words{}, usagef("write one object, such as %s deployments/web", cmd.CommandPath())
+	}
+	return words[0], nil
 }
 
 func findKind(cmd *cobra.Command, client *past.Client, text string, gone bool) (past.Kind, error) {

@@ -39,7 +39,11 @@ func (c *consent) check(cmd *cobra.Command) error {
 	case c.dryRun != "" && c.dryRun != "none" && c.dryRun != "server":
 		return usagef("--dry-run: %q: write server, because only the server knows what admission and validation say", c.dryRun)
 	case !c.yes && !c.dry() && !isTerminal(cmd.InOrStdin()):
-		return usagef("nobody can be asked, because standard input is not a terminal: write --yes to do it, or --dry-run=server to see what it would do")
+		try := ""
+		if cmd.Flags().Lookup("dry-run") != nil {
+			try = ", or --dry-run=server to see what it would do"
+		}
+		return usagef("nobody can be asked, because standard input is not a terminal: write --yes to do it%s", try)
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ func newForget() *cobra.Command {
 }
 
 func (q *forgetQuery) run(cmd *cobra.Command, args []string) error {
+	if _, err := oneObject(cmd, args); err != nil {
+		return err
+	}
 	if err := q.consent.check(cmd); err != nil {
 		return err
 	}

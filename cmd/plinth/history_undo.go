@@ -83,6 +83,11 @@ func (q *undoQuery) run(cmd *cobra.Command, args []string) error {
 	case q.user == "" && (q.since != "" || q.force || q.allNamespaces):
 		return usagef("--since, --force and --all-namespaces go with --user: write --to 2h for the state of an object two hours ago")
 	}
+	if q.user == "" {
+		if _, err := oneObject(cmd, args); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(q.results.check(), q.consent.check(cmd)); err != nil {
 		return err
 	}

@@ -13,6 +13,9 @@ func (c *Client) notThere(ctx context.Context, t Target, m Moment) error {
 	if err := c.mayGet(ctx, t); err != nil {
 		return err
 	}
+	if m.IsNow() {
+		return fmt.Errorf("%s is not there; plinth log %[1]s shows when it was", t)
+	}
 	return fmt.Errorf("%s was not there at %s; plinth log %[1]s shows when it was", t, m)
 }
 
