@@ -131,10 +131,15 @@ func withBackup(file string, read func(io.Reader) error) error {
 			return usagef("%v; write the name of a backup", err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return usagef("%s is a directory; write the name of a backup in it", file)
+		}
 		from = f
 	}
 	err := read(from)
 	switch {
+	case errors.Is(err, backup.ErrNotBackup) && isSQLiteFile(file):
+		return fmt.Errorf("%s is a SQLite database and %w; plinth verify sqlite://%[1]s reads it, and plinth backup --dsn sqlite://%[1]s makes a backup of it", file, err)
 	case errors.Is(err, backup.ErrNotBackup):
 		return fmt.Errorf("%s is %w; write the name of a file that plinth backup has written", file, err)
 	case errors.Is(err, backup.ErrCut), errors.Is(err, backup.ErrAltered):
@@ -143,6 +148,19 @@ func withBackup(file string, read func(io.Reader) error) error {
 		return fmt.Errorf("%s was %w", file, err)
 	}
 	return err
+}
+
+// isSQLiteFile tells whether a file begins as databases of SQLite do.
+func isSQLiteFile(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const magic = "SQLite format 3\x00"
+	begin := make([]byte, len(magic))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == magic
 }
 
 // aboutRestore says what an error has left, and how to go on.
