@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,30 @@ const (
 	markAbove   = "copying-above" // while it runs: all rows have higher revisions than this one
 	markRun     = "copying-run"   // while it runs: which Copy writes to the target
 	markOrigin  = "origin/"       // and a cluster id: objects were copied from that log, which was at the value's revision
+	markBrought = "brought"       // rows up to this one came with a Copy or an Intake
 )
+
+// endBrought ends the history that a log could tell of before it was filled: what was there earlier is not
+// known, and whoever is named in its rows has not created the objects with them. It returns a mark to set.
+func endBrought(ctx context.Context, to Log) (map[string]string, error) {
+	head, err := to.Head(ctx)
+	if err == nil {
+		err = to.Raise(ctx, head.Revision+1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("let the target's history begin: %w", err)
+	}
+	return map[string]string{markBrought: strconv.FormatInt(head.Revision, 10)}, nil
+}
+
+// readBrought returns the last row that came with a Copy or an Intake, 0 if none has.
+func readBrought(ctx context.Context, log Log) (int64, error) {
+	marks, err := log.Marks(ctx)
+	if err != nil || marks[markBrought] == "" {
+		return 0, err
+	}
+	return strconv.ParseInt(marks[markBrought], 10, 64)
+}
 
 // HalfCopied returns ErrHalfCopied if a Copy into log was not finished, else nil, or why
 // the marks cannot be read.
@@ -278,7 +302,11 @@ func (c *copier) finish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the source's marks: %w", err)
 	}
-	marks := Descent(c.from.ClusterID(), c.done.Revision, inherited)
+	marks, err := endBrought(ctx, c.to)
+	if err != nil {
+		return err
+	}
+	maps.Copy(marks, Descent(c.from.ClusterID(), c.done.Revision, inherited))
 	for _, name := range []string{markCopying, markAbove, markRun} {
 		marks[name] = ""
 	}

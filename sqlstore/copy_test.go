@@ -9,6 +9,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // A copy holds the source's state and nothing else, above every revision of the source.
@@ -32,15 +33,27 @@ func TestCopyBetweenDialects(t *testing.T) {
 				t.Fatalf("copied %+v, %v", copied, err)
 			}
 			head, err := to.Head(ctx)
-			if err != nil || head.Floor <= last.Revision || head.Revision != head.Floor+n {
+			if err != nil || head.Floor != head.Revision || head.Revision <= last.Revision+n {
 				t.Errorf("target is at %+v, %v; the source was at %d", head, err, last.Revision)
 			}
 			rows, err := to.State(ctx, "/", "0", head.Revision, 2*n)
 			if err != nil || len(rows) != n {
 				t.Errorf("target has %d objects, %v", len(rows), err)
 			}
+			// Nobody has created these objects here, and what was there before is not known.
+			if before, err := to.Past(ctx, "/", "0", head.Revision-1, 2*n); !errors.Is(err, sqlstore.ErrCompacted) {
+				t.Errorf("%d objects before the end of the copy, %v", len(before), err)
+			}
 			if _, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrNotEmpty) {
 				t.Errorf("copied twice: %v", err)
+			}
+			store, err := object.Open(ctx, to, sqlstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if created := store.Get(rows[n-1].Key); store.Brought() != head.Revision-1 || created == nil || created.Revision > store.Brought() {
+				t.Errorf("brought up to %d; the head is %d, and an object is %+v", store.Brought(), head.Revision, created)
 			}
 		})
 	}

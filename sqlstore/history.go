@@ -34,6 +34,10 @@ func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, erro
 	return s.log.History(ctx, q)
 }
 
+// Brought returns the revision up to which objects were copied or taken in from another place: rows up to
+// it that create an object name who has written that last, and not who created it. 0: none were.
+func (s *Store) Brought() int64 { return s.brought }
+
 // HistoryEntry is what readers saw of a row that was asked for with its value; of a tombstone, the last
 // that they saw. It may be unreadable.
 func (s *Store) HistoryEntry(ctx context.Context, row *Row) *Entry { return s.open(ctx, row) }

@@ -65,9 +65,14 @@ func checkEmpty(ctx context.Context, to Log) (Head, error) {
 	return head, nil
 }
 
-// Finish marks the log as whole.
+// Finish marks the log as whole. Its history begins then.
 func (in *Intake) Finish(ctx context.Context) error {
-	return in.to.SetMarks(ctx, map[string]string{markCopying: ""})
+	marks, err := endBrought(ctx, in.to)
+	if err != nil {
+		return err
+	}
+	marks[markCopying] = ""
+	return in.to.SetMarks(ctx, marks)
 }
 
 // Write writes changes of different keys. It sets what they expect. Deletes of keys that are not there

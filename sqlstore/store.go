@@ -59,6 +59,7 @@ type Store struct {
 	commits committer
 	authors authors
 	own     *Origin // of Options.Author, nil if that is empty
+	brought int64   // see Brought
 	tail    tail
 	heads   headReader
 	compact compactor
@@ -84,6 +85,11 @@ func Open(ctx context.Context, log Log, o Options) (*Store, error) {
 	if err := s.load(ctx); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("load state: %w", err)
+	}
+	var err error
+	if s.brought, err = readBrought(ctx, log); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("read what was copied: %w", err)
 	}
 	s.start()
 	return s, nil

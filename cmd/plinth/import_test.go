@@ -76,7 +76,7 @@ func TestImportCommand(t *testing.T) {
 			}
 		}
 		code, out = runPlinth(t, "undo", "secret/sealed", "--yes", "--kubeconfig="+s.kubeconfig)
-		if code != 1 || !strings.Contains(out, "secrets/sealed was made before revision ") {
+		if code != 1 || !strings.Contains(out, "secrets/sealed came with a copy or an import at revision ") {
 			t.Errorf("undo of what was imported: exit code %d: %s", code, out)
 		}
 		if got := kubectlOf(t, s.kubeconfig, "get secret sealed -o name"); !strings.Contains(got, "secret/sealed") {

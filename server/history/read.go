@@ -99,7 +99,7 @@ func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Versio
 	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
 		return nil, true, nil
 	}
-	d := w.kinds.describe(row, p)
+	d := w.kinds.describe(row, p, w.Store.Brought())
 	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&d)) {
 		return nil, true, nil
 	}
@@ -169,7 +169,7 @@ func (w *walk) lookAt(ctx context.Context, e *sqlstore.Entry) (*v1.Version, erro
 		return nil, nil
 	}
 	row := sqlstore.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At}
-	v := w.kinds.describe(&sqlstore.HistoryRow{Row: row}, p)
+	v := w.kinds.describe(&sqlstore.HistoryRow{Row: row}, p, w.Store.Brought())
 	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&v)) {
 		return nil, nil
 	}

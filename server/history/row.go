@@ -53,7 +53,8 @@ func kindsOf(set *kind.Set) kinds {
 }
 
 // describe makes a version without data.
-func (k kinds) describe(r *sqlstore.HistoryRow, p place) v1.Version {
+// Rows up to brought came from another database.
+func (k kinds) describe(r *sqlstore.HistoryRow, p place, brought int64) v1.Version {
 	at := time.UnixMilli(r.At)
 	v := v1.Version{
 		TypeMeta: typeMeta("Version"),
@@ -76,6 +77,8 @@ func (k kinds) describe(r *sqlstore.HistoryRow, p place) v1.Version {
 	switch {
 	case r.Deleted:
 		v.Action = v1.Deleted
+	case r.CreateRevision == r.Revision && r.Revision <= brought:
+		v.Action = v1.Copied
 	case r.CreateRevision == r.Revision:
 		v.Action = v1.Created
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
@@ -69,7 +70,7 @@ func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*histo
 
 func (c *Client) whyDeleted(t Target, d historyv1.Description) error {
 	return fmt.Errorf("%s was deleted by %s at %s, revision %d; plinth undelete %[1]s brings it back",
-		t, Person(d), d.Time.Local().Format("2006-01-02 15:04:05"), d.Revision)
+		t, Person(d), d.Time.UTC().Format(time.RFC3339), d.Revision)
 }
 
 // blame is Blame for versions of one object, the oldest first.

@@ -3,7 +3,6 @@ package past
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,10 +48,10 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 		if err != nil {
 			return nil, err
 		}
-		if change.Action == historyv1.Created {
-			if err := mustBeBorn(t, current, change); err != nil {
-				return nil, err
-			}
+		switch change.Action {
+		case historyv1.Copied:
+			return nil, fmt.Errorf("%s came with a copy or an import at revision %d: what it was before is not known; kubectl delete deletes it", t, change.Revision)
+		case historyv1.Created:
 			within, err := c.Within(ctx, t)
 			return &Step{Target: t, Before: current, Within: within}, err
 		}
@@ -76,24 +75,6 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 		}
 	}
 	return nil, fmt.Errorf("%s has no older state that is kept", t)
-}
-
-// slowestCreate is how long after the creation that an object names its first version may be written.
-const slowestCreate = 2 * time.Minute
-
-// mustBeBorn returns an error if an object is older than the change that brought it into the log: then it
-// was copied, imported or rewound at that time, and whoever made it did so before. To undo that is not to
-// delete it.
-func mustBeBorn(t Target, current *unstructured.Unstructured, change historyv1.Change) error {
-	if current == nil {
-		return nil
-	}
-	made := current.GetCreationTimestamp()
-	if made.IsZero() || change.Time.Sub(made.Time) <= slowestCreate {
-		return nil
-	}
-	return fmt.Errorf("%s was made before revision %d, with which a copy, an import or a rewind brought it here: "+
-		"what it was before is not known; kubectl delete deletes it", t, change.Revision)
 }
 
 // stepBack returns the step from an object as it is to what it was.

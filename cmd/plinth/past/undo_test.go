@@ -8,8 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
 const deployment = `
@@ -167,31 +165,4 @@ spec: {policyName: no-1, validationActions: [Deny]}
 		}
 	}
 	f.Fatal("the policy has no effect")
-}
-
-// TestMustBeBorn tells what was created here from what a copy, an import or a rewind brought along.
-func TestMustBeBorn(t *testing.T) {
-	t.Parallel()
-	made := time.Date(2026, 11, 23, 23, 4, 5, 0, time.UTC)
-	object := new(unstructured.Unstructured)
-	object.SetCreationTimestamp(metav1.NewTime(made))
-	nameless := new(unstructured.Unstructured)
-	for _, test := range []struct {
-		name    string
-		current *unstructured.Unstructured
-		after   time.Duration
-		want    bool
-	}{
-		{"created", object, 300 * time.Millisecond, true},
-		{"created, with slow webhooks", object, time.Minute, true},
-		{"created, by a clock that is behind", object, -time.Minute, true},
-		{"brought along", object, time.Hour, false},
-		{"without a time", nameless, time.Hour, true},
-		{"gone", nil, time.Hour, true},
-	} {
-		change := historyv1.Change{Description: historyv1.Description{Revision: 7, Time: metav1.NewMicroTime(made.Add(test.after))}}
-		if err := mustBeBorn(Target{Name: "a"}, test.current, change); (err == nil) != test.want {
-			t.Errorf("%s: %v", test.name, err)
-		}
-	}
 }

@@ -106,6 +106,9 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 		if err != nil {
 			return nil, err
 		}
+		if change.Action == historyv1.Copied { // the user has done that somewhere else, at another time
+			continue
+		}
 		d := byName[nameOf(change.Object)]
 		if d == nil {
 			d = &Deed{Object: change.Object}
@@ -166,9 +169,6 @@ func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
 		current, err := c.current(ctx, t, nil)
 		if err == nil && current == nil {
 			err = fmt.Errorf("%s is gone already", t)
-		}
-		if err == nil {
-			err = mustBeBorn(t, current, d.first())
 		}
 		return &Step{Target: t, Before: current}, err
 	}

@@ -61,6 +61,7 @@ const (
 	Created Action = "created"
 	Changed Action = "changed"
 	Deleted Action = "deleted"
+	Copied  Action = "copied" // from another database, by a copy or an import; the user is who wrote it last there
 )
 
 // ObjectReference names an object.
