@@ -15,7 +15,7 @@ func (s *Server) makeBackups() {
 	source := s.store.Source()
 	s.backups = backups.New(backups.Config{Source: source, Program: BuildInfo().Version, Revision: s.store.Revision, Log: s.config.Log})
 	look := scrubs.Scrubber{
-		Source: source, Log: s.config.Log,
+		Source: source, Log: s.config.Log, Memory: s.store.DigestAt,
 		Pace: func(ctx context.Context) func() { return backups.NewPace(ctx, s.store.Revision) },
 	}
 	if s.config.Encryption.ConfigFile != "" {

@@ -298,6 +298,9 @@ func TestScrubInterval(t *testing.T) {
 		if has("plinth_scrub_problems 1\n") {
 			t.Errorf("problems in %s", log.String())
 		}
+		if !has("plinth_scrub_digest{digest=") {
+			t.Error("no digest was told")
+		}
 		logtest.Exec(t, s.config.DSN, `UPDATE log SET author = 7777 WHERE id = 3`)
 		apitest.Eventually(t, "damage was found", func() bool { return has("plinth_scrub_problems 1\n") })
 		if !strings.Contains(log.String(), "its author has number 7777, which nobody has") {

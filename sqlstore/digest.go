@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 // Digest is of all objects in force at a revision: of their keys, and of their values with the revisions
@@ -41,18 +42,64 @@ func (d *Digest) add(key string, value []byte) {
 // costs about a second of one processor for each gigabyte of values.
 func (s *Store) Digest() Digest {
 	maps, revision := s.state.copyAll()
+	return s.digest(maps, nil, revision)
+}
+
+// DigestAt returns the digest of memory as it was at a revision, for which it waits. ErrCompacted if the
+// changes since are not in memory any more.
+func (s *Store) DigestAt(ctx context.Context, revision int64) (Digest, error) {
+	if err := s.Wait(ctx, revision); err != nil {
+		return Digest{}, fmt.Errorf("digest: %w", err)
+	}
+	maps, before, ok := s.state.copyBack(revision)
+	if !ok {
+		return Digest{}, fmt.Errorf("digest of memory at %d: %w", revision, ErrCompacted)
+	}
+	return s.digest(maps, before, revision), nil
+}
+
+// digest adds the entries of maps. Keys in before have those entries in their place, nil for none.
+func (s *Store) digest(maps []*entryMap, before map[string]*Entry, revision int64) Digest {
 	d := Digest{Revision: revision}
+	add := func(key string, e *Entry) {
+		if e = s.readable(e); e.Unreadable() != nil {
+			d.Unreadable++
+		} else {
+			d.add(key, e.Value)
+		}
+	}
 	for _, m := range maps {
 		m.Scan(func(key string, e *Entry) bool {
-			if e = s.readable(e); e.Unreadable() != nil {
-				d.Unreadable++
-			} else {
-				d.add(key, e.Value)
+			if _, changed := before[key]; !changed {
+				add(key, e)
 			}
 			return true
 		})
 	}
+	for key, e := range before {
+		if e != nil {
+			add(key, e)
+		}
+	}
 	return d
+}
+
+// copyBack copies the state of all resources, and what the keys that have changed since revision had then,
+// nil for nothing. It is false if the window does not reach back so far.
+func (st *state) copyBack(revision int64) (maps []*entryMap, before map[string]*Entry, ok bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	before = map[string]*Entry{}
+	for _, r := range st.resources {
+		if r.start > revision {
+			return nil, nil, false
+		}
+		maps = append(maps, r.entries.Copy())
+		for _, ev := range slices.Backward(r.since(revision)) {
+			before[ev.Entry.Key] = ev.Prev
+		}
+	}
+	return maps, before, true
 }
 
 // copyAll copies the state of all resources at one revision.

@@ -1,6 +1,8 @@
 package sqlstore_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -30,5 +32,37 @@ func TestDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDigestAt goes back through creates, updates and deletes, and expects the digests that memory had.
+func TestDigestAt(t *testing.T) {
+	s := newStore(t, Options{})
+	seen := []Digest{s.Digest()}
+	for i := range 30 {
+		key := fmt.Sprintf("%sns/%d", maps, i%7)
+		c := Change{Key: key, Value: []byte(`{"metadata":{}}`)}
+		if e := s.Get(key); e != nil {
+			c.Expect, c.Delete = e.Revision, i%3 == 0
+		}
+		commit(t, s, c)
+		seen = append(seen, s.Digest())
+	}
+	for _, want := range seen {
+		if got, err := s.DigestAt(t.Context(), want.Revision); got != want || err != nil {
+			t.Errorf("at %d: %+v, %v; it was %+v", want.Revision, got, err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.DigestAt(ctx, s.Revision()+1); err == nil {
+		t.Error("the digest of a revision that is not there")
+	}
+	small := newStore(t, Options{WindowBytes: 1})
+	create(t, small, maps+"ns/a")
+	at := small.Revision()
+	create(t, small, maps+"ns/b")
+	if _, err := small.DigestAt(t.Context(), at); !errors.Is(err, ErrCompacted) {
+		t.Errorf("beyond the window: %v", err)
 	}
 }

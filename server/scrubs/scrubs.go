@@ -5,6 +5,7 @@ package scrubs
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,9 +19,12 @@ type Scrubber struct {
 	Source      sqlstore.Source
 	Transformer sqlstore.Transformer         // nil: encrypted values are not decoded
 	Pace        func(context.Context) func() // of one look
-	Log         *slog.Logger
+	// Memory is what the server has in memory; see scrub.Options.
+	Memory func(ctx context.Context, revision int64) (sqlstore.Digest, error)
+	Log    *slog.Logger
 
 	success, failure, problems, rows prometheus.Gauge
+	digest                           *prometheus.GaugeVec
 }
 
 // mostTold is how many problems of one look are logged.
@@ -35,18 +39,19 @@ func New(s Scrubber) *Scrubber {
 	s.failure = gauge("plinth_scrub_failure_timestamp_seconds", "When this process last could not look at the whole database, in seconds since 1970; 0: not yet.")
 	s.problems = gauge("plinth_scrub_problems", "Pieces of damage found by this process when it last looked.")
 	s.rows = gauge("plinth_scrub_rows", "Rows that this process last looked at.")
+	s.digest = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "plinth_scrub_digest", Help: "1, with the digest of all objects in the database at a revision, when this process last looked."}, []string{"revision", "digest"})
 	return &s
 }
 
 // Collectors are the metrics.
 func (s *Scrubber) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.success, s.failure, s.problems, s.rows}
+	return []prometheus.Collector{s.success, s.failure, s.problems, s.rows, s.digest}
 }
 
 // Look looks at the whole database, and logs what it finds.
 func (s *Scrubber) Look(ctx context.Context) error {
 	begun, told := time.Now(), 0
-	o := scrub.Options{Transformer: s.Transformer, Found: func(p scrub.Problem) {
+	o := scrub.Options{Transformer: s.Transformer, Memory: s.Memory, Found: func(p scrub.Problem) {
 		if told++; told <= mostTold {
 			s.Log.Error("the database is damaged", "problem", p.String())
 		}
@@ -63,6 +68,10 @@ func (s *Scrubber) Look(ctx context.Context) error {
 	s.success.SetToCurrentTime()
 	s.problems.Set(float64(report.Problems))
 	s.rows.Set(float64(report.Rows))
+	s.digest.Reset()
+	if d := report.Digest; d.Revision > 0 {
+		s.digest.WithLabelValues(strconv.FormatInt(d.Revision, 10), d.Text()).Set(1)
+	}
 	if report.Problems > 0 {
 		s.Log.Error("the database is damaged: plinth verify names all problems", "problems", report.Problems, "rows", report.Rows)
 		return nil

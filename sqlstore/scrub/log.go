@@ -2,11 +2,13 @@ package scrub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Log looks at a whole log, as it is at one moment. An error says that it could not be read; what is
@@ -26,6 +28,10 @@ func look(ctx context.Context, z sqlstore.Frozen, o Options) (Report, error) {
 	rows := NewRows(o)
 	var err error
 	if rows.report.Head, err = z.Head(ctx); err != nil {
+		return rows.report, err
+	}
+	compare, err := rememberMemory(ctx, rows)
+	if err != nil {
 		return rows.report, err
 	}
 	if err := lookAtMeta(ctx, z, rows); err != nil {
@@ -52,7 +58,31 @@ func look(ctx context.Context, z sqlstore.Frozen, o Options) (Report, error) {
 	if err != nil {
 		return rows.report, err
 	}
+	if err := compare(z); err != nil {
+		return rows.report, err
+	}
 	return lookAtIndex(ctx, z, rows)
+}
+
+// rememberMemory takes the digest of memory, before it moves on too far, and returns what compares that
+// with the log.
+func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Frozen) error, err error) {
+	none := func(sqlstore.Frozen) error { return nil }
+	if rows.o.Memory == nil {
+		return none, nil
+	}
+	memory, err := rows.o.Memory(ctx, rows.report.Head.Revision)
+	if errors.Is(err, sqlstore.ErrCompacted) {
+		return none, nil
+	}
+	return func(z sqlstore.Frozen) (err error) {
+		d, err := object.Digest(ctx, z, rows.o.Transformer)
+		rows.report.Digest = d
+		if err == nil && memory.Unreadable == d.Unreadable && memory != d {
+			rows.Problem("memory: this server has %d objects with digest %s in memory, and the database has %d with %s", memory.Objects, memory.Text(), d.Objects, d.Text())
+		}
+		return err
+	}, err
 }
 
 // lookAtMeta looks at what the log says of itself.

@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -271,4 +272,44 @@ func TestDamagedHistory(t *testing.T) {
 			t.Errorf("%q, want %q", problems, want)
 		}
 	})
+}
+
+// TestMemory compares the log with what a server may have in memory.
+func TestMemory(t *testing.T) {
+	log := openLog(t, logtest.SQLite(t))
+	fill(t, log)
+	var stored sqlstore.Digest
+	err := log.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+		stored, err = object.Digest(t.Context(), z, nil)
+		return err
+	})
+	if err != nil || stored.Objects != 10 || stored.Revision != 22 {
+		t.Fatalf("%+v, %v", stored, err)
+	}
+	other := stored
+	other.Sum[3]++
+	for name, c := range map[string]struct {
+		memory   sqlstore.Digest
+		err      error
+		problems int64
+	}{
+		"the same": {memory: stored}, "another": {memory: other, problems: 1}, "not known any more": {err: sqlstore.ErrCompacted},
+	} {
+		report, err := Log(t.Context(), log, Options{
+			Memory: func(_ context.Context, revision int64) (sqlstore.Digest, error) {
+				if revision != 22 {
+					t.Errorf("%s: asked for revision %d", name, revision)
+				}
+				return c.memory, c.err
+			},
+			Found: func(p Problem) {
+				if !strings.Contains(p.String(), "this server has 10 objects with digest "+other.Text()) {
+					t.Errorf("%s: %s", name, p)
+				}
+			},
+		})
+		if err != nil || report.Problems != c.problems || c.err == nil && report.Digest != stored {
+			t.Errorf("%s: %+v, %v", name, report, err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -15,6 +16,7 @@ type Report struct {
 	Bytes     int64 // of values
 	Encrypted int64 // rows that could not be decoded, because there is no configuration of their encryption
 	Problems  int64
+	Digest    sqlstore.Digest // of the objects in force, if Options.Memory asks for it
 }
 
 // Problem is one piece of damage.
@@ -37,6 +39,9 @@ type Options struct {
 	Transformer sqlstore.Transformer
 	// Found is called with each problem; nil: they are counted.
 	Found func(Problem)
+	// Memory returns the digest of what a server has in memory at a revision, to be compared with that of the
+	// database; ErrCompacted if it cannot go back so far. nil: nothing is compared.
+	Memory func(ctx context.Context, revision int64) (sqlstore.Digest, error)
 	// Pace is called now and then, and may sleep; nil: there is no pause.
 	Pace func()
 	// Progress is called after each row that was decoded; nil: nobody wants to know.
