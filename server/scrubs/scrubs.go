@@ -40,6 +40,7 @@ func New(s Scrubber) *Scrubber {
 	s.problems = gauge("plinth_scrub_problems", "Pieces of damage found by this process when it last looked.")
 	s.rows = gauge("plinth_scrub_rows", "Rows that this process last looked at.")
 	s.digest = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "plinth_scrub_digest", Help: "1, with the digest of all objects in the database at a revision, when this process last looked."}, []string{"revision", "digest"})
+	s.digest.WithLabelValues("0", "").Set(0)
 	return &s
 }
 
