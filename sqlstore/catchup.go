@@ -9,6 +9,15 @@ import (
 
 // catchUp brings the state to what the log has.
 func (s *Store) catchUp(target int64) error {
+	s.lag.begins()
+	err := s.bringTo(target)
+	if err == nil {
+		s.lag.ends()
+	}
+	return err
+}
+
+func (s *Store) bringTo(target int64) error {
 	if s.tail.back == nil {
 		err := s.readOn(target)
 		if !errors.Is(err, ErrSetBack) {

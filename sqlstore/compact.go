@@ -28,6 +28,8 @@ type compactor struct {
 	mu   sync.Mutex
 	pins map[*Pin]struct{} // from whose revisions on the history stays
 
+	behind lag // the floor is not where the history ends
+
 	// owned by the compactor's goroutine
 	target int64     // newest revision known to be older than the history
 	failed time.Time // since when compaction fails; zero if it works
@@ -154,11 +156,24 @@ func (s *Store) logCompaction(err error) {
 	}
 }
 
+// CompactionBehind returns for how long rows have stayed that are older than the history, because
+// compaction fails, does not keep up, or somebody still reads them; 0: compaction is not behind.
+func (s *Store) CompactionBehind() time.Duration { return s.compact.behind.now() }
+
 // compactHistory compacts what is older than the history; a negative one is for ever.
 func (s *Store) compactHistory(history time.Duration) error {
 	if history < 0 {
 		return nil
 	}
+	s.compact.behind.begins()
+	err := s.compactBefore(history)
+	if err == nil && s.Floor() >= min(s.compact.target, s.Revision()-1) { // the newest row always stays
+		s.compact.behind.ends()
+	}
+	return err
+}
+
+func (s *Store) compactBefore(history time.Duration) error {
 	target, err := s.newestBefore(time.Now().Add(-history).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("find the end of the history: %w", err)

@@ -102,3 +102,19 @@ func TestHistory(t *testing.T) {
 		t.Errorf("head %+v, %v; the store's floor is %d", head, err, s.Floor())
 	}
 }
+
+// Compaction is behind while rows stay that are older than the history.
+func TestCompactionBehind(t *testing.T) {
+	s := newStore(t, Options{History: time.Millisecond, CompactEvery: 5 * time.Millisecond})
+	e := create(t, s, maps+"ns/a")
+	pin, err := s.Pin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		e = commit(t, s, Change{Key: e.Key, Expect: e.Revision, Value: value(e.Key, i)})
+	}
+	until(t, "somebody holds compaction up", func() bool { return s.CompactionBehind() > 100*time.Millisecond })
+	pin.Release()
+	until(t, "compaction has caught up", func() bool { return s.CompactionBehind() == 0 && s.Floor() >= e.Revision-1 })
+}

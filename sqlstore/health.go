@@ -73,6 +73,12 @@ func (s *Store) Healthy() error {
 	return s.health.readErr
 }
 
+// ClusterID is Log.ClusterID.
+func (s *Store) ClusterID() string { return s.log.ClusterID() }
+
+// Room is Log.Room: what is free where the database is.
+func (s *Store) Room() (free, size int64) { return s.log.Room() }
+
 // Condition is Log.Condition: what is known to be wrong without asking the database.
 func (s *Store) Condition() error { return s.log.Condition() }
 

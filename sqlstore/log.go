@@ -159,6 +159,10 @@ type Log interface {
 	// people and for metrics.
 	Size(ctx context.Context) (Size, error)
 
+	// Room returns the free bytes of the file system that the database is on, and its size, without
+	// asking the database; -1 where that is not known.
+	Room() (free, size int64)
+
 	// Kind is what the log is used for.
 	Kind() Kind
 

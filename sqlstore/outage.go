@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"errors"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +17,23 @@ const (
 	outageEvery = 10 * time.Second
 )
 
+// outagesKept is how many outages a Store remembers.
+const outagesKept = 8
+
+// Outage is a time in which the database could not be used.
+type Outage struct {
+	Since, Until time.Time // Until is zero while it goes on
+	Err          error     // of its beginning
+}
+
+// Outages returns the last ones, newest last.
+func (s *Store) Outages() []Outage {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	s.health.report()
+	return slices.Clone(s.health.outage.past)
+}
+
 // outage logs when the database is lost and when it is back, and the same of the room on
 // its disk, once each. It is guarded by health.mu.
 type outage struct {
@@ -23,6 +42,8 @@ type outage struct {
 	logged   bool      // that it is lost
 	loggedAt time.Time // when that was logged last
 	full     bool      // the disk, as logged
+	past     []Outage  // the newest ones, newest last
+	count    *atomic.Int64
 }
 
 // note logs what has changed. condition is Log.Condition, err the error of the last read or write.
@@ -39,7 +60,7 @@ func (o *outage) note(condition, err error) {
 		return
 	}
 	if o.since.IsZero() {
-		o.since = time.Now()
+		o.began(err)
 	}
 	if !o.logged && time.Since(o.loggedAt) >= outageEvery {
 		o.logged, o.loggedAt = true, time.Now()
@@ -58,7 +79,19 @@ func (o *outage) ended() {
 	if o.logged {
 		o.log.Info("database can be used again", "after", time.Since(o.since))
 	}
+	if n := len(o.past); n > 0 && o.past[n-1].Until.IsZero() {
+		o.past[n-1].Until = time.Now()
+	}
 	o.since, o.logged = time.Time{}, false
+}
+
+func (o *outage) began(err error) {
+	o.since = time.Now()
+	o.count.Add(1)
+	if len(o.past) == outagesKept {
+		o.past = slices.Delete(o.past, 0, 1)
+	}
+	o.past = append(o.past, Outage{Since: o.since, Err: err})
 }
 
 func (o *outage) noteFull(full bool, condition error) {

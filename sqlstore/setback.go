@@ -20,8 +20,9 @@ import (
 
 // SetBack tells of a database that was set back under a Store. Revisions are those that clients see.
 type SetBack struct {
-	Served int64 // newest revision of before
-	Above  int64 // all new revisions are above this one
+	At     time.Time // when it was found
+	Served int64     // newest revision of before
+	Above  int64     // all new revisions are above this one
 	Lost   []LostWrite
 }
 
@@ -224,7 +225,7 @@ func (st *state) known() (known []LostWrite) {
 
 // tellSetBack logs and counts what has happened.
 func (s *Store) tellSetBack(back *goingBack) {
-	told := &SetBack{Served: s.shown(back.served), Above: s.shown(back.above), Lost: back.lost}
+	told := &SetBack{At: time.Now(), Served: s.shown(back.served), Above: s.shown(back.above), Lost: back.lost}
 	s.stats.setBacks.Add(1)
 	s.stats.lostWrites.Add(int64(len(told.Lost)))
 	s.setBack.Store(told)

@@ -27,10 +27,12 @@ type Stats struct {
 	AppendSeconds float64
 	Appends       [len(AppendBounds) + 1]int64 // transactions by the first of AppendBounds that they kept to; the last are slower than all
 	HeadReads     int64                        // queries for Sync
+	HeadSeconds   float64                      // that they took
 	WatchReads    int64                        // pages that watchers behind the window read from the log
 	Compacted     int64                        // rows deleted from the log by this process
 	Kept          int64                        // of these, old versions that Options.Keep keeps
 	Trimmed       int64                        // old versions deleted by this process that were kept no longer
+	Outages       int64                        // times that the database could not be used
 	SetBacks      int64                        // times that the database was found set back
 	LostWrites    int64                        // acknowledged writes that were gone then, as far as this process knew them
 }
@@ -43,6 +45,7 @@ type counters struct {
 	appendNanos                             atomic.Int64
 	appends                                 [len(AppendBounds) + 1]atomic.Int64
 	headReads, watchReads, compactedDeleted atomic.Int64
+	headNanos, outages                      atomic.Int64
 	kept, trimmed                           atomic.Int64
 	setBacks, lostWrites                    atomic.Int64
 }
@@ -65,6 +68,8 @@ func (s *Store) Stats() Stats {
 		Conflicts:     s.stats.conflicts.Load(),
 		AppendSeconds: time.Duration(s.stats.appendNanos.Load()).Seconds(),
 		HeadReads:     s.stats.headReads.Load(),
+		HeadSeconds:   time.Duration(s.stats.headNanos.Load()).Seconds(),
+		Outages:       s.stats.outages.Load(),
 		WatchReads:    s.stats.watchReads.Load(),
 		Compacted:     s.stats.compactedDeleted.Load(),
 		Kept:          s.stats.kept.Load(),

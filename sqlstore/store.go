@@ -66,6 +66,7 @@ type Store struct {
 	health  health
 	cache   cache
 	witness witness
+	lag     lag
 	setBack atomic.Pointer[SetBack] // the last one
 
 	hadUnreadable atomic.Bool
@@ -110,6 +111,7 @@ func newStore(log Log, o Options) *Store {
 	s.heads.init()
 	s.compact.init()
 	s.health.outage.log, s.health.condition = o.Log, log.Condition
+	s.health.outage.count = &s.stats.outages
 	s.health.closing = func() bool { return s.ctx.Err() != nil }
 	return s
 }

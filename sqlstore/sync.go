@@ -131,14 +131,20 @@ func (s *Store) ping() <-chan time.Time {
 func (s *Store) readHead() {
 	r, unknown := s.heads.begin()
 	s.stats.headReads.Add(1)
+	begun := time.Now()
 	r.head, r.err = s.boundedHead()
+	s.stats.headNanos.Add(int64(time.Since(begun)))
 	s.health.read(r.err)
 	s.noticeSetBack(r.err)
-	if r.err == nil {
+	switch {
+	case r.err != nil:
+		s.lag.begins()
+	case r.head.Revision > s.Revision():
 		s.raiseFloor(r.head.Floor)
-		if r.head.Revision > s.Revision() {
-			s.tail.lookFor(r.head.Revision)
-		}
+		s.tail.lookFor(r.head.Revision)
+	default:
+		s.raiseFloor(r.head.Floor)
+		s.lag.ends()
 	}
 	if r.err == nil && s.heads.hasUnknown() && s.waitForTail(s.ctx, r.head.Revision) {
 		s.heads.resolve(unknown)

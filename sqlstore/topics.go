@@ -5,7 +5,7 @@ import "sort"
 // topic is a prefix that is watched. Guarded by state.mu.
 type topic struct {
 	prefix   string
-	watchers int
+	watchers map[*Watcher]struct{}
 	last     int64 // no key with the prefix changed in (last, applied]
 	news     *news
 	marked   bool
@@ -27,15 +27,15 @@ type topics struct {
 	count    map[int]int // topics by length
 }
 
-// join returns the topic of prefix for one more watcher. A new topic takes its newest
+// join returns the topic of prefix, which w watches from now on. A new topic takes its newest
 // change to be at last or before.
-func (ts *topics) join(prefix string, last int64) *topic {
+func (ts *topics) join(w *Watcher, prefix string, last int64) *topic {
 	t := ts.byPrefix[prefix]
 	if t == nil {
-		t = &topic{prefix: prefix, last: last, news: newNews()}
+		t = &topic{prefix: prefix, watchers: map[*Watcher]struct{}{}, last: last, news: newNews()}
 		ts.insert(t)
 	}
-	t.watchers++
+	t.watchers[w] = struct{}{}
 	return t
 }
 
@@ -52,8 +52,8 @@ func (ts *topics) insert(t *topic) {
 	}
 }
 
-func (ts *topics) leave(t *topic) {
-	if t.watchers--; t.watchers > 0 {
+func (ts *topics) leave(w *Watcher, t *topic) {
+	if delete(t.watchers, w); len(t.watchers) > 0 {
 		return
 	}
 	delete(ts.byPrefix, t.prefix)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -26,6 +27,9 @@ type Watcher struct {
 	wait chan struct{} // closed when there may be events that the last Poll did not see
 	news *news         // whose channel wait is, else nil
 	page pager
+
+	// delivered is pos at the end of the last Poll, for Slowest.
+	delivered atomic.Int64
 
 	closed bool // guarded by state.mu
 }
@@ -77,13 +81,14 @@ func (s *Store) watch(resource, prefix, from, to string, after int64) (*Watcher,
 		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, ErrCompacted)
 	}
 	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
+	w.delivered.Store(after)
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	if s.state.closed {
 		return nil, ErrClosed
 	}
 	w.resource = s.state.resource(resource)
-	w.topic = w.resource.topics.join(prefix, w.resource.last)
+	w.topic = w.resource.topics.join(w, prefix, w.resource.last)
 	s.stats.watchers.Add(1)
 	return w, nil
 }
@@ -95,7 +100,7 @@ func (w *Watcher) Close() {
 	defer mu.Unlock()
 	if !w.closed {
 		w.closed = true
-		w.resource.topics.leave(w.topic)
+		w.resource.topics.leave(w, w.topic)
 		w.s.stats.watchers.Add(-1)
 	}
 }
@@ -114,6 +119,7 @@ func (w *Watcher) Poll(ctx context.Context) (events []*Event, through int64, err
 	if err == nil && until > w.pos {
 		events, err = w.pollLog(ctx, until)
 	}
+	w.delivered.Store(w.pos)
 	return events, w.pos, err
 }
 

@@ -47,3 +47,13 @@ func fillForSize(t *testing.T, l sqlstore.Log) {
 		t.Fatal(err)
 	}
 }
+
+// Only SQLite is on a file system that plinth sees.
+func TestRoom(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		free, size := db.open(t).Room()
+		if known := db.name == "sqlite"; known != (size > 0) || known != (free > 0) || free > size {
+			t.Errorf("%d of %d bytes are free", free, size)
+		}
+	})
+}

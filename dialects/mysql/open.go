@@ -164,6 +164,9 @@ func (l *Log) Exclusive() bool { return false }
 // Condition is always good: only the server knows.
 func (l *Log) Condition() error { return nil }
 
+// Room is not known: the database is the server's.
+func (l *Log) Room() (free, size int64) { return -1, -1 }
+
 // Kind is what the log is used for.
 func (l *Log) Kind() sqlstore.Kind { return l.kind }
 

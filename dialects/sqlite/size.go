@@ -36,6 +36,18 @@ func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
 	return s, nil
 }
 
+// Room returns the space of the file system.
+func (l *Log) Room() (free, size int64) {
+	if l.path == "" {
+		return -1, -1
+	}
+	free, size, err := space(filepath.Dir(l.path))
+	if err != nil {
+		return -1, -1
+	}
+	return free, size
+}
+
 // pastSize leaves out a table past that is not there: Inspect reads databases of older versions.
 func (l *Log) pastSize(ctx context.Context, s *sqlstore.Size) error {
 	var there bool
