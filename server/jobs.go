@@ -21,6 +21,7 @@ func (s *Server) prepareJobs() (err error) {
 	if s.shared {
 		identity = newIdentity()
 	}
+	s.identity = identity
 	if s.definitions, err = definitions.New(definitions.Config{
 		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Log: log,
 	}); err != nil {
@@ -32,7 +33,7 @@ func (s *Server) prepareJobs() (err error) {
 		return err
 	}
 	here := s.address()
-	here.Identity = identity
+	here.Identity, here.Version = identity, BuildInfo().Version
 	times := s.times
 	times.EventTTL, times.Request = s.config.EventTTL, s.config.RequestTimeout
 	if s.cluster, err = cluster.New(cluster.Config{
@@ -62,6 +63,7 @@ func (s *Server) startJobs() {
 	s.goPart(clusterJob, s.cluster.Run)
 	s.goPart(definitionsJob, s.definitions.Run)
 	s.startBackups()
+	s.jobs.Go(func() { s.alarms.Run(s.jobsCtx) })
 	if s.fairness != nil {
 		s.goPart(fairnessJob, s.fairness.Run)
 	}

@@ -74,7 +74,11 @@ func (s *Server) probes() []*health.Probe {
 		name   string
 		checks []health.Check
 	}{{"livez", live}, {"healthz", healthy}, {"readyz", ready}} {
-		out = append(out, health.New(p.name, s.results, s.config.Log, p.checks...))
+		probe := health.New(p.name, s.results, s.config.Log, p.checks...)
+		if p.name == "readyz" {
+			probe.Warn(s.alarms.Warnings)
+		}
+		out = append(out, probe)
 	}
 	return out
 }

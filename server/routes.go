@@ -10,6 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/backups"
+	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/fairness"
 	"github.com/plinth-io/plinth/server/guard"
@@ -31,6 +32,7 @@ type routes struct {
 	debug      http.Handler // nil: there is no such path
 	backup     func(http.ResponseWriter, *http.Request) error
 	digest     func(*guard.Call) error
+	status     func(*guard.Call) error
 	probes     []*health.Probe
 	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
@@ -73,6 +75,7 @@ func (r *routes) add(g *guard.Guard) {
 	}
 	g.Route(backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
 	g.Route(digestPath, r.digest)
+	g.Route(cluster.StatusPath, r.status)
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

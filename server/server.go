@@ -21,6 +21,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/aggregator"
+	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
@@ -78,6 +79,10 @@ type Server struct {
 	guard       *guard.Guard         // the handler of all requests
 	backups     *backups.Backups
 	scrubber    *scrubs.Scrubber
+	alarms      *alarms.Watch
+	size        *metrics.Database
+	begun       time.Time
+	identity    string // among the servers of a database; empty: there are no others
 	definitions *definitions.Definitions
 	apiServices *aggregator.APIServices
 	cluster     *cluster.Cluster
@@ -125,7 +130,7 @@ type stop struct {
 
 // New returns a server that has not started. It does no I/O.
 func New(config Config) *Server {
-	s := &Server{config: config.withDefaults(), metrics: metrics.New(), results: health.NewResults()}
+	s := &Server{config: config.withDefaults(), metrics: metrics.New(), results: health.NewResults(), begun: time.Now()}
 	s.config.Log = slog.New(s.logged.Watch(s.config.Log.Handler()))
 	s.tellEvery, s.drainGrace = tellEvery, guard.DrainGrace
 	s.certificateLives, s.certificatesEvery = pki.DefaultLives, certificatesEvery

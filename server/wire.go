@@ -60,6 +60,7 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 		return err
 	}
 	s.makeBackups()
+	s.makeAlarms()
 	s.fillMetrics()
 	s.guard = guard.New(s.kinds, guard.Options{
 		Authenticator: s.authenticator, Authorizer: s.authz, Audit: s.audit,
@@ -145,6 +146,7 @@ func (s *Server) routes() *routes {
 		documents:  s.tokens.Documents(s.host()),
 		backup:     s.backups.Serve,
 		digest:     s.serveDigest,
+		status:     s.serveStatus,
 	}
 	if s.config.ServeSnapshots {
 		r.snapshots = (&snapshots{server: s}).serve
@@ -161,7 +163,7 @@ func (s *Server) routes() *routes {
 func (s *Server) fillMetrics() {
 	build := BuildInfo()
 	s.metrics.Register(
-		metrics.Store{Stats: s.store.Stats}, metrics.NewDatabase(s.store.Size), metrics.Certificates{Ends: s.certificateEnds},
+		metrics.Store{Stats: s.store.Stats, Lags: s.lags}, s.size, s.alarms, metrics.Certificates{Ends: s.certificateEnds},
 		metrics.Info(prometheus.Labels{
 			"version": build.Version, "commit": build.Commit, "kubernetes_version": build.Kubernetes, "go_version": build.Go,
 			"dialect": dialects.Scheme(s.config.DSN), "database": dialects.Describe(s.config.DSN),

@@ -75,6 +75,7 @@ func addServerFlags(cmd *cobra.Command, q *statusQuery) {
 	f := cmd.Flags()
 	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
 	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
+	f.StringVar(&q.server, "server", "", "`url` of a plinth to ask in place of that in the kubeconfig, such as https://10.0.0.2:6443")
 	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if no other is named [PLINTH_DATA_DIR]")
 	complete(cmd, "context")
 }

@@ -281,6 +281,8 @@ var volatile = []struct {
 	{"uid", "UID", regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)},
 	{"time", "TIME", regexp.MustCompile(`\b\d{4}-\d\d-\d\d([T ][\d:.]+Z?)?`)},
 	{"cluster", "CLUSTER", regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)},
+	{"rate of writes", "WRITES", regexp.MustCompile(`(?m)^Writes .*$`)},
+	{"replica", "REPLICA (asked) ADDRESS", regexp.MustCompile(`(?m)^\S+ \(asked\) +\S+`)},
 	{"seconds", "SECONDS", regexp.MustCompile(`\b\d+\.\d s\b`)},
 	{"age", "AGE", regexp.MustCompile(`\b(\d+[smhd])+\b`)},
 	{"size", "SIZE", regexp.MustCompile(`\b\d+(\.\d+)? ([KMGT]i?B|bytes)\b`)},

@@ -15,14 +15,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
+	serverstatus "github.com/plinth-io/plinth/server/status"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
 
 plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
-KUBECONFIG names, else that in the data directory, else ~/.kube/config. What needs an
-administrator is left out for others.
+KUBECONFIG names, else that in the data directory, else ~/.kube/config. --server asks another
+plinth with the same credentials, such as one of several replicas. What needs the right to
+read metrics is left out for others.
+
+An alarm is a condition that needs somebody before it becomes a fault, such as a disk that
+fills. It does not change the exit code.
 
 With --dsn the database alone is read, beside a plinth that serves it or without one: nothing
 is made, changed or locked. Of a SQLite database it has to run on the same machine.
@@ -40,6 +45,17 @@ type status struct {
 	Kubernetes   string               `json:"kubernetesVersion,omitempty"`
 	Database     databaseStatus       `json:"database"`
 	Certificates map[string]time.Time `json:"certificates,omitempty"` // when each expires
+
+	// What plinth tells of itself to those who may read its metrics.
+	Time      *time.Time              `json:"time,omitempty"`
+	Started   *time.Time              `json:"started,omitempty"`
+	Alarms    []serverstatus.Alarm    `json:"alarms,omitempty"`
+	Replicas  []serverstatus.Replica  `json:"replicas,omitempty"`
+	Resources []serverstatus.Resource `json:"resources,omitempty"`
+	Watches   *serverstatus.Watches   `json:"watches,omitempty"`
+	Writes    *serverstatus.Writes    `json:"writes,omitempty"`
+	Reads     *serverstatus.Reads     `json:"reads,omitempty"`
+	Faults    []serverstatus.Fault    `json:"faults,omitempty"`
 }
 
 type databaseStatus struct {
@@ -52,12 +68,17 @@ type databaseStatus struct {
 	Floor     *int64 `json:"floor,omitempty"`
 	Bytes     *int64 `json:"bytes,omitempty"`
 	FreeBytes *int64 `json:"freeBytes,omitempty"`
+	Dead      *int64 `json:"deadRows,omitempty"` // of Rows: old versions, which compaction deletes
+	Kept      *int64 `json:"keptRows,omitempty"` // by --keep
+	Usable    *bool  `json:"usable,omitempty"`
+
+	CompactionBehind *float64 `json:"compactionBehindSeconds,omitempty"`
 }
 
 // statusQuery is the command's flags.
 type statusQuery struct {
-	kubeconfig, context, dataDir, dsn, output string
-	timeout                                   time.Duration
+	kubeconfig, context, server, dataDir, dsn, output string
+	timeout                                           time.Duration
 }
 
 func newStatus() *cobra.Command {
@@ -69,6 +90,7 @@ func newStatus() *cobra.Command {
 		Args:  noArgs,
 		Example: `  plinth status
   plinth status --kubeconfig admin.conf -o json
+  plinth status --server https://10.0.0.2:6443
   plinth status --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.dataDir = dataDirOf(cmd, q.dataDir)
@@ -115,8 +137,8 @@ func (q *statusQuery) check() error {
 	if q.dsn == "" {
 		return nil
 	}
-	if q.kubeconfig != "" || q.context != "" {
-		return usagef("--dsn reads the database, --kubeconfig and --context ask a server: write only one of them")
+	if q.kubeconfig != "" || q.context != "" || q.server != "" {
+		return usagef("--dsn reads the database; --kubeconfig, --context and --server ask a server: write only one of them")
 	}
 	if err := dialects.Check(q.dsn, dialects.Options{}); err != nil {
 		return usagef("--dsn: %v", err)
@@ -165,6 +187,7 @@ func (s *status) print(w io.Writer, output string) error {
 		line("Version", "%s, Kubernetes %s", s.Version, s.Kubernetes)
 	}
 	s.Database.print(line)
+	s.printServer(line)
 	for i, name := range slices.Sorted(maps.Keys(s.Certificates)) {
 		end := s.Certificates[name]
 		title := ""
@@ -173,7 +196,10 @@ func (s *status) print(w io.Writer, output string) error {
 		}
 		line(title, "%s ends %s, %s", name, end.Format(time.DateOnly), until(end))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return s.printTables(w)
 }
 
 func (d *databaseStatus) print(line func(name, format string, args ...any)) {
@@ -189,7 +215,10 @@ func (d *databaseStatus) print(line func(name, format string, args ...any)) {
 	if d.Keys != nil {
 		line("Keys", "%d", *d.Keys)
 	}
-	if d.Rows != nil {
+	switch {
+	case d.Rows != nil && d.Dead != nil:
+		line("Rows", "%d, %d of them old versions%s", *d.Rows, *d.Dead, d.keptText())
+	case d.Rows != nil:
 		line("Rows", "%d, with history", *d.Rows)
 	}
 	if d.Revision != nil && d.Floor != nil {

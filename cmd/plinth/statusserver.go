@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plinth-io/plinth/server/cluster"
+	serverstatus "github.com/plinth-io/plinth/server/status"
 )
 
 // errNotReady is the error for a server that answers and is not ready.
@@ -49,8 +52,12 @@ func (q *statusQuery) askServer(ctx context.Context) (*status, error) {
 		return s.unreachable(err)
 	}
 	s.takeReadiness(text, code)
-	if text, code, err = a.get(ctx, "/metrics"); err == nil && code == http.StatusOK {
-		err = s.takeMetrics(text)
+	if text, code, err = a.get(ctx, cluster.StatusPath); err == nil && code == http.StatusOK {
+		err = s.takeStatus(text)
+	} else if err == nil && code == http.StatusNotFound { // an older release
+		if text, code, err = a.get(ctx, "/metrics"); err == nil && code == http.StatusOK {
+			err = s.takeMetrics(text)
+		}
 	}
 	if err == nil && !*s.Ready {
 		err = fmt.Errorf("%w: %s", errNotReady, strings.Join(s.Problems, "; "))
@@ -98,7 +105,7 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 	if path := q.defaultKubeconfig(); path != "" {
 		rules.ExplicitPath = path
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: q.context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, q.overrides()).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, usagef("there is no kubeconfig: start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
 	}
@@ -106,6 +113,12 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 		return nil, usagef("kubeconfig: %v", err)
 	}
 	return config, nil
+}
+
+func (q *statusQuery) overrides() *clientcmd.ConfigOverrides {
+	o := &clientcmd.ConfigOverrides{CurrentContext: q.context}
+	o.ClusterInfo.Server = q.server
+	return o
 }
 
 func (s *status) unreachable(err error) (*status, error) {
@@ -152,6 +165,29 @@ func storageProblem(problem string) string {
 		}
 	}
 	return problem
+}
+
+// takeStatus reads what plinth tells of itself.
+func (s *status) takeStatus(text []byte) error {
+	var all serverstatus.Status
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("read the status: %w", err)
+	}
+	s.Time, s.Started, s.Certificates = &all.Time, &all.Started, all.Certificates
+	s.Alarms, s.Replicas, s.Resources, s.Faults = all.Alarms, all.Replicas, all.Resources, all.Faults
+	s.Watches, s.Writes, s.Reads = &all.Watches, &all.Writes, &all.Reads
+	d := &all.Database
+	s.Database = databaseStatus{
+		Name: d.Name, ClusterID: d.ClusterID, Objects: &d.Objects, Revision: &d.Revision, Floor: &d.Floor,
+		Usable: &d.Usable, CompactionBehind: &d.CompactionBehind,
+	}
+	if d.Size != nil {
+		s.Database.Rows, s.Database.Dead, s.Database.Kept, s.Database.Bytes = &d.Rows, &d.Dead, &d.Kept, &d.Bytes
+		if d.Free > 0 {
+			s.Database.FreeBytes = &d.Free
+		}
+	}
+	return nil
 }
 
 func (s *status) takeMetrics(text []byte) error {

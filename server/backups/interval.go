@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/sqlstore/backup"
 )
 
@@ -41,6 +42,12 @@ func newFigures() figures {
 // Collectors are the metrics.
 func (b *Backups) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{b.figures.success, b.figures.failure, b.figures.bytes}
+}
+
+// Last returns when this process last made a file, or found that of an earlier one, and when it last failed
+// to; zero times if it has not.
+func (b *Backups) Last() (success, failure time.Time) {
+	return metrics.TimeOf(b.figures.success), metrics.TimeOf(b.figures.failure)
 }
 
 // WriteTo makes a file in the folder and removes those that are too many. It waits for another backup.

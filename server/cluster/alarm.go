@@ -3,11 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -33,4 +36,19 @@ func (c *Cluster) diskJob() job {
 func (c *clients) reportFull(ctx context.Context) error {
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceDefault}
 	return c.report(sqlstore.Urgent(ctx), about, "DatabaseDiskFull", diskFull)
+}
+
+// Tell makes an event in the namespace default when an alarm of this server begins or ends.
+func (c *Cluster) Tell(ctx context.Context, change alarms.Change) error {
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceDefault}
+	host, _ := os.Hostname()
+	eventType, reason, note := corev1.EventTypeWarning, change.Reason, fmt.Sprintf("Alarm %s of plinth on %s: %s", change.Name, host, change.Text)
+	if change.Detail != "" {
+		note += ": " + change.Detail
+	}
+	if !change.Begins {
+		eventType, reason = corev1.EventTypeNormal, change.Reason+"Ended"
+		note = fmt.Sprintf("Alarm %s of plinth on %s has ended.", change.Name, host)
+	}
+	return c.tell(sqlstore.Urgent(ctx), eventType, about, reason, note, c.config.Here.Identity+time.Now().String())
 }

@@ -49,6 +49,8 @@ type Address struct {
 	// Identity tells this server from others that may serve the same database and be
 	// endpoints of the same Service. Empty: there are no others.
 	Identity string
+	// Version is the release of plinth.
+	Version string
 	// Ranges are where the addresses and node ports of Services are from; the kubernetes
 	// Service has the first address of the first range. The zero value stands for the defaults.
 	Ranges allocate.Ranges

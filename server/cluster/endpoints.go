@@ -25,7 +25,7 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	if !at.reachable() {
 		return nil
 	}
-	other, err := newReplica(c.clients, at, 3*c.config.Times.CheckReplicas).leave(ctx)
+	other, err := newReplica(c.clients, c.config.Store, at, 3*c.config.Times.CheckReplicas).leave(ctx)
 	if err != nil {
 		return fmt.Errorf("leave the other servers: %w", err)
 	}

@@ -24,7 +24,7 @@ func (c *Cluster) RepairService(ctx context.Context, grace time.Duration, svc *c
 
 // Replica returns one round of a server's work on Leases, which run out after ttl.
 func (c *Cluster) Replica(ttl time.Duration) (round func(context.Context) error) {
-	r := newReplica(c.clients, c.config.Here, ttl)
+	r := newReplica(c.clients, c.config.Store, c.config.Here, ttl)
 	return func(ctx context.Context) error { return r.round(ctx, true) }
 }
 

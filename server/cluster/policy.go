@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
@@ -58,6 +59,20 @@ func ownRoles() []rbacv1.ClusterRole {
 	}}
 }
 
+// StatusPath is where a server tells of itself. Who may read its metrics may read that, too.
+const StatusPath = "/plinth/status"
+
+// clusterRolesOfUpstream has the right to StatusPath in the role for monitoring.
+func clusterRolesOfUpstream() []rbacv1.ClusterRole {
+	roles := bootstrappolicy.ClusterRoles()
+	for i := range roles {
+		if roles[i].Name == user.MonitoringGroup {
+			roles[i].Rules = append(roles[i].Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{StatusPath}})
+		}
+	}
+	return roles
+}
+
 // retryPolicy is the pause before EnsurePolicy is tried again.
 const retryPolicy = 5 * time.Second
 
@@ -94,7 +109,7 @@ func (p policy) all(ctx context.Context) (each []func() error) {
 			return err
 		})
 	}
-	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles(), ownRoles()) {
+	for _, r := range slices.Concat(clusterRolesOfUpstream(), bootstrappolicy.ControllerRoles(), ownRoles()) {
 		role(reconciliation.ClusterRoleRuleOwner{ClusterRole: &r}, clusterRoles{reconciliation.ClusterRoleModifier{Client: p.rbac.ClusterRoles()}, p.store})
 	}
 	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {

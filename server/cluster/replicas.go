@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Each server of a shared database has a Lease in kube-system by which it is known to be
@@ -26,6 +29,11 @@ const (
 	IdentityLabel = "apiserver.kubernetes.io/identity"
 	identityValue = "kube-apiserver"
 	addressNote   = "plinth.io/address"
+	// What plinth status shows of a server: the release of plinth, the revision that reads saw when the
+	// Lease was renewed, and for how long they lacked what others had written.
+	versionNote  = "plinth.io/version"
+	revisionNote = "plinth.io/revision"
+	lagNote      = "plinth.io/lag"
 )
 
 // replica is one server among those of the database.
@@ -35,6 +43,8 @@ type replica struct {
 	name  string // of its Lease
 	ttl   time.Duration
 	turns int // taken so far
+	begun time.Time
+	store *sqlstore.Store
 	// seen are the Leases of the others, and since when they are as they are. The clock is
 	// this server's own: those of others may be wrong.
 	seen map[string]observed
@@ -47,18 +57,18 @@ type observed struct {
 
 // newReplica names the Lease after the host, as upstream does, and after the address and port,
 // because a host may have several servers. Leases expire after ttl.
-func newReplica(c *clients, at Address, ttl time.Duration) *replica {
+func newReplica(c *clients, store *sqlstore.Store, at Address, ttl time.Duration) *replica {
 	host, _ := os.Hostname()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%v:%d", host, at.IP, at.Port))
 	name := "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-	return &replica{clients: c, at: at, name: name, ttl: ttl}
+	return &replica{clients: c, store: store, at: at, name: name, ttl: ttl, begun: time.Now()}
 }
 
 // replicaJob keeps the servers' Leases, which expire after three turns without a renewal.
 func (c *Cluster) replicaJob() job {
 	every := c.config.Times.CheckReplicas
 	return job{
-		every: every, atOnce: true, do: newReplica(c.clients, c.config.Here, 3*every).turn,
+		every: every, atOnce: true, do: newReplica(c.clients, c.config.Store, c.config.Here, 3*every).turn,
 		failed: "this server could not look after its Lease and the kubernetes Service; it is tried again",
 	}
 }
@@ -107,14 +117,16 @@ func (r *replica) renew(ctx context.Context) error {
 
 func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	host, _ := os.Hostname()
-	now, seconds := metav1.NewMicroTime(time.Now()), int32(max(r.ttl/time.Second, 1))
+	now, begun, seconds := metav1.NewMicroTime(time.Now()), metav1.NewMicroTime(r.begun), int32(max(r.ttl/time.Second, 1))
 	lease.Namespace, lease.Name = metav1.NamespaceSystem, r.name
 	lease.Labels = map[string]string{IdentityLabel: identityValue, corev1.LabelHostname: host}
-	lease.Annotations = nil
-	if r.at.reachable() {
-		lease.Annotations = map[string]string{addressNote: r.at.IP.String()}
+	lease.Annotations = map[string]string{
+		versionNote: r.at.Version, revisionNote: strconv.FormatInt(r.store.Revision(), 10), lagNote: r.store.Lag().Round(time.Millisecond).String(),
 	}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &r.at.Identity, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	if r.at.reachable() {
+		lease.Annotations[addressNote] = r.at.IP.String()
+	}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &r.at.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &begun, RenewTime: &now}
 	return lease
 }
 
@@ -161,4 +173,32 @@ func (r *replica) leave(ctx context.Context) (other bool, err error) {
 	}
 	live, err := r.look(ctx)
 	return slices.Contains(live, r.at.IP.String()), err
+}
+
+// Replica is a server as its Lease tells of it.
+type Replica struct {
+	Name     string // its identity
+	Address  string // empty: others cannot reach it
+	Version  string // empty: an older release
+	Since    time.Time
+	Seen     time.Time // when the Lease was renewed
+	Revision int64
+	Lag      time.Duration
+}
+
+// ReadReplica reads a Lease; ok is false if it is not that of a server.
+func ReadReplica(lease *coordinationv1.Lease) (r Replica, ok bool) {
+	if lease.Labels[IdentityLabel] != identityValue || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
+		return r, false
+	}
+	r = Replica{
+		Name: *lease.Spec.HolderIdentity, Address: lease.Annotations[addressNote], Version: lease.Annotations[versionNote],
+		Since: lease.CreationTimestamp.Time, Seen: lease.Spec.RenewTime.Time,
+	}
+	if lease.Spec.AcquireTime != nil {
+		r.Since = lease.Spec.AcquireTime.Time
+	}
+	r.Revision, _ = strconv.ParseInt(lease.Annotations[revisionNote], 10, 64)
+	r.Lag, _ = time.ParseDuration(lease.Annotations[lagNote])
+	return r, true
 }

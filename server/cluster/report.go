@@ -21,19 +21,24 @@ const reporter = "plinth"
 // report makes an event about a fault of an object that somebody has to correct. As long as the
 // event is there no server makes it again, because its name is a hash of its contents.
 func (c *clients) report(ctx context.Context, about corev1.ObjectReference, reason, note string) error {
+	return c.tell(ctx, corev1.EventTypeWarning, about, reason, note, "")
+}
+
+// tell makes an event once for each occasion.
+func (c *clients) tell(ctx context.Context, eventType string, about corev1.ObjectReference, reason, note, occasion string) error {
 	namespace := about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	host, _ := os.Hostname()
-	sum := sha256.Sum256([]byte(about.Kind + "\x00" + reason + "\x00" + note))
+	sum := sha256.Sum256([]byte(about.Kind + "\x00" + reason + "\x00" + note + occasion))
 	e := &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: about.Name + "." + hex.EncodeToString(sum[:8])},
 		EventTime:           metav1.NewMicroTime(time.Now()),
 		ReportingController: reporter,
 		ReportingInstance:   reporter + "-" + host,
 		Action:              "Repair",
-		Type:                corev1.EventTypeWarning,
+		Type:                eventType,
 		Reason:              reason,
 		Note:                strings.ToValidUTF8(note[:min(len(note), 1024)], ""),
 		Regarding:           about,

@@ -38,6 +38,7 @@ type Probe struct {
 	checks  []Check
 	results *Results
 	log     *slog.Logger
+	warn    func() []string // nil: nothing
 
 	mu     sync.Mutex
 	states map[string]*state // of the checks that have run, by name; guarded by mu
@@ -66,6 +67,10 @@ func New(name string, results *Results, log *slog.Logger, checks ...Check) *Prob
 	}
 	return &Probe{name: name, checks: checks, results: results, log: log, states: map[string]*state{}}
 }
+
+// Warn makes the verbose answer warn of what does not fail the probe. It must be called before the first
+// request.
+func (p *Probe) Warn(of func() []string) { p.warn = of }
 
 // ServeHTTP answers for all checks; the parameters verbose and exclude=NAME (repeatable)
 // are upstream's (apiserver/pkg/server/healthz).
@@ -104,6 +109,11 @@ func (p *Probe) run(exclude []string) (out string, failed bool) {
 		fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
 	}
 	lines.WriteString(p.unmatched(exclude))
+	if p.warn != nil {
+		for _, line := range p.warn() {
+			fmt.Fprintf(&lines, "warn: %s\n", line)
+		}
+	}
 	return lines.String(), failed
 }
 

@@ -87,6 +87,20 @@ func upstream(checks []Check) http.Handler {
 	return m
 }
 
+// A warning is a line as upstream's own warnings are, and fails nothing.
+func TestWarn(t *testing.T) {
+	p := New("readyz", nil, nil, Ping)
+	p.Warn(func() []string { return []string{"alarm disk_low: nearly full"} })
+	for path, want := range map[string]string{
+		"/readyz":         "ok",
+		"/readyz?verbose": "[+]ping ok\nwarn: alarm disk_low: nearly full\nreadyz check passed\n",
+	} {
+		if a := answer(p, path); a.Code != 200 || a.Body != want {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+}
+
 func TestFindUnknown(t *testing.T) {
 	if h := New("livez", nil, nil, Ping).Find("storage"); h != nil {
 		t.Errorf("found %v", h)

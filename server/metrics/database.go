@@ -41,6 +41,9 @@ const (
 	sizeShare   = 50               // of the time is the most that asking takes, as 1/50
 )
 
+// Now returns the size, and says whether it is known. It is not asked for anew each time.
+func (d *Database) Now() (sqlstore.Size, bool) { return d.now() }
+
 // now returns the size, and says whether it is known.
 func (d *Database) now() (sqlstore.Size, bool) {
 	d.mu.Lock()

@@ -96,6 +96,9 @@ func New() *Metrics {
 			Help: "Requests whose handler panicked.",
 		}),
 	}
+	for _, kind := range []string{"readOnly", "mutating"} {
+		m.rejected.WithLabelValues(kind) // so that rates are known from the start
+	}
 	m.authorization = newAuthorization(m.registry)
 	m.events = newEvents()
 	m.registry.MustRegister(m.events.total, m.events.sizes)

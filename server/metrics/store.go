@@ -10,7 +10,11 @@ import (
 // Store reports what a sqlstore.Store counts, read at each scrape.
 type Store struct {
 	Stats func() sqlstore.Stats
+	Lags  func() Lags // nil: they are not known
 }
+
+// Lags are how far parts of a store are behind, in seconds.
+type Lags struct{ Reads, Compaction, Watcher float64 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -33,6 +37,17 @@ var (
 		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
 	}
 
+	lagGauges = []struct {
+		desc *prometheus.Desc
+		of   func(*Lags) float64
+	}{
+		{desc("plinth_replica_lag_seconds", "For how long reads have lacked what other processes wrote; 0 if nothing is missing."), func(l *Lags) float64 { return l.Reads }},
+		{desc("plinth_compaction_lag_seconds", "For how long rows have stayed that are older than the history; 0 if there are none."), func(l *Lags) float64 { return l.Compaction }},
+		{desc("plinth_watcher_lag_seconds", "Age of the oldest change that a watch has yet to take; 0 if there is none."), func(l *Lags) float64 { return l.Watcher }},
+	}
+
+	transactionSeconds = desc("plinth_transaction_duration_seconds", "Seconds that write transactions take.")
+
 	storeCounters = []struct {
 		desc *prometheus.Desc
 		of   func(*sqlstore.Stats) float64
@@ -42,10 +57,12 @@ var (
 		{desc("plinth_conflicts_total", "Changes whose expectation failed."), func(s *sqlstore.Stats) float64 { return float64(s.Conflicts) }},
 		{desc("plinth_transaction_seconds_total", "Seconds spent in write transactions."), func(s *sqlstore.Stats) float64 { return s.AppendSeconds }},
 		{desc("plinth_head_reads_total", "Questions to the database for its newest revision."), func(s *sqlstore.Stats) float64 { return float64(s.HeadReads) }},
+		{desc("plinth_head_read_seconds_total", "Seconds that these questions took."), func(s *sqlstore.Stats) float64 { return s.HeadSeconds }},
 		{desc("plinth_watch_reads_total", "Pages of the log read by watches that start or fall behind the window."), func(s *sqlstore.Stats) float64 { return float64(s.WatchReads) }},
 		{desc("plinth_compacted_rows_total", "Rows deleted by this process."), func(s *sqlstore.Stats) float64 { return float64(s.Compacted) }},
 		{desc("plinth_kept_rows_total", "Of these, old versions that --keep keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Kept) }},
 		{desc("plinth_trimmed_rows_total", "Old versions deleted by this process that --keep no longer keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Trimmed) }},
+		{desc("plinth_database_outages_total", "Times that the database could not be used."), func(s *sqlstore.Stats) float64 { return float64(s.Outages) }},
 		{desc("plinth_database_set_back_total", "Times that the database was found set back while it was served."), func(s *sqlstore.Stats) float64 { return float64(s.SetBacks) }},
 		{desc("plinth_lost_writes_total", "Acknowledged writes known to this process that were gone then."), func(s *sqlstore.Stats) float64 { return float64(s.LostWrites) }},
 	}
@@ -54,6 +71,10 @@ var (
 // Describe implements prometheus.Collector.
 func (c Store) Describe(out chan<- *prometheus.Desc) {
 	out <- objects
+	out <- transactionSeconds
+	for _, g := range lagGauges {
+		out <- g.desc
+	}
 	for _, g := range storeGauges {
 		out <- g.desc
 	}
@@ -66,7 +87,7 @@ func (c Store) Describe(out chan<- *prometheus.Desc) {
 func (c Store) Collect(out chan<- prometheus.Metric) {
 	s := c.Stats()
 	for resource, n := range s.Entries {
-		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), resourceLabel(resource))
+		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), ResourceLabel(resource))
 	}
 	for _, g := range storeGauges {
 		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(&s))
@@ -74,6 +95,24 @@ func (c Store) Collect(out chan<- prometheus.Metric) {
 	for _, n := range storeCounters {
 		out <- prometheus.MustNewConstMetric(n.desc, prometheus.CounterValue, n.of(&s))
 	}
+	out <- histogram(&s)
+	if c.Lags == nil {
+		return
+	}
+	lags := c.Lags()
+	for _, g := range lagGauges {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.of(&lags))
+	}
+}
+
+// histogram is of the durations of write transactions.
+func histogram(s *sqlstore.Stats) prometheus.Metric {
+	buckets, below := make(map[float64]uint64, len(sqlstore.AppendBounds)), uint64(0)
+	for i, bound := range sqlstore.AppendBounds {
+		below += uint64(s.Appends[i])
+		buckets[bound] = below
+	}
+	return prometheus.MustNewConstHistogram(transactionSeconds, below+uint64(s.Appends[len(sqlstore.AppendBounds)]), s.AppendSeconds, buckets)
 }
 
 func oneIf(yes bool) float64 {
@@ -83,9 +122,9 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// resourceLabel turns a key's resource, /registry/apps/deployments/, into upstream's
+// ResourceLabel turns a key's resource, /registry/apps/deployments/, into upstream's
 // label: deployments.apps, and the bare name for the core group.
-func resourceLabel(resource string) string {
+func ResourceLabel(resource string) string {
 	group, name := object.SplitPrefix(resource)
 	switch {
 	case name == "":

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
@@ -47,6 +48,12 @@ func New(s Scrubber) *Scrubber {
 // Collectors are the metrics.
 func (s *Scrubber) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.success, s.failure, s.problems, s.rows, s.digest}
+}
+
+// Last returns when this process last searched the whole database and how much damage it found, and when
+// it last failed to search; zero times if it has not.
+func (s *Scrubber) Last() (success time.Time, problems int, failure time.Time) {
+	return metrics.TimeOf(s.success), int(metrics.ValueOf(s.problems)), metrics.TimeOf(s.failure)
 }
 
 // Look looks at the whole database, and logs what it finds.

@@ -1,0 +1,128 @@
+package alarms
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Facts are what alarms look at. All of them are in memory, but for the room on disks.
+type Facts struct {
+	Disks            []Disk
+	CompactionBehind time.Duration        // see sqlstore.Store.CompactionBehind
+	Lag              time.Duration        // see sqlstore.Store.Lag
+	Certificates     map[string]time.Time // when each ends, by its name
+	Backups          Backups
+	Damage           int // pieces that the last search of the database has found
+
+	Counts Counts
+	Recent Recent // made of Counts by the Watch
+}
+
+// Disk is a file system.
+type Disk struct {
+	Of         string // what is on it
+	Free, Size int64
+}
+
+// Backups are those that are made at intervals.
+type Backups struct {
+	Every            time.Duration // 0: there are none
+	Success, Failure time.Time     // the last ones of this process
+}
+
+// Thresholds. The rules for Prometheus (docs/prometheus) have the same where they look at the same.
+const (
+	diskLeast       = 1 << 30 // free bytes that are enough on any disk
+	diskShare       = 5       // a fifth is enough on a small one
+	compactionLate  = 10 * time.Minute
+	lagLong         = 10 * time.Second
+	certificateSoon = 30 * 24 * time.Hour // plinth renews them 90 days before their end
+	transactionSlow = 250 * time.Millisecond
+	transactionsFew = 5 // in a minute: too few to judge by
+	backupsMissed   = 2 // intervals after which a failure is somebody else's past
+)
+
+// Alarm is one condition.
+type Alarm struct {
+	Name string // in metrics
+	// Reason is that of the event when the alarm begins; when it ends, Ended follows it.
+	Reason string
+	// Text says to everybody what is wrong, without names and figures.
+	Text string
+	// For is how long the condition has to hold.
+	For time.Duration
+	// check returns the figures of the condition if it holds, else nothing.
+	check func(f *Facts, now time.Time) (detail string)
+}
+
+// All is the list of alarms.
+var All = []Alarm{
+	{"disk_low", "DiskLow", "a disk that plinth writes to is nearly full", 0, checkDisks},
+	{"compaction_behind", "CompactionBehind", "old versions stay, because compaction fails or does not keep up", 0, checkCompaction},
+	{"replica_lag", "ReplicaLag", "this server does not see what others have written", 0, checkLag},
+	{"certificate_ends", "CertificateEnds", "a certificate ends soon and was not renewed", 0, checkCertificates},
+	{"database_slow", "DatabaseSlow", "the database is slow", time.Minute, checkDatabase},
+	{"backup_fails", "BackupFails", "the last backup failed", 0, checkBackups},
+	{"damage", "DatabaseDamaged", "the database is damaged", 0, checkDamage},
+}
+
+func checkDisks(f *Facts, _ time.Time) string {
+	var low []string
+	for _, d := range f.Disks {
+		if d.Size > 0 && d.Free < min(diskLeast, d.Size/diskShare) {
+			low = append(low, fmt.Sprintf("%d MiB of %d MiB are free on the disk of %s", d.Free>>20, d.Size>>20, d.Of))
+		}
+	}
+	return strings.Join(low, "; ")
+}
+
+func checkCompaction(f *Facts, _ time.Time) string {
+	if f.CompactionBehind < compactionLate {
+		return ""
+	}
+	return fmt.Sprintf("for %v rows have stayed that are older than the history", f.CompactionBehind.Round(time.Second))
+}
+
+func checkLag(f *Facts, _ time.Time) string {
+	if f.Lag < lagLong {
+		return ""
+	}
+	return fmt.Sprintf("it is %v behind", f.Lag.Round(time.Second))
+}
+
+func checkCertificates(f *Facts, now time.Time) string {
+	var ending []string
+	for _, name := range slices.Sorted(maps.Keys(f.Certificates)) {
+		if end := f.Certificates[name]; end.Sub(now) < certificateSoon {
+			ending = append(ending, fmt.Sprintf("%s ends %s", name, end.UTC().Format(time.RFC3339)))
+		}
+	}
+	return strings.Join(ending, "; ")
+}
+
+func checkDatabase(f *Facts, _ time.Time) string {
+	r := f.Recent
+	if r.Transactions < transactionsFew || r.Transaction() < transactionSlow {
+		return ""
+	}
+	return fmt.Sprintf("a write transaction takes %v", r.Transaction().Round(time.Millisecond))
+}
+
+// checkBackups forgives a failure that is long past: another server may have made the backup since.
+func checkBackups(f *Facts, now time.Time) string {
+	b := f.Backups
+	if b.Every <= 0 || !b.Failure.After(b.Success) || now.Sub(b.Failure) > backupsMissed*b.Every {
+		return ""
+	}
+	return "at " + b.Failure.UTC().Format(time.RFC3339) + "; the log says why"
+}
+
+func checkDamage(f *Facts, _ time.Time) string {
+	if f.Damage == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d pieces; the log names them", f.Damage)
+}
