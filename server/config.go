@@ -71,6 +71,12 @@ type Config struct {
 	// sqlstore.ParseRules. nil: none. Servers that share a database have the same rules.
 	Keep *sqlstore.Keep
 
+	// LeaseCommitDelay is how long the renewal of a Lease, which changes nothing but its renewTime, may
+	// wait for other changes to share its transaction; at most 5 seconds, and no more than a tenth of
+	// the Lease's duration. The answer waits as long, so that nothing acknowledged is lost. All
+	// other changes are written at once, and take waiting ones along. 0: renewals do not wait.
+	LeaseCommitDelay time.Duration
+
 	// EventTTL is how long an Event stays after its last change, 1 hour, as kube-apiserver's
 	// --event-ttl says; at least a second. Negative: for ever.
 	EventTTL time.Duration

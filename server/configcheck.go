@@ -19,6 +19,9 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 )
 
+// mostLeaseDelay bounds Config.LeaseCommitDelay: clients of Leases give up after seconds.
+const mostLeaseDelay = 5 * time.Second
+
 // check finds what can be known to be wrong without any I/O.
 func (c *Config) check() error {
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
@@ -57,6 +60,9 @@ func (c *Config) check() error {
 	}
 	if c.EventTTL > 0 && c.EventTTL < time.Second {
 		return configError("Config.EventTTL %v is less than a second: write a duration such as 1h", c.EventTTL)
+	}
+	if c.LeaseCommitDelay < 0 || c.LeaseCommitDelay > mostLeaseDelay {
+		return configError("Config.LeaseCommitDelay %v: write a duration from 0 to %v, such as 1s", c.LeaseCommitDelay, mostLeaseDelay)
 	}
 	if err := checkKeep(c.Keep); err != nil {
 		return configError("Config.Keep: %w", err)

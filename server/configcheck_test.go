@@ -30,6 +30,8 @@ func TestConfigErrors(t *testing.T) {
 		{"keep, without a group", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "deployments"})}, `Config.Keep: "deployments": write deployments.apps`},
 		{"keep, singular", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "secret"})}, `"secret": write secrets`},
 		{"keep, stored elsewhere", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "events.events.k8s.io"})}, `"events.events.k8s.io": write events`},
+		{"leases wait for too long", Config{LeaseCommitDelay: time.Minute}, "Config.LeaseCommitDelay 1m0s: write a duration from 0 to 5s"},
+		{"leases wait backwards", Config{LeaseCommitDelay: -time.Second}, "write a duration from 0 to 5s"},
 		{"delay", Config{ShutdownDelay: time.Minute}, "Config.ShutdownTimeout"},
 		{"negative", Config{RequestTimeout: -1}, "write a duration"},
 		{"issuer", Config{Tokens: tokens.Options{Issuers: []string{""}}}, "write a URL"},

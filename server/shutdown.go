@@ -32,6 +32,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) shutdown(ctx context.Context) error {
 	begun := time.Now()
 	s.stopping.Store(true)
+	if s.store != nil {
+		s.store.Hurry()
+	}
 	sleep(ctx, s.config.ShutdownDelay)
 	s.stopJobs()
 	s.waitJobs(ctx)

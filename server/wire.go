@@ -53,6 +53,8 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 		Audited:   s.audit != nil,
 		Untracked: s.config.Untracked,
 
+		CommitDelay: s.config.LeaseCommitDelay,
+
 		Deprecated: s.metrics.Deprecated,
 		Sent:       s.metrics.Events,
 	})

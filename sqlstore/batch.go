@@ -1,6 +1,9 @@
 package sqlstore
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // batch is what one transaction appends. It belongs to the committer until it is sent
 // to the tail.
@@ -30,11 +33,14 @@ func (p *pending) bytes() int {
 	return len(p.change.Value)
 }
 
-// take moves what fits from the queue to b. A second change of a key waits for the
-// next batch, and so do those behind it for the same key.
+// take moves what fits from the queue to b, if a batch is due. A second change of a key waits for
+// the next batch, and so do those behind it for the same key.
 func (c *committer) take(b *batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, due := c.due(time.Now()); !due {
+		return
+	}
 	rest := c.queue[:0]
 	for i, p := range c.queue {
 		if i == 4*c.maxCount || !b.hasRoom(c, p) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Change is one requested row.
@@ -15,6 +16,9 @@ type Change struct {
 	Expect int64
 	Delete bool   // append a tombstone; Expect must not be 0
 	Value  []byte // what the key holds from now on, or its last state for a tombstone
+	// MayWait is how long the change may wait for others to share its transaction. Commit takes
+	// longer by that at most, and what it acknowledges is durable as ever. 0: it does not wait.
+	MayWait time.Duration
 
 	// Set by Commit and Tombstone, if the log holds something else than Value.
 	stored []byte

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Commit appends one change and returns the entry it made, when that is durable and
@@ -24,6 +25,7 @@ func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
 	}
 	c.origin = s.originOf(ctx)
 	p := newPending(c)
+	p.by = latest(ctx, c.MayWait, time.Now())
 	if err := s.commits.submit(p); err != nil {
 		return nil, err
 	}
@@ -76,6 +78,7 @@ func (s *Store) End(ctx context.Context, e *Entry) error {
 // pending is one change, or one transaction on raw keys, whose caller waits.
 type pending struct {
 	change Change
+	by     time.Time // when its transaction is to begin at the latest; zero: at once
 
 	transaction *Transaction
 	pinned      map[int64][]byte // values that it needs

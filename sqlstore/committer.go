@@ -9,17 +9,18 @@ import (
 
 // committer collects changes into batches. While one batch is in its transaction the
 // changes that come in queue up, and the next transaction takes them all; nothing
-// waits for a clock. The batch then goes to the tail, which answers the callers, while
-// the next transaction runs.
+// waits for a clock, except what may (waiting.go). The batch then goes to the tail, which
+// answers the callers, while the next transaction runs.
 type committer struct {
 	maxCount int
 	maxBytes int
 	wake     chan struct{} // has a token when queue or closed changed
 	done     chan *batch   // batches to use again
 
-	mu     sync.Mutex
-	queue  []*pending
-	closed bool
+	mu      sync.Mutex
+	queue   []*pending
+	closed  bool
+	hurried bool // nothing waits any more
 
 	written int64 // newest id of transactions; owned by the committer's goroutine
 }
@@ -98,22 +99,28 @@ func (s *Store) runCommitter() {
 func (c *committer) await(probeIn time.Duration, probe func() error) bool {
 	c.yieldWhileQueueGrows()
 	c.mu.Lock()
-	n, closed := len(c.queue), c.closed
+	wait, due := c.due(time.Now())
+	ended := c.closed && len(c.queue) == 0
 	c.mu.Unlock()
-	if n > 0 || closed {
-		return n > 0
-	}
-	var timeout <-chan time.Time
-	if probeIn > 0 {
-		timeout = time.After(probeIn)
+	if due || ended {
+		return due
 	}
 	select {
 	case <-c.wake:
 		c.yieldWhileQueueGrows()
-	case <-timeout:
+	case <-timeout(wait):
+	case <-timeout(probeIn):
 		_ = probe() // which health remembers
 	}
 	return true
+}
+
+// timeout is time.After, and never for 0.
+func timeout(d time.Duration) <-chan time.Time {
+	if d <= 0 {
+		return nil
+	}
+	return time.After(d)
 }
 
 // yieldWhileQueueGrows gives way to callers that are ready to run, for as long as this

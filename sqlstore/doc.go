@@ -21,6 +21,7 @@
 //  3. Acknowledged means durable at the dialect's setting, and visible to every Get,
 //     list and watch of this Store that starts afterwards, and to every one on another
 //     replica that calls Sync first.
+//     A change that may wait for company (Change.MayWait) is acknowledged later, not earlier.
 //  4. A COMMIT that failed leaves the outcome unknown: Commit returns ErrUnknown, never
 //     retries, and the tail reads what is really there.
 //  5. A Watcher gets every change of its range after its start, once, in revision

@@ -1,6 +1,9 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // CopyInSteps is Copy with small pages, after each of which it follows the source.
 func CopyInSteps(ctx context.Context, to, from Log, o CopyOptions) (Copied, error) {
@@ -23,6 +26,20 @@ func (s *Store) Queued() int {
 	s.commits.mu.Lock()
 	defer s.commits.mu.Unlock()
 	return len(s.commits.queue)
+}
+
+// Latest is when a change must begin that may wait.
+var Latest = latest
+
+// Due tells, a while after changes came that may wait so long, whether a batch of most changes begins, and
+// if not, when.
+func Due(most int, waits []time.Duration, passed time.Duration) (wait time.Duration, due bool) {
+	began := time.Unix(1e9, 0)
+	c := committer{maxCount: most}
+	for _, w := range waits {
+		c.queue = append(c.queue, &pending{by: latest(context.Background(), w, began)})
+	}
+	return c.due(began.Add(passed))
 }
 
 // Committing says that a batch is in its transaction or being applied.

@@ -73,8 +73,8 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 // ownFlags are those of serve that kube-apiserver does not have, or means otherwise.
 var ownFlags = []string{
 	"backup-dir", "backup-interval", "backup-keep", "controllers", "data-dir", "database-timeout", "dsn",
-	"feature-gates", "history", "keep", "keep-file", "listen", "log-format", "max-connections", "new-database",
-	"scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
+	"feature-gates", "history", "keep", "keep-file", "lease-commit-delay", "listen", "log-format", "max-connections",
+	"new-database", "scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
 }
 
 func (o *apiServerOptions) addFlags(cmd *cobra.Command) {

@@ -20,6 +20,7 @@ var flagOfField = map[string]string{
 	"History":               "history",
 	"Keep":                  "keep",
 	"EventTTL":              "event-ttl",
+	"LeaseCommitDelay":      "lease-commit-delay",
 	"BackupInterval":        "backup-interval",
 	"BackupDir":             "backup-dir",
 	"BackupKeep":            "backup-keep",

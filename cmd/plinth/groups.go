@@ -42,6 +42,7 @@ var flagGroups = []flagGroup{
 		"keep",
 		"keep-file",
 		"event-ttl",
+		"lease-commit-delay",
 	}},
 	{"Backups", []string{
 		"backup-interval",

@@ -140,6 +140,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of the certificates, the kubeconfig and, without --dsn, the database")
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more DNS `names` and IP addresses for the serving certificate; separate them by commas or repeat the flag")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions of objects stay readable, for watches that resume and paginated lists; negative: for ever")
+	f.DurationVar(&c.LeaseCommitDelay, "lease-commit-delay", 0, "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all")
 	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events are kept after their last change, at least 1s; 0: for ever")
 	f.DurationVar(&c.BackupInterval, "backup-interval", 0, "how often to write a backup into --backup-dir, as plinth backup does; 0: never")
 	f.StringVar(&c.BackupDir, "backup-dir", "", "`directory` of the backups that --backup-interval asks for; by default backups in the data directory")

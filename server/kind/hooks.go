@@ -2,6 +2,7 @@ package kind
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,10 @@ type Hooks struct {
 	// Release gives back what a deleted object had. A dry run does not call it.
 	// Upstream: registry.Store.AfterDelete.
 	Release func(obj runtime.Object, options *metav1.DeleteOptions)
+
+	// MayWait returns how long an update may wait for others to share its transaction, if the
+	// server lets updates wait; nil: not at all.
+	MayWait func(obj, old runtime.Object) time.Duration
 
 	// SetAside takes fields out of a new object that the server has written itself and that
 	// the strategy would decode for nothing. restore puts them back.

@@ -39,6 +39,9 @@ type Options struct {
 	// Sent returns what is called with the size of each object that a watch of a kind sends. It may
 	// be nil.
 	Sent func(kind schema.GroupVersionKind) func(bytes int)
+	// CommitDelay bounds how long updates wait for others to share their transaction, of those that
+	// may (kind.Hooks.MayWait). 0: none waits.
+	CommitDelay time.Duration
 	// Audited says that requests may come with a place for an event of the audit log in
 	// their context (k8s.io/apiserver/pkg/audit).
 	Audited bool

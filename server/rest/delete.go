@@ -154,7 +154,7 @@ func (d *deletion) store(ctx context.Context) (*sqlstore.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.q.api.overwrite(ctx, d.current, value, dryRun(d.options.DryRun))
+	return d.q.api.overwrite(ctx, d.current, value, 0, dryRun(d.options.DryRun))
 }
 
 // finish deletes the object for good. current is its present entry.

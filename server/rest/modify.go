@@ -176,7 +176,7 @@ func (m *modification) replace(ctx context.Context, current *sqlstore.Entry, obj
 		finish(ctx, false) // the update itself is never stored
 		return m.finishDeletion(ctx, current, old, value)
 	}
-	entry, err := q.api.overwrite(ctx, current, value, dryRun(m.options.DryRun))
+	entry, err := q.api.overwrite(ctx, current, value, q.mayWait(obj, old), dryRun(m.options.DryRun))
 	finishCommitted(ctx, finish, err)
 	return entry, err
 }

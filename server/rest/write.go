@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,12 +51,21 @@ func (a *API) commit(ctx context.Context, c sqlstore.Change, dry bool) (*sqlstor
 }
 
 // overwrite commits the new value of an object. A value that is the same as the present one
-// is confirmed only.
-func (a *API) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, dry bool) (*sqlstore.Entry, error) {
+// is confirmed only. Any other may wait for company.
+func (a *API) overwrite(ctx context.Context, current *sqlstore.Entry, value []byte, wait time.Duration, dry bool) (*sqlstore.Entry, error) {
 	if unchanged := object.Splice(value, current.Revision); bytes.Equal(unchanged, current.Value) {
 		return a.confirm(ctx, current, dry)
 	}
-	return a.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value}, dry)
+	return a.commit(ctx, sqlstore.Change{Key: current.Key, Expect: current.Revision, Value: value, MayWait: wait}, dry)
+}
+
+// mayWait returns how long the update from old to obj may wait for others to share its transaction.
+func (q *request) mayWait(obj, old runtime.Object) time.Duration {
+	most := q.api.o.CommitDelay
+	if most == 0 || q.kind.Hooks.MayWait == nil {
+		return 0
+	}
+	return min(most, q.kind.Hooks.MayWait(obj, old))
 }
 
 // confirm is for a write that changes nothing. It rewrites an object whose form in the database

@@ -20,6 +20,7 @@ func coordinationKinds() []*kind.Kind {
 			Resource: "leases", Singular: "lease", Kind: "Lease",
 			Namespaced: true,
 			Create:     lease.Strategy, Update: lease.Strategy, Delete: lease.Strategy,
+			Hooks: kind.Hooks{MayWait: renewalMayWait},
 		},
 	)
 }
