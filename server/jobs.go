@@ -34,6 +34,10 @@ func (s *Server) prepareJobs() (err error) {
 	}
 	here := s.address()
 	here.Identity, here.Version = identity, BuildInfo().Version
+	if s.shared {
+		s.preparePeers(identity)
+		here.Tell = s.tellMe
+	}
 	times := s.times
 	times.EventTTL, times.Request = s.config.EventTTL, s.config.RequestTimeout
 	if s.cluster, err = cluster.New(cluster.Config{
@@ -73,6 +77,9 @@ func (s *Server) startJobs() {
 	s.serving.Go(func() { s.certificates.Run(s.ctx, s.config.Log) })
 	if s.shared {
 		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Log) })
+	}
+	if s.peers != nil {
+		s.serving.Go(func() { s.peers.Run(s.ctx) }) // as long as requests may write
 	}
 	s.serving.Go(func() { s.highWater.Keep(s.ctx, s.store.Revision, s.config.Log) })
 }

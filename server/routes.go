@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/health"
 	"github.com/plinth-io/plinth/server/openapi"
+	"github.com/plinth-io/plinth/server/peers"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/server/tokens"
@@ -33,6 +34,7 @@ type routes struct {
 	backup     func(http.ResponseWriter, *http.Request) error
 	digest     func(*guard.Call) error
 	status     func(*guard.Call) error
+	told       func(*guard.Call) error
 	probes     []*health.Probe
 	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
@@ -76,6 +78,7 @@ func (r *routes) add(g *guard.Guard) {
 	g.Route(backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
 	g.Route(digestPath, r.digest)
 	g.Route(cluster.StatusPath, r.status)
+	g.Route(peers.Path, r.told)
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

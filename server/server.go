@@ -37,6 +37,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/metrics"
+	"github.com/plinth-io/plinth/server/peers"
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/server/rest"
@@ -86,6 +87,7 @@ type Server struct {
 	definitions *definitions.Definitions
 	apiServices *aggregator.APIServices
 	cluster     *cluster.Cluster
+	peers       *peers.Peers // nil: the database has no other servers
 	controllers *controllers.Manager
 	http        *http.Server
 

@@ -149,6 +149,7 @@ func (s *Server) routes() *routes {
 		backup:     s.backups.Serve,
 		digest:     s.serveDigest,
 		status:     s.serveStatus,
+		told:       s.serveTold,
 	}
 	if s.config.ServeSnapshots {
 		r.snapshots = (&snapshots{server: s}).serve

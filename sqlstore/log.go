@@ -141,10 +141,9 @@ type Log interface {
 	// rows stay; the next Compact sweeps them. For restored and copied databases.
 	Raise(ctx context.Context, revision int64) error
 
-	// Follow calls hint whenever another process may have appended, until ctx ends: with
-	// the newest revision if it knows it, else with 0. It returns nil when ctx ends and
-	// reconnects by itself until then.
-	Follow(ctx context.Context, hint func(head int64))
+	// Follow tells f whenever another process may have appended, until ctx ends. It reconnects by
+	// itself until then.
+	Follow(ctx context.Context, f Follower)
 
 	// Exclusive says that no other process can append, so that the process itself knows
 	// the head.

@@ -64,6 +64,7 @@ type Store struct {
 	heads   headReader
 	compact compactor
 	health  health
+	others  others
 	cache   cache
 	witness witness
 	lag     lag
@@ -109,6 +110,7 @@ func newStore(log Log, o Options) *Store {
 	s.commits.init(o)
 	s.tail.init()
 	s.heads.init()
+	s.others.init()
 	s.compact.init()
 	s.health.outage.log, s.health.condition = o.Log, log.Condition
 	s.health.outage.count = &s.stats.outages

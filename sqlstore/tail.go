@@ -61,8 +61,6 @@ func (t *tail) lookFor(head int64) {
 // all comes again with the next head.
 func (t *tail) forget(target int64) { t.hint.CompareAndSwap(target, 0) }
 
-func (s *Store) runFollow() { s.log.Follow(s.ctx, s.tail.lookFor) }
-
 func (s *Store) runTail() {
 	defer close(s.tail.done)
 	var again <-chan time.Time
@@ -124,9 +122,11 @@ func (t *tail) backOff() time.Duration {
 func (s *Store) applyBatch(b *batch) {
 	if s.raw {
 		s.applyTransactions(b)
+		put(s.others.wrote)
 	} else if s.reach(b.appended.Head) {
 		s.raiseFloor(b.appended.Floor)
 		s.applyOwn(b)
+		put(s.others.wrote)
 	} else {
 		s.answer(b) // the Store is closing; the batch is durable all the same
 	}

@@ -47,9 +47,9 @@ func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) 
 	return a, err
 }
 
-func (r *replica) Follow(ctx context.Context, hint func(int64)) {
+func (r *replica) Follow(ctx context.Context, f Follower) {
 	r.hub.mu.Lock()
-	r.hub.hints[r] = hint
+	r.hub.hints[r] = f.Hint
 	r.hub.mu.Unlock()
 	<-ctx.Done()
 	r.hub.mu.Lock()

@@ -213,12 +213,12 @@ func TestConcurrentWriters(t *testing.T) {
 		hints := make(chan struct{}, 1)
 		var follower sync.WaitGroup
 		follower.Go(func() {
-			reader.Follow(ctx, func(int64) {
+			reader.Follow(ctx, sqlstore.Follower{Hint: func(int64) {
 				select {
 				case hints <- struct{}{}:
 				default:
 				}
-			})
+			}})
 		})
 		seen := int64(0)
 		within(t, "all rows", func(ctx context.Context) error {

@@ -3,6 +3,8 @@ package logtest
 import (
 	"context"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // TestFollow: a hint comes from another Log on the same database, and Follow ends with
@@ -40,7 +42,7 @@ func follow(t *testing.T, writer, reader log) {
 	hints, ended := make(chan int64, 1000), make(chan struct{})
 	go func() {
 		defer close(ended)
-		reader.Follow(ctx, func(head int64) { hints <- head })
+		reader.Follow(ctx, sqlstore.Follower{Hint: func(head int64) { hints <- head }})
 	}()
 	for range 20 {
 		written := writer.put("/registry/"+randomName(), 0, "x")

@@ -224,7 +224,7 @@ func TestTransactWakes(t *testing.T) {
 		heads := make(chan int64, 1000)
 		ctx, cancel := context.WithCancel(t.Context())
 		var follower sync.WaitGroup
-		follower.Go(func() { other.Follow(ctx, func(head int64) { heads <- head }) })
+		follower.Go(func() { other.Follow(ctx, sqlstore.Follower{Hint: func(head int64) { heads <- head }}) })
 		hear := func(head int64) {
 			t.Helper()
 			within(t, fmt.Sprint("hint of ", head), func(ctx context.Context) error {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
 	"github.com/plinth-io/plinth/dialects/internal/scan"
@@ -43,18 +42,19 @@ func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
 }
 
 // Follow polls: the server has no way to say that there is news.
-func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
+func (l *Log) Follow(ctx context.Context, f sqlstore.Follower) {
+	if f.Polls != nil {
+		f.Polls(true)
+	}
 	p := poll.Poller{
+		Follower: f,
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
 			if errors.Is(err, sqlstore.ErrSetBack) {
-				hint(0)
+				f.Hint(0)
 			}
 			return h.Revision, err
 		},
-		Hint:  hint,
-		Least: 20 * time.Millisecond,
-		Most:  func() time.Duration { return 300 * time.Millisecond },
 	}
 	p.Run(ctx)
 }

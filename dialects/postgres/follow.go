@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	pollLeast  = 20 * time.Millisecond // between two polls while there is news
-	pollAlone  = 300 * time.Millisecond
 	pollSafety = 5 * time.Second  // while notifications are known to arrive
 	proofTime  = 15 * time.Second // how long a notification to oneself may take
 	dialPause  = time.Second
@@ -28,31 +26,32 @@ func (l *Log) channel() string { return "plinth_" + l.clusterID }
 
 // Follow listens on a connection of its own and polls besides: seldom while
 // notifications arrive, often while they do not, as behind a transaction pooler.
-func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
-	f := follower{log: l, hint: hint, wake: make(chan struct{}, 1)}
+func (l *Log) Follow(ctx context.Context, by sqlstore.Follower) {
+	f := follower{log: l, Follower: by, wake: make(chan struct{}, 1)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { f.listen(ctx) })
 	p := poll.Poller{
+		Follower: by,
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
 			if errors.Is(err, sqlstore.ErrSetBack) {
-				hint(0)
+				by.Hint(0)
 			}
 			return h.Revision, err
 		},
-		Hint:  hint,
-		Least: pollLeast,
-		Most:  f.pause,
-		Wake:  f.wake,
-		Found: f.found,
+		Most: f.pause,
+
+		Notified: f.proven.Load,
+		Wake:     f.wake,
+		Found:    f.found,
 	}
 	p.Run(ctx)
 }
 
 type follower struct {
+	sqlstore.Follower
 	log  *Log
-	hint func(int64)
 	wake chan struct{}
 
 	proven atomic.Bool  // notifications arrive
@@ -65,7 +64,7 @@ func (f *follower) pause() time.Duration {
 	if f.proven.Load() {
 		return pollSafety
 	}
-	return pollAlone
+	return poll.Longest(f.Follower)
 }
 
 // found is called with a head that polling found. Its notification may be a moment late,
@@ -81,8 +80,16 @@ func (f *follower) found(head int64) {
 	}
 }
 
+// trust notes whether notifications arrive.
+func (f *follower) trust(proven bool) {
+	f.proven.Store(proven)
+	if f.Polls != nil {
+		f.Polls(!proven)
+	}
+}
+
 func (f *follower) distrust() {
-	f.proven.Store(false)
+	f.trust(false)
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -127,7 +134,7 @@ func (f *follower) listenOnce(ctx context.Context) error {
 	if err := f.prove(ctx, conn); err != nil {
 		return err
 	}
-	f.hint(0) // what was appended before LISTEN was not told
+	f.Hint(0) // what was appended before LISTEN was not told
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -162,6 +169,6 @@ func (f *follower) tell(payload string) {
 		head = 0
 	}
 	f.told.Store(max(head, f.told.Load())) // only one goroutine stores told
-	f.proven.Store(true)
-	f.hint(head)
+	f.trust(true)
+	f.Hint(head)
 }

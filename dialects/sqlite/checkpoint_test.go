@@ -21,7 +21,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { l.Follow(ctx, func(int64) {}) })
+	following.Go(func() { l.Follow(ctx, sqlstore.Follower{Hint: func(int64) {}}) })
 	defer func() {
 		cancel()
 		following.Wait()

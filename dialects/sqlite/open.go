@@ -222,7 +222,7 @@ func (l *Log) Made() bool { return l.made }
 
 // Follow gives no hint, because no other process can append. It watches the file's place
 // and its disk meanwhile, and copies the write-ahead log into the file.
-func (l *Log) Follow(ctx context.Context, hint func(head int64)) {
+func (l *Log) Follow(ctx context.Context, _ sqlstore.Follower) {
 	if l.place == nil {
 		<-ctx.Done()
 		return

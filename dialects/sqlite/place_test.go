@@ -66,7 +66,7 @@ func TestPlace(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			followed := make(chan struct{})
-			go func() { defer close(followed); l.Follow(ctx, func(int64) {}) }()
+			go func() { defer close(followed); l.Follow(ctx, sqlstore.Follower{Hint: func(int64) {}}) }()
 			t.Cleanup(func() { cancel(); <-followed; l.Close() })
 
 			test.take(t, path)

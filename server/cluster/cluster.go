@@ -51,6 +51,9 @@ type Address struct {
 	Identity string
 	// Version is the release of plinth.
 	Version string
+	// Tell returns where other servers say to this one that they have written, HOST:PORT; empty while
+	// this one hears of it otherwise. nil: it always does.
+	Tell func() string
 	// Ranges are where the addresses and node ports of Services are from; the kubernetes
 	// Service has the first address of the first range. The zero value stands for the defaults.
 	Ranges allocate.Ranges

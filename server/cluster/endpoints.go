@@ -15,6 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// fromMemory reads an object without asking the database whether there is a newer version: if there is, the
+// write that follows conflicts, and brings it.
+var fromMemory = metav1.GetOptions{ResourceVersion: "0"}
+
 // attempts bounds how often a write that conflicts with another server's is tried again.
 const attempts = 10
 
@@ -102,7 +106,7 @@ func retryOnConflict(write func() error) (err error) {
 // Endpoints are deprecated in favour of EndpointSlices; clients still read both
 func (c *clients) putEndpoints(ctx context.Context, port int, correct bool, change func(ips []string) []string) error {
 	client := c.core.Endpoints(metav1.NamespaceDefault)
-	current, err := client.Get(ctx, serviceName, metav1.GetOptions{})
+	current, err := client.Get(ctx, serviceName, fromMemory)
 	if apierrors.IsNotFound(err) {
 		_, err = client.Create(ctx, kubernetesEndpoints(port, change(nil)), metav1.CreateOptions{})
 		return err
@@ -147,7 +151,7 @@ func kubernetesEndpoints(port int, ips []string) *corev1.Endpoints {
 
 func (c *clients) putEndpointSlice(ctx context.Context, port int, correct bool, change func(ips []string) []string) error {
 	client := c.discovery.EndpointSlices(metav1.NamespaceDefault)
-	current, err := client.Get(ctx, serviceName, metav1.GetOptions{})
+	current, err := client.Get(ctx, serviceName, fromMemory)
 	if apierrors.IsNotFound(err) {
 		_, err = client.Create(ctx, kubernetesSlice(port, change(nil)), metav1.CreateOptions{})
 		return err

@@ -16,7 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Each server of a shared database has a Lease in kube-system by which it is known to be
@@ -34,6 +36,9 @@ const (
 	versionNote  = "plinth.io/version"
 	revisionNote = "plinth.io/revision"
 	lagNote      = "plinth.io/lag"
+	// TellNote says where the others tell this server that they have written, see package peers. A
+	// server without it hears of that otherwise, or is of an older version.
+	TellNote = "plinth.io/tell"
 )
 
 // replica is one server among those of the database.
@@ -120,14 +125,44 @@ func (r *replica) renewed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	now, begun, seconds := metav1.NewMicroTime(time.Now()), metav1.NewMicroTime(r.begun), int32(max(r.ttl/time.Second, 1))
 	lease.Namespace, lease.Name = metav1.NamespaceSystem, r.name
 	lease.Labels = map[string]string{IdentityLabel: identityValue, corev1.LabelHostname: host}
-	lease.Annotations = map[string]string{
+	lease.Annotations = r.notes()
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &r.at.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &begun, RenewTime: &now}
+	return lease
+}
+
+// notes are the annotations of the server's own Lease.
+func (r *replica) notes() map[string]string {
+	notes := map[string]string{
 		versionNote: r.at.Version, revisionNote: strconv.FormatInt(r.store.Revision(), 10), lagNote: r.store.Lag().Round(time.Millisecond).String(),
 	}
 	if r.at.reachable() {
-		lease.Annotations[addressNote] = r.at.IP.String()
+		notes[addressNote] = r.at.IP.String()
 	}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &r.at.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &begun, RenewTime: &now}
-	return lease
+	if r.at.Tell != nil {
+		if address := r.at.Tell(); address != "" {
+			notes[TellNote] = address
+		}
+	}
+	return notes
+}
+
+// Other is another server of a shared database.
+type Other struct {
+	Identity string
+	Tell     string // where it is told that others have written; empty: it need not be told
+}
+
+// Others returns the other servers that have Leases, as far as the store knows, which runs no SQL. The
+// Lease of one that has died is there until somebody notices.
+func Others(store *sqlstore.Store, identity string) (others []Other) {
+	leases := object.Prefix(coordinationv1.GroupName, "leases")
+	lister.Each(store, leases, leases+metav1.NamespaceSystem+"/", func(lease *coordinationv1.Lease) {
+		holder := lease.Spec.HolderIdentity
+		if lease.Labels[IdentityLabel] == identityValue && holder != nil && *holder != identity {
+			others = append(others, Other{Identity: *holder, Tell: lease.Annotations[TellNote]})
+		}
+	})
+	return others
 }
 
 // look returns the addresses of the live servers, sorted. It deletes the expired Leases of
