@@ -248,7 +248,7 @@ func (c *churn) remove(ctx context.Context, worker int, k *churned, revision int
 // footprint is what an endpoint has on disk and has used.
 type footprint struct {
 	size  int64 // of the database, bytes
-	spent spent
+	spent measure.Spent
 	known bool // what was spent
 }
 
@@ -258,7 +258,7 @@ func (e *endpoint) footprint(ctx context.Context) (f footprint, err error) {
 		return f, err
 	}
 	f.size = status.DbSize
-	f.spent, f.known = spend(e.pids)
+	f.spent, f.known = measure.Spend(e.pids)
 	return f, nil
 }
 
@@ -283,7 +283,7 @@ func (c *churn) samples(took time.Duration, before, after footprint) []sample {
 		v.faults(),
 		v.delay(),
 		perWrite(after.size-before.size, true),
-		perWrite(after.spent.written-before.spent.written, known),
-		{value: measure.Millis(after.spent.cpu-before.spent.cpu) / max(writes, 1), none: !known},
+		perWrite(after.spent.Written-before.spent.Written, known),
+		{value: measure.Millis(after.spent.CPU-before.spent.CPU) / max(writes, 1), none: !known},
 	}
 }

@@ -58,23 +58,23 @@ func (r *run) measureMemory(ctx context.Context) error {
 
 // memory is that of the endpoint itself.
 func memory(_ context.Context, e *endpoint) ([]sample, error) {
-	s, known := spend(e.pids[:min(len(e.pids), 1)])
+	s, known := measure.Spend(e.pids[:min(len(e.pids), 1)])
 	return []sample{{
-		value: mebibytes(s.rss), none: !known,
-		note: measure.Number(mebibytes(s.private)) + " MiB without pages of files",
+		value: mebibytes(s.RSS), none: !known,
+		note: measure.Number(mebibytes(s.Private)) + " MiB without pages of files",
 	}}, nil
 }
 
 func (r *run) measureIdle(ctx context.Context) error {
-	before := map[*endpoint]spent{}
+	before := map[*endpoint]measure.Spent{}
 	for _, e := range r.endpoints {
-		before[e], _ = spend(e.pids)
+		before[e], _ = measure.Spend(e.pids)
 	}
 	r.progress.Say("idle")
 	sleep(ctx, r.scale.idle)
 	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]sample, error) {
-		s, known := spend(e.pids)
-		used := measure.Millis(s.cpu - before[e].cpu)
+		s, known := measure.Spend(e.pids)
+		used := measure.Millis(s.CPU - before[e].CPU)
 		return []sample{{value: used / r.scale.idle.Seconds(), none: !known}}, nil
 	}, &Row{What: "idle CPU", Unit: "ms/s", Less: true})
 }

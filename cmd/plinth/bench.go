@@ -61,7 +61,7 @@ func newBench() *cobra.Command {
 		panic(err) // not a flag
 	}
 	documentEnv(cmd)
-	cmd.AddCommand(newBenchEtcd(), newBenchTorture())
+	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchTorture())
 	return cmd
 }
 

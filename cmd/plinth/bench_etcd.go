@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench/etcdbench"
+	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/logging"
@@ -199,7 +200,7 @@ func (b *benchEtcdFlags) processes(names []string) error {
 		if !slices.Contains(names, name) {
 			return usagef("--pid: there is no endpoint %q; the endpoints are %s", name, strings.Join(names, ", "))
 		}
-		if err := etcdbench.CheckProcess(pid); err != nil {
+		if err := measure.CheckProcess(pid); err != nil {
 			return usagef("--pid: %s: %v", given, err)
 		}
 		b.o.PIDs[name] = append(b.o.PIDs[name], pid)

@@ -1,4 +1,4 @@
-package etcdbench
+package measure
 
 import (
 	"os"
@@ -34,7 +34,7 @@ func TestSpend(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
-		if _, ok := spend([]int{cmd.Process.Pid}); ok {
+		if _, ok := Spend([]int{cmd.Process.Pid}); ok {
 			t.Error("a process that has ended is known")
 		}
 		if err := CheckProcess(cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), "there is no such process") {
@@ -44,13 +44,13 @@ func TestSpend(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	s, ok := spend([]int{cmd.Process.Pid, cmd.Process.Pid})
-	if !ok || s.cpu < 10*time.Millisecond || s.rss <= 0 || s.private <= 0 || s.private > s.rss {
+	s, ok := Spend([]int{cmd.Process.Pid, cmd.Process.Pid})
+	if !ok || s.CPU < 10*time.Millisecond || s.RSS <= 0 || s.Private <= 0 || s.Private > s.RSS {
 		t.Errorf("%+v, %v", s, ok)
 	}
 	// The file may be on a disk in memory, which nobody writes to.
-	if s.written != 0 && s.written < 4<<20 {
-		t.Errorf("%d bytes were written", s.written)
+	if s.Written != 0 && s.Written < 4<<20 {
+		t.Errorf("%d bytes were written", s.Written)
 	}
 	for deadline := time.Now().Add(time.Minute); len(withChildren([]int{cmd.Process.Pid})) != 2; {
 		if time.Now().After(deadline) {
@@ -58,13 +58,13 @@ func TestSpend(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if _, ok := spend(nil); ok {
+	if _, ok := Spend(nil); ok {
 		t.Error("no process is known")
 	}
 	if err := CheckProcess(cmd.Process.Pid); err != nil {
 		t.Error(err)
 	}
-	if one, err := read(os.Getpid()); err != nil || one.rss <= 0 {
+	if one, err := read(os.Getpid()); err != nil || one.RSS <= 0 {
 		t.Errorf("%+v, %v", one, err)
 	}
 }

@@ -1,4 +1,4 @@
-package etcdbench
+package measure
 
 import (
 	"bytes"
@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// spent is what processes have used, in sum.
-type spent struct {
-	cpu     time.Duration
-	rss     int64 // bytes, resident now
-	private int64 // of them without pages of files
-	written int64 // bytes, caused to be written to disks
+// Spent is what processes have used, in sum.
+type Spent struct {
+	CPU     time.Duration
+	RSS     int64 // bytes, resident now
+	Private int64 // of them without pages of files
+	Written int64 // bytes, caused to be written to disks
 }
 
 // clockTick is the unit of times in /proc, on all Linux there is today.
 const clockTick = time.Second / 100
 
-// spend returns what processes have used with all that they have started; ok is false if /proc
+// Spend returns what processes have used with all that they have started; ok is false if /proc
 // does not tell.
-func spend(pids []int) (sum spent, ok bool) {
+func Spend(pids []int) (sum Spent, ok bool) {
 	if len(pids) == 0 {
 		return sum, false
 	}
@@ -40,10 +40,10 @@ func spend(pids []int) (sum spent, ok bool) {
 		if err != nil {
 			continue // it has ended, and its parent has counted what it wrote
 		}
-		sum.cpu += one.cpu
-		sum.rss += one.rss
-		sum.private += one.private
-		sum.written += one.written
+		sum.CPU += one.CPU
+		sum.RSS += one.RSS
+		sum.Private += one.Private
+		sum.Written += one.Written
 		ok = true
 	}
 	return sum, ok
@@ -82,7 +82,7 @@ func withChildren(pids []int) []int {
 	return all
 }
 
-func read(pid int) (s spent, err error) {
+func read(pid int) (s Spent, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return s, err
@@ -97,15 +97,15 @@ func read(pid int) (s spent, err error) {
 		if err != nil {
 			return s, err
 		}
-		s.cpu += time.Duration(ticks) * clockTick
+		s.CPU += time.Duration(ticks) * clockTick
 	}
 	status, err := named(pid, "status")
 	if err != nil {
 		return s, err
 	}
-	s.rss, s.private = status["VmRSS"]<<10, (status["RssAnon"]+status["RssShmem"])<<10
+	s.RSS, s.Private = status["VmRSS"]<<10, (status["RssAnon"]+status["RssShmem"])<<10
 	io, err := named(pid, "io")
-	s.written = io["write_bytes"] - io["cancelled_write_bytes"]
+	s.Written = io["write_bytes"] - io["cancelled_write_bytes"]
 	return s, err
 }
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plinth-io/plinth/bench/idlebench"
+	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/logging"
+)
+
+const benchIdleHelp = `Measure how much a cluster that does nothing writes to disks: nodes that renew their Leases every
+10 seconds and send their status every 5 minutes, and a controller manager and a scheduler that renew
+their Leases every 2 seconds. The command prints a table with the bytes that processes caused to be
+written, as /proc of Linux counts them, and what that makes in a day.
+
+The command starts plinths by itself: without --dsn, on SQLite on the disk of the output directory,
+and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
+it creates scratch databases and drops them at the end. Name the process of the database server in
+--pid, as sqlite, postgres or mysql are called, such as postgres=4711; the processes that it has
+started count, too.
+
+Servers of the Kubernetes API on etcd or kine are measured beside them, with --kubeconfig, and --pid
+for the processes that write. What the command creates there is called plinth-bench-…, and is
+deleted at the end.`
+
+// benchIdleFlags are flags that become Options.
+type benchIdleFlags struct {
+	o             idlebench.Options
+	servers, pids []string
+}
+
+func newBenchIdle() *cobra.Command {
+	var f benchIdleFlags
+	cmd := &cobra.Command{
+		Use:   "idle",
+		Short: "Measure what a cluster writes that does nothing",
+		Long:  benchIdleHelp,
+		Args:  noArgs,
+		Example: `  plinth bench idle
+  plinth bench idle --dsn sqlite://plinth.db --nodes 10 --duration 10m
+  plinth bench idle --kubeconfig etcd=on-etcd.conf --pid etcd=4711`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+			return runBenchIdle(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.add(cmd)
+	documentEnv(cmd)
+	return cmd
+}
+
+func (b *benchIdleFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&b.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several; none: no plinth")
+	f.IntSliceVar(&b.o.Nodes, "nodes", []int{10, 100}, "`numbers` of nodes to measure with, separated by commas")
+	f.DurationSliceVar(&b.o.Delays, "lease-commit-delay", []time.Duration{0, time.Second}, "`durations` of plinth's flag of that name to measure with, separated by commas")
+	f.DurationVar(&b.o.Duration, "duration", time.Minute, "how long each measurement takes")
+	f.StringArrayVar(&b.servers, "kubeconfig", nil, "`NAME=FILE` of a kube-apiserver that runs already, to measure beside plinth; repeat the flag for several")
+	f.StringArrayVar(&b.pids, "pid", nil, "`NAME=PID` of a process whose writes count as those of a database or of a server of --kubeconfig; repeat the flag for several")
+	f.StringVar(&b.o.Dir, "out", "bench-out", "`directory` of temporary files; it decides which disk SQLite is measured on")
+}
+
+// check completes the options by the flags that have a form of their own.
+func (b *benchIdleFlags) check() error {
+	if len(b.o.DSNs) == 0 {
+		b.o.DSNs = benchDatabases()
+	} else if slices.Contains(b.o.DSNs, "none") {
+		b.o.DSNs = nil
+	}
+	var names []string
+	for _, dsn := range b.o.DSNs {
+		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
+			return usagef("--dsn: %v", err)
+		}
+		names = append(names, dialects.Scheme(dsn))
+	}
+	for _, given := range b.servers {
+		name, file, ok := strings.Cut(given, "=")
+		if !ok || name == "" || file == "" || slices.Contains(names, name) {
+			return usagef("--kubeconfig: %q: write NAME=FILE, such as etcd=kubeconfig, with a name of its own", given)
+		}
+		names = append(names, name)
+		b.o.Others = append(b.o.Others, idlebench.Other{Name: name, Kubeconfig: file})
+	}
+	if len(names) == 0 {
+		return usagef("--dsn none leaves nothing to measure; write --kubeconfig NAME=FILE")
+	}
+	if b.o.Duration < time.Second {
+		return usagef("--duration: write at least 1s")
+	}
+	if slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 999 }) {
+		return usagef("--nodes: write numbers from 1 to 999")
+	}
+	return b.processes(names)
+}
+
+// processes reads --pid.
+func (b *benchIdleFlags) processes(names []string) error {
+	b.o.PIDs = map[string][]int{}
+	for _, given := range b.pids {
+		name, number, _ := strings.Cut(given, "=")
+		pid, err := strconv.Atoi(number)
+		if err != nil || pid <= 0 {
+			return usagef("--pid: %q: write NAME=PID, such as postgres=4711", given)
+		}
+		if !slices.Contains(names, name) {
+			return usagef("--pid: nothing is called %q; there are %s", name, strings.Join(names, ", "))
+		}
+		if err := measure.CheckProcess(pid); err != nil {
+			return usagef("--pid: %s: %v", given, err)
+		}
+		b.o.PIDs[name] = append(b.o.PIDs[name], pid)
+	}
+	return nil
+}
+
+func runBenchIdle(ctx context.Context, o idlebench.Options, stdout, stderr io.Writer) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Command = []string{exe, "serve"}
+	o.Progress = func(format string, a ...any) { fmt.Fprintf(stderr, format+"\n", a...) }
+	rows, err := idlebench.Run(ctx, o)
+	if len(rows) == 0 {
+		return err
+	}
+	return errors.Join(err, idlebench.WriteTable(stdout, rows))
+}
