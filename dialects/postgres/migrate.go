@@ -2,24 +2,19 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/plinth-io/plinth/dialects/internal/cut"
 	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/migrations"
 )
 
-// migrate looks at the version itself first: the library takes a session's lock even to
-// look, which a transaction pooler cannot keep apart.
+// migrate looks at the version first, without the lock that orders migrations.
 func (l *Log) migrate(ctx context.Context, o Options) error {
 	done, exists := false, false
 	var home schema
@@ -57,52 +52,36 @@ func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) 
 	return done, migrations.Exists(version, dirty), err
 }
 
-// up runs the migrations on a connection of its own. The library takes no context, and
-// leaves connections open when it fails; so when ctx ends, and at the end, this one is cut.
+// up runs the migrations on a connection of its own. The library takes no context, so when ctx ends, and
+// at the end, this one is cut.
 func (l *Log) up(ctx context.Context, home schema, wait time.Duration) error {
 	config := l.config.Copy()
 	dialer := &cut.Dialer{Func: config.DialFunc}
 	config.DialFunc = dialer.Dial
-	var session atomic.Pointer[pgconn.PgConn]
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		session.Store(conn.PgConn())
-		_, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", wait.Milliseconds()))
-		return err
-	}))
-	db.SetMaxOpenConns(1)
-	defer db.Close()
 	defer dialer.Cut()
+	var conn *pgx.Conn
+	err := refused.Answer(ctx, wait, func(ctx context.Context) (err error) {
+		conn, err = pgx.ConnectConfig(ctx, config)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	stop := context.AfterFunc(ctx, func() {
-		cancelStatement(session.Load())
+		cancelStatement(conn.PgConn())
 		dialer.Cut()
 	})
 	defer stop()
-	err := l.runUp(ctx, db, home, wait)
+	l.made, err = migrations.Up(migrations.Postgres, &migration{conn, home, wait}, wait)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("migrate schema: %w", ctx.Err())
 	}
 	return err
 }
 
-func (l *Log) runUp(ctx context.Context, db *sql.DB, home schema, wait time.Duration) error {
-	// The library would look for a connection without a context.
-	if err := refused.Answer(ctx, wait, db.PingContext); err != nil {
-		return err
-	}
-	driver, err := pgxmigrate.WithInstance(db, &pgxmigrate.Config{DatabaseName: home.database, SchemaName: home.name})
-	if err != nil {
-		return fmt.Errorf("migrate schema: %w", migrations.Plain(err))
-	}
-	l.made, err = migrations.Up(migrations.Postgres, driver, wait)
-	return err
-}
-
 // cancelStatement cancels the statement that a session runs: closing the connection alone
 // would leave the statement in the queue for a lock.
 func cancelStatement(session *pgconn.PgConn) {
-	if session == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), giveUpGrace)
 	defer cancel()
 	_ = session.CancelRequest(ctx)

@@ -35,7 +35,7 @@ type Options struct {
 // Log is a sqlstore.Log.
 type Log struct {
 	pool      *pgxpool.Pool
-	config    *pgx.ConnConfig // for the connection that listens
+	config    *pgx.ConnConfig // of all connections
 	log       *slog.Logger
 	clusterID string
 	kind      sqlstore.Kind
@@ -101,16 +101,19 @@ func (l *Log) giveUp() {
 }
 
 func (l *Log) open(ctx context.Context, o Options) (err error) {
+	if l.config.ConnectTimeout <= 0 {
+		l.config = l.config.Copy()
+		l.config.ConnectTimeout = connectTimeout
+	}
+	if err := l.usePooler(ctx, o.Wait); err != nil {
+		return err
+	}
 	// The pool wants a configuration made by its own parser.
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
 		return err
 	}
-	config.ConnConfig = o.Config.Copy()
-	if config.ConnConfig.ConnectTimeout <= 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
-		l.config = config.ConnConfig
-	}
+	config.ConnConfig = l.config.Copy()
 	config.MaxConns = int32(max(o.MaxConns, 2))
 	config.MinConns = 1
 	config.MaxConnIdleTime = 5 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -84,6 +85,9 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	config.ConnConfig, config.MaxConns = o.Config.Copy(), 1
 	if config.ConnConfig.ConnectTimeout <= 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // there may be a pooler
 	}
 	l := &Log{closed: make(chan struct{})}
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {

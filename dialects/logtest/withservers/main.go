@@ -8,7 +8,8 @@
 // are none it installs them with apt-get (as root), or else runs the servers with docker
 // compose. It also installs commands that the documents use, if they are missing and it may.
 // The output and exit code are those of the command. With -durable the servers that it starts
-// sync their writes, which benchmarks need; tests are faster without.
+// sync their writes, which benchmarks need; tests are faster without. With -pgbouncer there is PgBouncer
+// before Postgres, in transaction mode.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
@@ -25,12 +27,13 @@ import (
 
 func main() {
 	durable := flag.Bool("durable", false, "servers that are started sync their writes")
+	pooled := flag.Bool("pgbouncer", false, "PgBouncer is before Postgres")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: withservers [-durable] -- COMMAND [ARGUMENT]...")
+		fmt.Fprintln(os.Stderr, "usage: withservers [-durable] [-pgbouncer] -- COMMAND [ARGUMENT]...")
 		os.Exit(2)
 	}
-	code, err := run(flag.Args(), *durable)
+	code, err := run(flag.Args(), *durable, *pooled)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "withservers:", err)
 	}
@@ -50,13 +53,16 @@ var needs = []need{
 	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB},
 }
 
-func run(args []string, durable bool) (code int, err error) {
+func run(args []string, durable, pooled bool) (code int, err error) {
 	// An interrupt from the terminal reaches the command too; other signals are passed on.
 	// Either way it ends, and then the servers do.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	env, stop, err := provide(durable)
-	defer stop()
+	defer func() { stop() }()
+	if err == nil && pooled {
+		env, stop, err = pool(env, stop)
+	}
 	if err != nil {
 		return 1, err
 	}
@@ -123,6 +129,28 @@ func (n need) provide(durable bool) (dsn string, stop func(), err error) {
 		return dsn, stop, nil
 	}
 	return "", nil, fmt.Errorf("no %s server: set %s, or install the package %s\n\t%w\n\t%w\n\t%w", n.product, n.env, n.pkg, err, installErr, composeErr)
+}
+
+// pool puts PgBouncer before Postgres.
+func pool(env []string, stop func()) ([]string, func(), error) {
+	const variable = "PLINTH_TEST_POSTGRES"
+	dsn := os.Getenv(variable)
+	for _, entry := range env {
+		if value, found := strings.CutPrefix(entry, variable+"="); found {
+			dsn = value
+		}
+	}
+	server, err := dbserver.StartPgBouncer(dsn)
+	if errors.Is(err, dbserver.ErrNotInstalled) {
+		if err = install("pgbouncer"); err == nil {
+			server, err = dbserver.StartPgBouncer(dsn)
+		}
+	}
+	pooled, end, err := started(server, err)
+	if err != nil {
+		return env, stop, err
+	}
+	return append(env, variable+"="+pooled), func() { end(); stop() }, nil
 }
 
 func started(server *dbserver.Server, err error) (string, func(), error) {
