@@ -32,6 +32,7 @@ func (m *Manager) runElected(ctx context.Context) {
 		m.config.Log.Error("controllers do not run: no election is possible", "err", err)
 		return
 	}
+	m.fence = &fence{lasts: leaseDuration}
 	for ctx.Err() == nil {
 		if err := m.runTerm(ctx, client); err != nil {
 			m.config.Log.Error("controllers do not run: no election is possible", "err", err)
@@ -66,11 +67,11 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 	others := make(chan string, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: leaseName,
-		Lock: &resourcelock.LeaseLock{
+		Lock: lock{&resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName},
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: m.config.Identity},
-		},
+		}, m.fence, endTerm},
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{

@@ -75,6 +75,7 @@ type Manager struct {
 	config  Config
 	client  *clientrest.Config
 	enabled []controller
+	fence   *fence // nil: there are no other servers
 }
 
 // controller is an entry in the table of controllers. When run returns, because ctx has ended,
@@ -270,7 +271,7 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 		return
 	}
 	own := *m
-	own.client = m.clientOf(c)
+	own.client = m.fence.client(m.clientOf(c))
 	for failed := (time.Time{}); ; {
 		err := c.run(&own, ctx)
 		if ctx.Err() != nil {

@@ -1,0 +1,101 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// fence keeps a server from writing as the holder of a lease that it does not hold any more. A process
+// that was stopped, or cut off from its database, for longer than its lease does not know at first that
+// another one has taken over.
+type fence struct {
+	lasts time.Duration // of a lease without a renewal
+
+	mu      sync.Mutex
+	renewed time.Time // when the last renewal that succeeded was begun; zero: the lease is not held
+}
+
+var errFenced = errors.New("this server does not hold the lease " + leaseName)
+
+func (f *fence) hold(since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = since
+}
+
+// held tells whether nobody else can have the lease. Of the two clocks one may stand still while the
+// machine sleeps, and the other may be set.
+func (f *fence) held() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	return !f.renewed.IsZero() && now.Sub(f.renewed) < f.lasts && now.Round(0).Sub(f.renewed.Round(0)) < f.lasts
+}
+
+// client returns a configuration whose writes fail while the lease is not held.
+func (f *fence) client(c *clientrest.Config) *clientrest.Config {
+	if f == nil {
+		return c
+	}
+	c = clientrest.CopyConfig(c)
+	c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return fenced{rt, f} })
+	return c
+}
+
+type fenced struct {
+	http.RoundTripper
+	fence *fence
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && !f.fence.held() {
+		return nil, errFenced
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// lock is the lease as the elector sees it. It tells the fence of renewals, and lost of another holder:
+// the elector itself would go on as the leader until it has not renewed the lease for renewDeadline.
+type lock struct {
+	resourcelock.Interface
+	fence *fence
+	lost  func()
+}
+
+// Get implements resourcelock.Interface.
+func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() && l.fence.held() {
+		l.fence.hold(time.Time{})
+		l.lost()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.note(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update implements resourcelock.Interface.
+func (l lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.note(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l lock) note(record resourcelock.LeaderElectionRecord, write func() error) error {
+	begun := time.Now()
+	err := write()
+	if err == nil && record.HolderIdentity == l.Identity() {
+		l.fence.hold(begun)
+	} else if err == nil {
+		l.fence.hold(time.Time{})
+	}
+	return err
+}
