@@ -26,6 +26,8 @@ type Turn struct {
 	Log      *slog.Logger
 
 	leases coordinationclient.LeaseInterface
+	seen   string    // version of the Lease
+	since  time.Time // when seen was first read
 }
 
 const (
@@ -109,7 +111,11 @@ func (t *Turn) take(ctx context.Context) (mine bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if last := lease.Spec.RenewTime; last != nil && time.Since(last.Time) < t.Every {
+	if lease.ResourceVersion != t.seen {
+		t.seen, t.since = lease.ResourceVersion, time.Now()
+	}
+	// The time in a Lease is that of another clock, or of this one before it was set back.
+	if last := lease.Spec.RenewTime; last != nil && time.Since(last.Time) < t.Every && time.Since(t.since) < t.Every {
 		return false, nil
 	}
 	_, err = t.leases.Update(ctx, t.fill(lease, time.Now()), metav1.UpdateOptions{})

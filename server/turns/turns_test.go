@@ -1,0 +1,45 @@
+package turns_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/apitest"
+	"github.com/plinth-io/plinth/server/turns"
+)
+
+// A time in the future, as before a clock was set back, does not put off the work until then.
+func TestClockSetBack(t *testing.T) {
+	c := apitest.Open(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}
+	if _, err := c.Client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	holder, ahead, seconds := "another", metav1.NewMicroTime(time.Now().Add(time.Hour)), int32(1)
+	lease := &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: "work"}}
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &holder, &ahead, &seconds
+	leases := c.Client.CoordinationV1().Leases("kube-system")
+	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	turn := turns.Turn{Name: "work", Every: 100 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	worked := false
+	if err := turn.Run(ctx, func(context.Context) error {
+		worked = true
+		cancel()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !worked {
+		t.Error("the work was not done")
+	}
+}
