@@ -203,7 +203,7 @@ func TestReplicasStopped(t *testing.T) {
 	t.Parallel()
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		a, b := serveReplicas(t, d.Fresh(t), "--controllers=serviceaccount")
-		const runs, ended = "this server runs the controllers\"", "this server runs the controllers no more"
+		const runs, ended = "this server runs the controllers controllers=", "this server runs the controllers no more"
 		first, second := a, b
 		soon(t, "one runs the controllers", func() bool {
 			if strings.Contains(b.logged(), runs) {
