@@ -28,6 +28,8 @@ type replica struct {
 	deaf bool          // gets no hints
 	gate chan struct{} // if set, reading rows waits until it is closed
 
+	headGate atomic.Pointer[chan struct{}] // if set, reading the head waits until it is closed
+
 	lost atomic.Int64 // what the next head has beyond the log's
 }
 
@@ -79,6 +81,9 @@ func (r *replica) Rows(ctx context.Context, after int64, limit int) ([]Row, erro
 }
 
 func (r *replica) Head(ctx context.Context) (Head, error) {
+	if gate := r.headGate.Load(); gate != nil {
+		<-*gate
+	}
 	head, err := r.faultyLog.Head(ctx)
 	head.Revision += r.lost.Swap(0)
 	return head, err

@@ -105,6 +105,22 @@ func StartMariaDB(t testing.TB) *dbserver.Server {
 	return started(t, s, err)
 }
 
+// StartPgBouncer starts PgBouncer for this test alone, in transaction mode before the server of a DSN, and
+// returns the DSN of the same database through it.
+func StartPgBouncer(t testing.TB, dsn string) string {
+	t.Helper()
+	s, err := dbserver.StartPgBouncer(dsn)
+	if errors.Is(err, dbserver.ErrNotInstalled) {
+		t.Fatalf("%v\ninstall the package pgbouncer, or run\n\tgo run ./dialects/logtest/withservers -- go test ./...", err)
+	}
+	started(t, s, err)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("the server's DSN cannot be parsed")
+	}
+	return s.DSN(u.Path[1:])
+}
+
 // CreateDatabase creates a database on a server started for this test and returns its DSN.
 func CreateDatabase(t testing.TB, s *dbserver.Server) string {
 	t.Helper()

@@ -35,6 +35,7 @@ type Server struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has ended
 	tls    []string      // arguments that switch TLS on
+	extra  []string      // arguments of Use
 }
 
 // kind is what differs between the two servers.
@@ -173,7 +174,7 @@ func (s *Server) startOnce() error {
 	if err != nil {
 		return err
 	}
-	args = append(args, s.tls...)
+	args = append(append(args, s.tls...), s.extra...)
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -224,6 +225,13 @@ func (s *Server) lastLines() string {
 // DSN returns how plinth calls a database of the server, or if it is empty the one for
 // administration, with all rights.
 func (s *Server) DSN(database string) string { return s.kind.dsn(s.port, database) }
+
+// Use starts the server anew with more arguments.
+func (s *Server) Use(args ...string) error {
+	s.Stop()
+	s.extra = args
+	return s.Start()
+}
 
 // Stop shuts the server down cleanly. Connections are cut.
 func (s *Server) Stop() { s.signal(s.kind.stop) }

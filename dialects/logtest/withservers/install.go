@@ -14,10 +14,10 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 )
 
-// installTools installs the commands that the documents use. The packages have their names.
+// installTools installs the commands that tests and the documents use. The packages have their names.
 // That is not an error here: tests have a stand-in for sqlite3, and say what else is missing.
 func installTools() {
-	for _, tool := range []string{"curl", "openssl", "sqlite3"} {
+	for _, tool := range []string{"curl", "openssl", "pgbouncer", "sqlite3"} {
 		if _, err := exec.LookPath(tool); err == nil {
 			continue
 		}
