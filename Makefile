@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile torture bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer torture bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,12 @@ APISERVER ?= sqlite,postgres,mariadb
 test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it and on exports
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer|ExportToKubeAPIServer)$$' -v ./cmd/plinth
+
+# What is skipped is about a server's own answers and parameters, which PgBouncer replaces by its own.
+test-pgbouncer: cc ## run the tests of Postgres and of replicas behind PgBouncer in transaction mode
+	go run ./dialects/logtest/withservers -pgbouncer -- go test -p 1 -timeout 30m -run 'Postgres|Replicas|/postgres|Pooler' \
+	  -skip 'TestRefusedDSN|TestDroppedDatabase|TestOpenEnds|TestPostgresRights|/mariadb|/sqlite' ./dialects/logtest ./sqlstore
+	go run ./dialects/logtest/withservers -pgbouncer -- go test -p 1 -timeout 30m -run '^TestReplicas' -skip '/mariadb' ./cmd/plinth
 
 torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '^TestTorture$$' -v ./cmd/plinth

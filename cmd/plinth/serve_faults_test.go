@@ -1,14 +1,19 @@
 package main
 
 import (
+	"crypto/rand"
 	"database/sql"
+	"encoding/base64"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/bench/way"
@@ -155,3 +160,98 @@ func (d *faultyDatabase) accept(t *testing.T) {
 
 func (d *faultyDatabase) block(*testing.T)   { d.way.Block() }
 func (d *faultyDatabase) unblock(*testing.T) { d.way.Unblock() }
+
+// TestDatabaseFull fills the disk that a database server keeps the tables on. Postgres refuses writes then,
+// and reads go on. MariaDB may end itself. When there is room again, and a server, writes go on.
+func TestDatabaseFull(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := start(t)
+			dsn, grow := smallDatabase(t, server)
+			p := serveFor(t, t.TempDir()+"/data", dsn, "--controllers=none")
+			body := func(i int) string {
+				noise := make([]byte, 400_000) // that databases cannot compress
+				_, _ = rand.Read(noise)
+				return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"big-%d"},"data":{"n":"1"},"binaryData":{"x":%q}}`, i, base64.StdEncoding.EncodeToString(noise))
+			}
+			const path = "/api/v1/namespaces/default/configmaps"
+			stored := 0
+			for ; stored < 200; stored++ {
+				if got := request(t, p, "POST", path, body(stored)); !strings.HasPrefix(got, "HTTP 201\n") {
+					if !isRefused(got) && name == "postgres" {
+						t.Errorf("a write to a full disk: %.300s", got)
+					}
+					break
+				}
+			}
+			if stored == 0 || stored == 200 {
+				t.Fatalf("%d objects were stored", stored)
+			}
+			query := map[string]string{"postgres": "", "mariadb": "?resourceVersion=0"}[name]
+			if got := request(t, p, "GET", path+"/big-0"+query, ""); !strings.HasPrefix(got, "HTTP 200\n") {
+				t.Errorf("a read: %.300s", got)
+			}
+			grow()
+			if name == "mariadb" {
+				server.Kill()
+				must(t, server.Start())
+			}
+			soon(t, "writes go on", func() bool {
+				return strings.HasPrefix(request(t, p, "POST", path, body(1000)), "HTTP 201\n")
+			})
+			expectReady(t, p)
+			list, err := client(t, p).List(t.Context(), metav1.ListOptions{})
+			must(t, err)
+			names := map[string]bool{}
+			for _, c := range list.Items {
+				names[c.Name] = true
+			}
+			for i := range stored {
+				if !names[fmt.Sprintf("big-%d", i)] {
+					t.Errorf("object %d of %d is gone", i, stored)
+				}
+			}
+		})
+	}
+}
+
+// smallDatabase makes a database on a file system of its own, which grow enlarges.
+func smallDatabase(t *testing.T, server *dbserver.Server) (dsn string, grow func()) {
+	t.Helper()
+	var dir, owner string
+	if admin := server.DSN(""); strings.HasPrefix(admin, "postgres") {
+		conn, err := pgx.Connect(t.Context(), admin)
+		must(t, err)
+		defer conn.Close(t.Context())
+		must(t, conn.QueryRow(t.Context(), `SHOW data_directory`).Scan(&owner))
+		dir = filepath.Join(filepath.Dir(owner), "small")
+		must(t, os.Mkdir(dir, 0o700))
+		grow = mountSmall(t, dir, owner)
+		logtest.Exec(t, admin, `CREATE TABLESPACE small LOCATION '`+dir+`'`)
+		logtest.Exec(t, admin, `CREATE DATABASE small TABLESPACE small`)
+	} else {
+		db, err := dbserver.OpenMySQL(admin)
+		must(t, err)
+		defer db.Close()
+		must(t, db.QueryRowContext(t.Context(), `SELECT @@datadir`).Scan(&owner))
+		logtest.Exec(t, admin, `CREATE DATABASE small`)
+		grow = mountSmall(t, filepath.Join(owner, "small"), owner)
+	}
+	return server.DSN("small"), grow
+}
+
+// mountSmall mounts a small file system that belongs to the owner of a file.
+func mountSmall(t *testing.T, dir, like string) (grow func()) {
+	t.Helper()
+	info, err := os.Stat(like)
+	must(t, err)
+	owner := info.Sys().(*syscall.Stat_t)
+	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,size=", owner.Uid, owner.Gid)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options+"24m"); err != nil {
+		t.Skipf("LOUD: a full disk is not tested, because mounting is not permitted here: %v", err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return func() { must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, options+"200m")) }
+}
