@@ -106,23 +106,28 @@ func (l *load) start(ctx context.Context, client typedcorev1.ConfigMapInterface)
 func (l *load) wait() { l.running.Wait() }
 
 func (w *writer) run(ctx context.Context, client typedcorev1.ConfigMapInterface) {
-	for {
-		var got *corev1.ConfigMap
-		if w.acked == nil {
-			got, w.err = client.Create(ctx, configMap(w.name, "1"), metav1.CreateOptions{})
-		} else {
-			next := w.acked.DeepCopy()
-			n, _ := strconv.Atoi(next.Data["n"])
-			next.Data["n"] = strconv.Itoa(n + 1)
-			got, w.err = client.Update(ctx, next, metav1.UpdateOptions{})
-		}
-		if w.err != nil {
-			// 503 says that nothing was written. After any other error the outcome is unknown.
-			w.unknown = !apierrors.IsServiceUnavailable(w.err)
-			return
-		}
-		w.acked = got
+	for w.write(ctx, client) {
 	}
+}
+
+// write does one write, and says whether it was acknowledged.
+func (w *writer) write(ctx context.Context, client typedcorev1.ConfigMapInterface) bool {
+	var got *corev1.ConfigMap
+	if w.acked == nil {
+		got, w.err = client.Create(ctx, configMap(w.name, "1"), metav1.CreateOptions{})
+	} else {
+		next := w.acked.DeepCopy()
+		n, _ := strconv.Atoi(next.Data["n"])
+		next.Data["n"] = strconv.Itoa(n + 1)
+		got, w.err = client.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	if w.err != nil {
+		// 503 says that nothing was written. After any other error the outcome is unknown.
+		w.unknown = !apierrors.IsServiceUnavailable(w.err)
+		return false
+	}
+	w.acked = got
+	return true
 }
 
 func (w *writer) ackedCount(t testing.TB) int {

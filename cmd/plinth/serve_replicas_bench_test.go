@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+)
+
+// BenchmarkReplicas measures the writes of 16 clients at one plinth, and of the same clients at two, and
+// how long an event that was written at one takes to a watch at the other. The servers should sync their
+// writes: go run ./dialects/logtest/withservers -durable -- go test -run - -bench Replicas ./cmd/plinth
+func BenchmarkReplicas(b *testing.B) {
+	for _, d := range logtest.Dialects {
+		if d.Servers == 1 {
+			continue
+		}
+		b.Run(d.Name, func(b *testing.B) {
+			dsn, dir := d.Fresh(b), b.TempDir()
+			first := serveFor(b, dir+"/a", dsn, "--controllers=none")
+			second := serveFor(b, dir+"/b", dsn, "--controllers=none")
+			at := []typedcorev1.ConfigMapInterface{clientFrom(first.config(b)), clientFrom(second.config(b))}
+			for range b.N {
+				writesPerSecond(b, at) // warm
+				one := writesPerSecond(b, at[:1])
+				two := writesPerSecond(b, at)
+				b.ReportMetric(one, "one-writes/s")
+				b.ReportMetric(two, "two-writes/s")
+				times := eventTimes(b, at)
+				b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "event-p50-ms")
+				b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "event-p99-ms")
+			}
+		})
+	}
+}
+
+func writesPerSecond(b *testing.B, at []typedcorev1.ConfigMapInterface) float64 {
+	const lasts, clients = 5 * time.Second, 16
+	ctx, cancel := context.WithTimeout(b.Context(), lasts)
+	defer cancel()
+	var running sync.WaitGroup
+	counts := make([]int, clients)
+	for i, w := range newLoad(clients).writers {
+		_ = at[0].Delete(b.Context(), w.name, metav1.DeleteOptions{})
+		running.Go(func() {
+			for ctx.Err() == nil && w.write(b.Context(), at[i%len(at)]) {
+				counts[i]++
+			}
+			if w.err != nil {
+				b.Error(w.err)
+			}
+		})
+	}
+	running.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return float64(total) / lasts.Seconds()
+}
+
+// eventTimes returns, sorted, how long events take from the call that writes them to a watch elsewhere.
+func eventTimes(b *testing.B, at []typedcorev1.ConfigMapInterface) (times []time.Duration) {
+	w, err := at[1].Watch(b.Context(), metav1.ListOptions{FieldSelector: "metadata.name=event", ResourceVersion: ""})
+	must(b, err)
+	defer w.Stop()
+	_ = at[0].Delete(b.Context(), "event", metav1.DeleteOptions{})
+	written := (&writer{name: "event"})
+	for range 500 {
+		begun := time.Now()
+		if !written.write(b.Context(), at[0]) {
+			b.Fatal(written.err)
+		}
+		for event := range w.ResultChan() {
+			if event.Object.(metav1.Object).GetResourceVersion() == written.acked.ResourceVersion {
+				break
+			}
+		}
+		times = append(times, time.Since(begun))
+		time.Sleep(5 * time.Millisecond)
+	}
+	slices.Sort(times)
+	return times
+}
