@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench/etcdbench"
-	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/logging"
@@ -133,7 +131,7 @@ func (b *benchEtcdFlags) check() error {
 	if len(names)+len(b.o.Servers) == 0 {
 		return usagef("--dsn none leaves nothing to measure; write --against NAME=URL")
 	}
-	if err := b.processes(names); err != nil {
+	if b.o.PIDs, err = benchProcesses(b.pids, names); err != nil {
 		return err
 	}
 	if b.o.Churn < time.Second {
@@ -186,26 +184,6 @@ func (b *benchEtcdFlags) apiservers() error {
 func hasScheme(url string) bool {
 	scheme, rest, ok := strings.Cut(url, "://")
 	return ok && rest != "" && slices.Contains([]string{"http", "https", "unix", "unixs"}, scheme)
-}
-
-// processes reads --pid.
-func (b *benchEtcdFlags) processes(names []string) error {
-	b.o.PIDs = map[string][]int{}
-	for _, given := range b.pids {
-		name, number, _ := strings.Cut(given, "=")
-		pid, err := strconv.Atoi(number)
-		if err != nil || pid <= 0 {
-			return usagef("--pid: %q: write NAME=PID, such as etcd=4711", given)
-		}
-		if !slices.Contains(names, name) {
-			return usagef("--pid: there is no endpoint %q; the endpoints are %s", name, strings.Join(names, ", "))
-		}
-		if err := measure.CheckProcess(pid); err != nil {
-			return usagef("--pid: %s: %v", given, err)
-		}
-		b.o.PIDs[name] = append(b.o.PIDs[name], pid)
-	}
-	return nil
 }
 
 func runBenchEtcd(ctx context.Context, o etcdbench.Options, stdout, stderr io.Writer) error {

@@ -94,7 +94,7 @@ func TestBenchEtcdRefuses(t *testing.T) {
 		{[]string{"--kubeconfig", "x"}, `--kubeconfig: "x": write NAME=FILE`},
 		{[]string{"--kubeconfig", "a=x", "--kubeconfig", "a=y"}, `the name "a" comes twice`},
 		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=x"}, "write NAME=PID"},
-		{[]string{"--dsn", "sqlite://x", "--pid", "kine=1"}, `there is no endpoint "kine"; the endpoints are sqlite`},
+		{[]string{"--dsn", "sqlite://x", "--pid", "kine=1"}, `nothing is called "kine"; there are sqlite`},
 		{[]string{"--dsn", "sqlite://x", "--pid", "sqlite=2147483647"}, "--pid: sqlite=2147483647: there is no such process"},
 		{[]string{"--dsn", "sqlite://x", "--churn", "1ms"}, "--churn: write at least 1s"},
 		{[]string{"--dsn", "sqlite://x", "--churn-rate", "-1"}, "write 0 or more"},

@@ -7,14 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/bench/idlebench"
-	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/logging"
 )
@@ -109,27 +107,9 @@ func (b *benchIdleFlags) check() error {
 	if slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 999 }) {
 		return usagef("--nodes: write numbers from 1 to 999")
 	}
-	return b.processes(names)
-}
-
-// processes reads --pid.
-func (b *benchIdleFlags) processes(names []string) error {
-	b.o.PIDs = map[string][]int{}
-	for _, given := range b.pids {
-		name, number, _ := strings.Cut(given, "=")
-		pid, err := strconv.Atoi(number)
-		if err != nil || pid <= 0 {
-			return usagef("--pid: %q: write NAME=PID, such as postgres=4711", given)
-		}
-		if !slices.Contains(names, name) {
-			return usagef("--pid: nothing is called %q; there are %s", name, strings.Join(names, ", "))
-		}
-		if err := measure.CheckProcess(pid); err != nil {
-			return usagef("--pid: %s: %v", given, err)
-		}
-		b.o.PIDs[name] = append(b.o.PIDs[name], pid)
-	}
-	return nil
+	var err error
+	b.o.PIDs, err = benchProcesses(b.pids, names)
+	return err
 }
 
 func runBenchIdle(ctx context.Context, o idlebench.Options, stdout, stderr io.Writer) error {
