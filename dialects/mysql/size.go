@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,13 +18,14 @@ const countable = 64 << 20
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate. All of these figures are some seconds late.
 func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
-	var log, past int64
-	err = l.db.QueryRowContext(ctx, `
-		SELECT l.data_length, l.data_length + l.index_length, l.table_rows,
-		       COALESCE(p.data_length, -1), COALESCE(p.data_length + p.index_length, 0), COALESCE(p.table_rows, 0)
-		FROM information_schema.tables AS l
-		LEFT JOIN information_schema.tables AS p ON p.table_schema = l.table_schema AND p.table_name = 'past'
-		WHERE l.table_schema = DATABASE() AND l.table_name = 'log'`).Scan(&log, &s.Bytes, &s.Rows, &past, &s.PastBytes, &s.Past)
+	past := int64(-1)
+	log, err := l.sizeOf(ctx, "log", &s.Bytes, &s.Rows)
+	if err == nil {
+		past, err = l.sizeOf(ctx, "past", &s.PastBytes, &s.Past)
+		if errors.Is(err, sql.ErrNoRows) {
+			past, err = -1, nil
+		}
+	}
 	if err == nil && log < countable {
 		err = l.db.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&s.Rows)
 	}
@@ -36,6 +38,16 @@ func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
 		return s, fmt.Errorf("read size: %w", l.classify(err))
 	}
 	return s, nil
+}
+
+// sizeOf reads the size of a table without its indexes, that with them, and the number of rows. Both names are
+// constants, so that the server looks at this table alone: with a join it opens all tables of all databases,
+// which has made MariaDB 10.11 crash.
+func (l *Log) sizeOf(ctx context.Context, table string, bytes, rows *int64) (data int64, err error) {
+	err = l.db.QueryRowContext(ctx, `
+		SELECT data_length, data_length + index_length, table_rows FROM information_schema.tables
+		WHERE table_schema = DATABASE() AND table_name = ?`, table).Scan(&data, bytes, rows)
+	return data, err
 }
 
 // Inspect reads the summary of the log in a database as Peek opens it, of any schema.
