@@ -115,12 +115,19 @@ func (d *faultyDatabase) exec(t *testing.T, postgres, mysql []string) {
 	}
 }
 
+// readOnly makes the server one that a fail-over has not reached yet.
 func (d *faultyDatabase) readOnly(t *testing.T) {
-	d.exec(t, []string{`ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`}, []string{`SET GLOBAL read_only = 1`})
+	if d.postgres() {
+		d.server.Stop()
+		must(t, d.server.StandBy())
+		must(t, d.server.Start())
+		return
+	}
+	logtest.Exec(t, d.direct, `SET GLOBAL read_only = 1`)
 }
 
 func (d *faultyDatabase) writable(t *testing.T) {
-	d.exec(t, []string{`ALTER SYSTEM RESET default_transaction_read_only`, `SELECT pg_reload_conf()`}, []string{`SET GLOBAL read_only = 0`})
+	d.exec(t, []string{`SELECT pg_promote()`}, []string{`SET GLOBAL read_only = 0`})
 }
 
 // refuse leaves plinth no connection, and ends those that it has.

@@ -222,7 +222,7 @@ func atCommit(err error) error {
 // same: a seventh of the time of a small commit. Both stand in the statement that locks
 // because each more costs some 10 µs, a tenth of a fast disk's sync.
 func queueLock(b *pgx.Batch) {
-	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`)
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	b.Queue(`
 		SELECT set_config('idle_in_transaction_session_timeout', '20s', true),
 		       set_config('plan_cache_mode', 'force_generic_plan', true),
