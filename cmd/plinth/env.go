@@ -156,6 +156,8 @@ var toWrite = map[string]string{
 	"int64":       "a whole number",
 	"uint":        "a whole number",
 	"uint32":      "a whole number",
+	"uint64":      "a whole number",
+	"intSlice":    "whole numbers separated by commas",
 	"float32":     "a number such as 0.5",
 	"float64":     "a number such as 0.5",
 	"stringSlice": "words separated by commas, without quotes",
