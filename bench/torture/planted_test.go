@@ -23,7 +23,7 @@ var planted = []struct{ file, old, new string }{
 		"dialects/sqlite/write.go",
 		"{&w.insert, 0, `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0), ?)`},",
 		"{&w.insert, 0, map[bool]string{false: `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0), ?)`," +
-			" true: `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) SELECT ?1, CASE WHEN abs(random()) % 40 = 0 AND ?2 LIKE '%/configmaps/torture-%' THEN '/dropped' || ?2 ELSE ?2 END, ?3, ?4, ?5, ?6, nullif(?7, 0), ?8`}[os.Getenv(`PLINTH_TEST_PLANTED`) == `write`]},",
+			" true: `INSERT INTO log (id, key, create_id, deleted, at, value, author, audit_id) SELECT ?1, CASE WHEN abs(random()) % 20 = 0 AND ?2 LIKE '%/configmaps/torture-%' THEN '/dropped' || ?2 ELSE ?2 END, ?3, ?4, ?5, ?6, nullif(?7, 0), ?8`}[os.Getenv(`PLINTH_TEST_PLANTED`) == `write`]},",
 	},
 	{ // an event is skipped
 		"sqlstore/watch.go",
