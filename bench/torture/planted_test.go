@@ -44,12 +44,16 @@ var planted = []struct{ file, old, new string }{
 
 var buildFlags = []string{"build"}
 
+// plantedDir has the copy of plinth, if a test has built it.
+var plantedDir string
+
 // copyOfPlinth builds plinth with the planted faults, once for all tests.
 var copyOfPlinth = sync.OnceValues(func() (program string, err error) {
 	dir, err := os.MkdirTemp("", "plinth-planted-")
 	if err != nil {
 		return "", err
 	}
+	plantedDir = dir
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return "", err
@@ -94,8 +98,8 @@ func (m *missingPlace) Error() string { return m.file + ": a fault cannot be pla
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if program, err := copyOfPlinth(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(program))
+	if plantedDir != "" {
+		_ = os.RemoveAll(plantedDir)
 	}
 	os.Exit(code)
 }
