@@ -49,7 +49,7 @@ const (
 	// markSetBack is the mark with the revision that the log goes on above.
 	markSetBack = "setback"
 
-	namedLosses = 100 // lost writes that are logged one by one
+	namedLosses = 1000 // keys with lost writes that are logged one by one
 )
 
 // errMayBeLost is told to those whose commit was acknowledged by the database, but not to them, before
@@ -231,22 +231,48 @@ func (s *Store) tellSetBack(back *goingBack) {
 	s.setBack.Store(told)
 	s.o.Log.Error("the database was set back to an older state under this server, as by promoting a standby that was behind or by restoring a backup; going on above all that was served",
 		"served", told.Served, "above", told.Above, "lost", len(told.Lost), "first", told.Named(3))
-	for _, w := range told.Lost[:min(len(told.Lost), namedLosses)] {
-		s.o.Log.Error("an acknowledged write is gone", "key", w.Key, "revision", w.Revision, "deleted", w.Deleted)
+	keys := told.keys()
+	for _, k := range keys[:min(len(keys), namedLosses)] {
+		s.o.Log.Error("an acknowledged write is gone", "key", k.Key, "revision", k.Revision, "deleted", k.Deleted, "writes", k.writes)
 	}
 }
 
-// Named returns the first lost writes in words, at most n.
+// lostKey is a key with its newest lost write.
+type lostKey struct {
+	LostWrite
+	writes int // of the key that are lost
+}
+
+// keys returns what is lost by key, in order of revisions. Keys with few lost writes come first: what is
+// written all the time, such as renewals of Leases, is missed least.
+func (b *SetBack) keys() (keys []lostKey) {
+	at := map[string]int{}
+	for _, w := range b.Lost {
+		i, is := at[w.Key]
+		if !is {
+			i, at[w.Key] = len(keys), len(keys)
+			keys = append(keys, lostKey{})
+		}
+		keys[i] = lostKey{w, keys[i].writes + 1}
+	}
+	slices.SortFunc(keys, func(a, b lostKey) int {
+		return cmp.Or(cmp.Compare(a.writes, b.writes), cmp.Compare(a.Revision, b.Revision))
+	})
+	return keys
+}
+
+// Named returns in words what is lost of the first keys, at most n.
 func (b *SetBack) Named(n int) string {
 	var text []string
-	for _, w := range b.Lost[:min(n, len(b.Lost))] {
+	keys := b.keys()
+	for _, k := range keys[:min(n, len(keys))] {
 		what := ""
-		if w.Deleted {
+		if k.Deleted {
 			what = " (deleted)"
 		}
-		text = append(text, fmt.Sprintf("%s at %d%s", strings.ToValidUTF8(w.Key, "\ufffd"), w.Revision, what))
+		text = append(text, fmt.Sprintf("%s at %d%s", strings.ToValidUTF8(k.Key, "\ufffd"), k.Revision, what))
 	}
-	if more := len(b.Lost) - len(text); more > 0 {
+	if more := len(keys) - len(text); more > 0 {
 		text = append(text, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(text, ", ")

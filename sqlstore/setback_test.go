@@ -303,3 +303,18 @@ var cmpEmpty = cmp.Transformer("sorted", func(m map[int64]string) []string {
 	slices.Sort(out)
 	return out
 })
+
+// TestSetBackNamed names each key once, those that are written all the time last.
+func TestSetBackNamed(t *testing.T) {
+	b := &SetBack{Lost: []LostWrite{
+		{Key: "/lease", Revision: 1}, {Key: "/a", Revision: 2}, {Key: "/lease", Revision: 3}, {Key: "/b", Revision: 4, Deleted: true}, {Key: "/lease", Revision: 5},
+	}}
+	for n, want := range map[int]string{
+		1: "/a at 2, and 2 more",
+		3: "/a at 2, /b at 4 (deleted), /lease at 5",
+	} {
+		if got := b.Named(n); got != want {
+			t.Errorf("the first %d: %s, want %s", n, got, want)
+		}
+	}
+}
