@@ -63,3 +63,16 @@ func PingPostgres(ctx context.Context, dsn string) error {
 	defer conn.Close(ctx)
 	return conn.Ping(ctx)
 }
+
+// queryOne returns the number that a query finds, or -1.
+func queryOne(ctx context.Context, dsn, query string) (n int) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return -1
+	}
+	defer conn.Close(ctx)
+	if conn.QueryRow(ctx, query).Scan(&n) != nil {
+		return -1
+	}
+	return n
+}
