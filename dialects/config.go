@@ -74,13 +74,17 @@ func describeSQLite(dsn string) string {
 }
 
 func describePostgres(config *pgx.ConnConfig) string {
-	port := strconv.Itoa(int(config.Port))
+	var hosts, ports, both []string
+	for _, h := range hostsOf(config) {
+		port := strconv.Itoa(int(h.Port))
+		hosts, ports, both = append(hosts, h.Host), append(ports, port), append(both, net.JoinHostPort(h.Host, port))
+	}
 	u, query := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + config.Database}, url.Values{}
 	if strings.HasPrefix(config.Host, "/") { // a socket's directory
-		query.Set("host", config.Host)
-		query.Set("port", port)
+		query.Set("host", strings.Join(hosts, ","))
+		query.Set("port", strings.Join(ports, ","))
 	} else {
-		u.Host = net.JoinHostPort(config.Host, port)
+		u.Host = strings.Join(both, ",")
 	}
 	if path := config.RuntimeParams["search_path"]; path != "" {
 		query.Set("search_path", path)

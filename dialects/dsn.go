@@ -39,8 +39,8 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 	if err != nil {
 		return nil, bad("it cannot be parsed")
 	}
-	if strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
-		return nil, bad("its host has a colon in it") // such as a password without the @ after it
+	if err := checkHosts(scheme, u); err != nil {
+		return nil, bad(err.Error())
 	}
 	params, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -54,6 +54,24 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 		return nil, err
 	}
 	return s, s.findPassword(o)
+}
+
+// checkHosts refuses what may be a password without the @ after it. Postgres may have several hosts,
+// separated by commas.
+func checkHosts(scheme string, u *url.URL) error {
+	if strings.HasPrefix(u.Host, "[") {
+		return nil
+	}
+	hosts := []string{u.Host}
+	if scheme == "postgres" {
+		hosts = strings.Split(u.Host, ",")
+	}
+	for _, host := range hosts {
+		if _, port, _ := strings.Cut(host, ":"); strings.Trim(port, "0123456789") != "" {
+			return errors.New("its host has a colon in it")
+		}
+	}
+	return nil
 }
 
 // checkParams refuses what is not known. It names only what is spelt like a parameter that

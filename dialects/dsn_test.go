@@ -57,6 +57,10 @@ func TestBadDSN(t *testing.T) {
 		{"postgres://u:hunter2@h/db?maxconns=1", "from 2 to"},
 		{"postgres://u:hunter2@h/db?maxconns=2147483648", "from 2 to 2147483647"},
 		{"postgres://u@h/db?password_file=/does/not/exist", "no such file"},
+		{"postgres://u:1,hunter2/db", "cannot be parsed"},
+		{"postgres://u:hunter2,g:1/db", "colon"},
+		{"postgres://u:hunter2@h:1,g:2:3/db", "colon"},
+		{"mysql://u:hunter2@h:1,g:2/db", "colon"},
 		{"mysql://u:hunter2@h/", "names no database"},
 		{"mysql://u:hunter2@h/db?timeout=3", "duration"},
 		{"mysql://u:hunter2@h/db?tls=perhaps", "tls must be"},
@@ -71,6 +75,29 @@ func TestBadDSN(t *testing.T) {
 			t.Errorf("%s: error %q does not contain %q", test.dsn, err, test.want)
 		case strings.Contains(err.Error(), "hunter2"), strings.Contains(err.Error(), "\n"):
 			t.Errorf("%s: error %q shows the password or has two lines", test.dsn, err)
+		}
+	}
+}
+
+// TestSeveralHosts has hosts of Postgres with their ports, of which only a primary is wanted.
+func TestSeveralHosts(t *testing.T) {
+	for rest, want := range map[string]bool{
+		"u@a,b/d":                                  true,
+		"u@a:1,b:2/d?sslmode=disable":              true,
+		"u@a:1,b:2/d?target_session_attrs=any":     false,
+		"u@a:1,b:2/d?target_session_attrs=primary": true,
+		"u@a:1/d":                                 false,
+		"u@/d?host=a,b&port=1,2":                  true,
+		"u@/d?host=/run/a,/run/b":                 true,
+		"u@a:1/d?target_session_attrs=read-write": true,
+	} {
+		o, _, err := parsePostgres(rest, Options{Getenv: noEnv})
+		if err != nil {
+			t.Errorf("postgres://%s: %v", rest, err)
+			continue
+		}
+		if got := o.Config.ValidateConnect != nil; got != want {
+			t.Errorf("postgres://%s: a server is looked at: %v", rest, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/plinth-io/plinth/dialects/postgres"
 )
@@ -34,7 +35,22 @@ func parsePostgres(rest string, o Options) (postgres.Options, []string, error) {
 	if s.password != "" {
 		config.Password = s.password
 	}
+	if len(hostsOf(config)) > 1 && !s.params.Has("target_session_attrs") {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	return postgres.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait, Kind: o.Kind}, []string{s.password, config.Password}, nil
+}
+
+// hostsOf returns the hosts of a configuration, each once: the driver has them twice if it is to try them with TLS
+// and without.
+func hostsOf(config *pgx.ConnConfig) (hosts []pgconn.FallbackConfig) {
+	hosts = append(hosts, pgconn.FallbackConfig{Host: config.Host, Port: config.Port})
+	for _, f := range config.Fallbacks {
+		if last := hosts[len(hosts)-1]; f.Host != last.Host || f.Port != last.Port {
+			hosts = append(hosts, pgconn.FallbackConfig{Host: f.Host, Port: f.Port})
+		}
+	}
+	return hosts
 }
 
 // reason returns the last part of pgx's message, which repeats the whole DSN first.

@@ -55,24 +55,24 @@ func refusedLogin(text, user string) error {
 // TLS, and then says twice that the connection was refused.
 type connectError struct {
 	text string
-	*pgconn.ConnectError
+	err  error
 }
 
 func (e *connectError) Error() string { return e.text }
-func (e *connectError) Unwrap() error { return e.ConnectError }
+func (e *connectError) Unwrap() error { return e.err }
 
 func shorten(err error) error {
-	connect, ok := err.(*pgconn.ConnectError)
-	if !ok {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
 		return err
 	}
 	var lines []string
-	for line := range strings.Lines(connect.Error()) {
+	for line := range strings.Lines(err.Error()) {
 		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
-	return &connectError{strings.Join(lines, " "), connect}
+	return &connectError{strings.Join(lines, " "), err}
 }
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
@@ -98,13 +98,19 @@ func (l *Log) classify(err error) error {
 }
 
 // distrust replaces all pooled connections when one was found broken: after a restart of
-// the server the others are broken, too, and each would fail a caller.
+// the server the others are broken, too, and each would fail a caller. It does the same if the server has become
+// read-only, as one that was the primary; and if it is silent and there are other hosts, of which one may be
+// the primary by now.
 func (l *Log) distrust(err error) {
 	var connect *pgconn.ConnectError
 	var e *pgconn.PgError
 	switch {
-	case l.pool == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &connect):
-	case errors.As(err, &e) && strings.HasPrefix(e.Code, "57P"), e == nil && broken(err):
+	case l.pool == nil, errors.Is(err, context.Canceled), errors.As(err, &connect):
+	case errors.Is(err, context.DeadlineExceeded):
+		if l.hosts != nil {
+			l.pool.Reset()
+		}
+	case errors.As(err, &e) && (strings.HasPrefix(e.Code, "57P") || e.Code == "25006"), e == nil && broken(err):
 		l.pool.Reset()
 	}
 }

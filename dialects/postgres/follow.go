@@ -119,7 +119,7 @@ func (f *follower) listen(ctx context.Context) {
 var errNoProof = errors.New("a notification to itself did not come back")
 
 func (f *follower) listenOnce(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, f.log.config.Copy())
+	conn, err := f.log.connect(ctx, f.log.config.Copy())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type frozen struct{ tx pgx.Tx }
 // index that has them in order.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
+	conn, err := l.connect(ctx, l.pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", l.classify(err))
 	}

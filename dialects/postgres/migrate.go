@@ -56,11 +56,14 @@ func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) 
 // at the end, this one is cut.
 func (l *Log) up(ctx context.Context, home schema, wait time.Duration) error {
 	config := l.config.Copy()
-	dialer := &cut.Dialer{Func: config.DialFunc}
-	config.DialFunc = dialer.Dial
+	dialer := &cut.Dialer{}
 	defer dialer.Cut()
 	var conn *pgx.Conn
 	err := refused.Answer(ctx, wait, func(ctx context.Context) (err error) {
+		if err = l.hosts.choose(ctx, config); err != nil {
+			return err
+		}
+		dialer.Func, config.DialFunc = config.DialFunc, dialer.Dial
 		conn, err = pgx.ConnectConfig(ctx, config)
 		return err
 	})

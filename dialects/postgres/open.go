@@ -36,6 +36,7 @@ type Options struct {
 type Log struct {
 	pool      *pgxpool.Pool
 	config    *pgx.ConnConfig // of all connections
+	hosts     *hosts          // nil: there is one
 	log       *slog.Logger
 	clusterID string
 	kind      sqlstore.Kind
@@ -105,6 +106,7 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		l.config = l.config.Copy()
 		l.config.ConnectTimeout = connectTimeout
 	}
+	l.hosts = newHosts(l.config)
 	if err := l.usePooler(ctx, o.Wait); err != nil {
 		return err
 	}
@@ -117,6 +119,7 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 	config.MaxConns = int32(max(o.MaxConns, 2))
 	config.MinConns = 1
 	config.MaxConnIdleTime = 5 * time.Minute
+	config.BeforeConnect = l.hosts.choose
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err
 	}
@@ -132,6 +135,14 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		}
 		return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
 	})
+}
+
+// connect opens a connection beside the pool.
+func (l *Log) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	if err := l.hosts.choose(ctx, config); err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // Expect makes later statements compare the log with w.

@@ -18,7 +18,7 @@ func (l *Log) usePooler(ctx context.Context, wait time.Duration) error {
 	}
 	pooled := false
 	err := refused.Answer(ctx, wait, func(ctx context.Context) (err error) {
-		pooled, err = isPooled(ctx, l.config.Copy())
+		pooled, err = l.isPooled(ctx, l.config.Copy())
 		return err
 	})
 	if pooled {
@@ -31,9 +31,9 @@ func (l *Log) usePooler(ctx context.Context, wait time.Duration) error {
 
 // isPooled compares the session that the first answer named with the one that runs a statement: a pooler
 // names none of the server's.
-func isPooled(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
+func (l *Log) isPooled(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := l.connect(ctx, config)
 	if err != nil {
 		return false, err
 	}

@@ -27,23 +27,24 @@ func installTools() {
 	}
 }
 
-// install installs a package of Debian without starting the system's own server.
-func install(pkg string) error {
+// install installs packages of Debian without starting the system's own server.
+func install(packages ...string) error {
+	names := strings.Join(packages, " ")
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("cannot install %s: not root", pkg)
+		return fmt.Errorf("cannot install %s: not root", names)
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("cannot install %s: %w", pkg, err)
+		return fmt.Errorf("cannot install %s: %w", names, err)
 	}
 	undo, err := forbidServices()
 	if err != nil {
 		return err
 	}
 	defer undo()
-	fmt.Fprintf(os.Stderr, "withservers: installing %s\n", pkg)
+	fmt.Fprintf(os.Stderr, "withservers: installing %s\n", names)
 	for _, args := range [][]string{
 		{"apt-get", "update", "-qq"},
-		{"apt-get", "install", "-qq", "--yes", "--no-install-recommends", pkg},
+		append([]string{"apt-get", "install", "-qq", "--yes", "--no-install-recommends"}, packages...),
 	} {
 		if err := quietly(append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), args...); err != nil {
 			return err

@@ -6,7 +6,8 @@
 // It exports PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL. Where they are set already it
 // leaves them alone. Else it starts throw-away servers from installed binaries; if there
 // are none it installs them with apt-get (as root), or else runs the servers with docker
-// compose. It also installs commands that the documents use, if they are missing and it may.
+// compose. It also installs commands that the documents use, and the clusters that PLINTH_TEST_HA names, if they
+// are missing and it may.
 // The output and exit code are those of the command. With -durable the servers that it starts
 // sync their writes, which benchmarks need; tests are faster without. With -pgbouncer there is PgBouncer
 // before Postgres, in transaction mode.
@@ -101,6 +102,7 @@ func provide(durable bool) (env []string, stop func(), err error) {
 		}
 	}
 	installTools()
+	installHA()
 	for _, n := range needs {
 		if os.Getenv(n.env) != "" {
 			continue

@@ -1,0 +1,125 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/bench/way"
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestHostSilent has the first of two hosts fall silent, without closing a connection, as a machine does that is
+// switched off. The second one is found before the limit of the connections' establishment, and what waits
+// for the first one is told that its outcome is unknown.
+func TestHostSilent(t *testing.T) {
+	t.Parallel()
+	dsn := Postgres(t)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ways []*way.Way
+	var hosts []string
+	for range 2 {
+		w, err := way.New(u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		ways, hosts = append(ways, w), append(hosts, w.Address())
+	}
+	u.Host = strings.Join(hosts, ",")
+	l, err := dialects.Open(t.Context(), u.String(), dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	put := func(key string) error {
+		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
+		return err
+	}
+	written, waiting := make(chan bool, 1000), make(chan error, 1)
+	go func() {
+		for n := 0; ; n++ {
+			if err := put(fmt.Sprint("/registry/", n)); err != nil {
+				waiting <- err
+				return
+			}
+			written <- true
+		}
+	}()
+	for range 20 {
+		<-written
+	}
+	ways[0].Block() // in the middle of a write
+	begun := time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := l.Head(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatal(err)
+		}
+	}
+	found := time.Since(begun)
+	err = <-waiting
+	t.Logf("the second host was found after %v, and the write was answered after %v: %v", found, time.Since(begun), err)
+	if !errors.Is(err, sqlstore.ErrUnknown) {
+		t.Errorf("what waited for the first host: %v", err)
+	}
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("the second host was used after %v", took)
+	}
+	if err := put("/registry/after"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHostStandby opens a log with hosts of which the first is a standby, and the second does not answer.
+func TestHostStandby(t *testing.T) {
+	t.Parallel()
+	standby := StartPostgres(t)
+	standby.Stop()
+	if err := standby.StandBy(); err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.Start(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := url.Parse(standby.DSN(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := way.New(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	silent.Block()
+	u.Host = strings.Join([]string{s.Host, silent.Address(), u.Host}, ",")
+	begun := time.Now()
+	l, err := dialects.Open(t.Context(), u.String(), dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("to find the primary took %v", took)
+	}
+	if _, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
+		t.Error(err)
+	}
+}
