@@ -122,6 +122,7 @@ func (s *Store) runCompactor() {
 	for {
 		select {
 		case <-ticker.C:
+			s.state.dropIndexes(time.Now())
 			s.logCompaction(s.compactHistory(s.o.History))
 			s.logCompaction(s.trimPast())
 		case <-hurry.C:

@@ -42,6 +42,16 @@
 // and wake-ups are kept apart for each resource, which is what Format calls a prefix that keys
 // have in common.
 //
+// # Indexes
+//
+// A reader who looks for few entries names what their bytes have (Predicate, whose attributes are the
+// Format's to read), and View.Select finds them by an index: the entries of a resource in order of their terms
+// for one attribute, and then of their keys. It is an ordered map, copied with the state in constant time, so
+// that a View finds by it what it would find by a scan, however old it is. The reader checks what it gets: an
+// index may give more than was asked for, and never less. The tail keeps indexes; readers who miss one build
+// it of the copy that they read, and hand it over with the changes since then (indexes.go). An index goes
+// when nobody has had use for it for ten minutes, or when all take more than Options.IndexBytes.
+//
 // # Raw keys
 //
 // A log is either of objects or of raw keys (Kind). Objects are written one by one, by

@@ -17,6 +17,14 @@ type Event struct {
 	Prev  *Entry // what the key held before, nil if it was absent
 }
 
+// left returns what the key holds after the change; nil if it is absent then.
+func (ev *Event) left() *Entry {
+	if ev.Type == Delete {
+		return nil
+	}
+	return ev.Entry
+}
+
 func (ev *Event) size() int {
 	n := eventOverhead + ev.Entry.size() + len(ev.Entry.Key)
 	if ev.Prev != nil {

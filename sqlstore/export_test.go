@@ -72,3 +72,9 @@ func (s *Store) BoundAuthors(most int) { s.authors.most = most }
 const Never = never
 
 func (k *Keep) Fingerprint() string { return k.fingerprint() }
+
+// DropIndexes drops all indexes that nobody has had use for after a moment.
+func (s *Store) DropIndexes(now time.Time) { s.state.dropIndexes(now) }
+
+// Reload reads the state anew, as a replica does that has missed too much.
+func (s *Store) Reload(ctx context.Context) error { return s.load(ctx) }

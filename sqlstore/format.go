@@ -15,6 +15,9 @@ type Format interface {
 	// Show returns a stored value as readers see it, and Hide the value of what they see.
 	Show(value []byte, revision int64) []byte
 	Hide(shown []byte, revision int64) []byte
+	// TermOf returns what reads an attribute from keys and values. It is called once for an attribute;
+	// attributes are the Format's to name.
+	TermOf(attribute string) TermOf
 	// Plain tells a value from what a Transformer has made of one. Neither is empty.
 	Plain(stored []byte) bool
 	// Frees says whether a change with that value is a step towards freeing space, so that it is taken when there
@@ -32,6 +35,7 @@ func (Raw) ResourceOf(string) string          { return "" }
 func (Raw) CheckKey(string) error             { return nil }
 func (Raw) Show(value []byte, _ int64) []byte { return value }
 func (Raw) Hide(value []byte, _ int64) []byte { return value }
+func (Raw) TermOf(string) TermOf              { return nothing }
 func (Raw) Plain([]byte) bool                 { return true }
 func (Raw) Frees(deletes bool, _ []byte) bool { return deletes }
 

@@ -1,9 +1,61 @@
 package sqlstore
 
+import (
+	"slices"
+	"sync/atomic"
+)
+
 // snapshot is a resource's state, the same at every revision in [from, through].
 type snapshot struct {
-	entries       *entryMap
+	*frozen
 	from, through int64
+}
+
+// frozen is a copy of a resource's entries, and of their indexes. Readers who build one more add it.
+type frozen struct {
+	entries *entryMap
+	indexes atomic.Pointer[[]*index]
+}
+
+// index returns the copy of an attribute's index, nil if there is none.
+func (f *frozen) index(attribute string) *index {
+	if all := f.indexes.Load(); all != nil {
+		for _, x := range *all {
+			if x.attribute == attribute {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// offer adds a copy of an index unless there is one for its attribute.
+func (f *frozen) offer(x *index) {
+	for f.index(x.attribute) == nil {
+		old := f.indexes.Load()
+		all := []*index{x}
+		if old != nil {
+			all = append(slices.Clip(*old), x)
+		}
+		if f.indexes.CompareAndSwap(old, &all) {
+			return
+		}
+	}
+}
+
+// freeze returns a copy of r's present state.
+func (r *resource) freeze() *frozen {
+	f := &frozen{entries: r.entries.Copy()}
+	var all []*index
+	for _, a := range r.attributes {
+		if a.index != nil {
+			all = append(all, a.index.copy())
+		}
+	}
+	if all != nil {
+		f.indexes.Store(&all)
+	}
+	return f
 }
 
 func (n *snapshot) covers(revision int64) bool {
@@ -44,7 +96,7 @@ func (st *state) keepView(v *stateView) {
 	defer st.mu.Unlock()
 	r := st.resource(v.resource)
 	for i, k := range r.kept {
-		if k.entries == v.entries {
+		if k.frozen == v.frozen {
 			r.kept[i] = widest(k, &v.snapshot)
 			return
 		}
@@ -78,7 +130,7 @@ func (st *state) dropBelow(floor int64) {
 	}
 }
 
-var noEntries entryMap
+var noEntries = &frozen{entries: &entryMap{}}
 
 func (st *state) current(name string) snapshot {
 	st.mu.RLock()
@@ -91,7 +143,7 @@ func (st *state) current(name string) snapshot {
 	defer st.mu.Unlock()
 	r := st.resource(name)
 	if r.copied == nil {
-		r.copied = r.entries.Copy()
+		r.copied = r.freeze()
 	}
 	snap, _ = st.cached(name)
 	return snap
@@ -102,7 +154,7 @@ func (st *state) current(name string) snapshot {
 func (st *state) cached(name string) (snapshot, bool) {
 	r := st.resources[name]
 	if r == nil {
-		return snapshot{&noEntries, st.base, st.applied.Load()}, true
+		return snapshot{noEntries, st.base, st.applied.Load()}, true
 	}
 	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
 }

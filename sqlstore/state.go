@@ -18,8 +18,9 @@ type state struct {
 	applied atomic.Int64 // newest revision applied; written under mu
 	floor   atomic.Int64 // highest compacted revision that is known
 
-	keep   int // Options.Snapshots
-	format Format
+	keep       int // Options.Snapshots
+	indexLimit int // Options.IndexBytes
+	format     Format
 
 	mu        sync.RWMutex
 	resources map[string]*resource
@@ -35,9 +36,10 @@ type state struct {
 // the Store. All fields are guarded by state.mu.
 type resource struct {
 	entries entryMap
-	copied  *entryMap   // a copy that still equals entries, else nil
+	copied  *frozen     // a copy that still equals entries, else nil
 	last    int64       // nothing changed in (last, applied]
 	kept    []*snapshot // newest last
+	indexing
 
 	start  int64 // events has everything in (start, applied]
 	events queue[*Event]
@@ -54,6 +56,7 @@ func (st *state) init(o Options, c *cache) {
 	st.resources = make(map[string]*resource)
 	st.window.limit = o.WindowBytes
 	st.keep = o.Snapshots
+	st.indexLimit = o.IndexBytes
 	st.format = o.Format
 	if _, raw := o.Format.(Raw); raw {
 		st.cache, st.leases = c, leaseKeys{}
@@ -144,6 +147,7 @@ func (st *state) applyRow(e *Entry, deleted bool) {
 	if st.cache != nil {
 		st.applyRaw(ev, deleted)
 	}
+	r.index(ev)
 	r.copied = nil
 	r.last = e.Revision
 	r.topics.mark(e.Key, e.Revision, &st.window)
@@ -186,6 +190,7 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 	}
 	for name, r := range st.resources {
 		r.entries, r.copied = entryMap{}, nil
+		r.indexing.reset()
 		if m := loaded[name]; m != nil {
 			r.entries = *m
 		}

@@ -20,6 +20,8 @@ type Stats struct {
 	WindowBytes  int
 	WindowEvents int
 	Snapshots    int // kept for paginated lists
+	Indexes      int // for selective reads
+	IndexBytes   int // about what they take in memory
 
 	Batches       int64 // transactions tried
 	Changes       int64 // changes in them
@@ -96,5 +98,11 @@ func (st *state) addStats(v *Stats) {
 	for name, r := range st.resources {
 		v.Entries[name] = r.entries.Len()
 		v.Snapshots += len(r.kept)
+		for _, a := range r.attributes {
+			if a.index != nil {
+				v.Indexes++
+				v.IndexBytes += a.index.bytes
+			}
+		}
 	}
 }

@@ -26,6 +26,8 @@ type Options struct {
 	WindowBytes int
 	// CacheBytes bounds the values of raw keys in memory; 8 MiB. Their keys are all there.
 	CacheBytes int
+	// IndexBytes bounds the indexes in memory; 64 MiB. Negative: there are none.
+	IndexBytes int
 	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
 	MaxBatch      int
 	MaxBatchBytes int
@@ -165,6 +167,9 @@ func (o Options) withDefaults() Options {
 	}
 	orInt(&o.WindowBytes, 32<<20)
 	orInt(&o.CacheBytes, 8<<20)
+	if o.IndexBytes == 0 {
+		o.IndexBytes = 64 << 20
+	}
 	orInt(&o.MaxBatch, 512)
 	orInt(&o.MaxBatchBytes, 4<<20)
 	orInt(&o.MaxValueBytes, 3<<20)

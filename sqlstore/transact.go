@@ -177,7 +177,7 @@ func (s *Store) newTx(found *Found) *Tx {
 		now:      found.Now,
 		leases:   make(map[int64]Lease, len(found.Leases)),
 	}
-	if snap.entries != &noEntries { // which all Stores have, while a copy changes the original
+	if snap.frozen != noEntries { // which all Stores have, while a copy changes the original
 		tx.entries = snap.entries.Copy()
 	}
 	var foreign []string

@@ -13,6 +13,10 @@ type View interface {
 	// false. A view of the past may read the log and fail. Unreadable entries are left out;
 	// if there were any, the error is an *UnreadableError.
 	Scan(ctx context.Context, from, to string, f func(*Entry) bool) error
+	// Select is Scan for a reader who is interested only in entries that satisfy all of where. It may
+	// call f with others too. In memory it costs what the most selective predicate leaves, if there is an
+	// index for that; what is selected often gets one.
+	Select(ctx context.Context, from, to string, where []Predicate, f func(*Entry) bool) error
 	// Count returns the number of entries with from <= key < to.
 	Count(ctx context.Context, from, to string) (int64, error)
 	// Get returns the entry of key, nil if there was none. It may be unreadable.

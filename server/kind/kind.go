@@ -89,6 +89,9 @@ type Kind struct {
 
 	// Attrs gives an object's labels and selectable fields.
 	Attrs func(obj runtime.Object) (labels.Set, fields.Set, error)
+	// Attributes are those of package object by which selectable fields, in Attrs' names, can be told
+	// from a stored object without decoding it. Fields that cannot be are missing, and so is the name.
+	Attributes map[string]string
 	// FieldLabel checks one requirement of a field selector for a version and gives the
 	// label and value to compare with Attrs' fields.
 	FieldLabel func(version, label, value string) (string, string, error)

@@ -34,6 +34,8 @@ var (
 		{desc("plinth_window_events", "Recent events held for watches."), func(s *sqlstore.Stats) float64 { return float64(s.WindowEvents) }},
 		{desc("plinth_database_usable", "1 while the database takes reads and writes."), func(s *sqlstore.Stats) float64 { return oneIf(s.Usable) }},
 		{desc("plinth_database_full", "1 while only deletes are taken, because the disk is nearly full (SQLite)."), func(s *sqlstore.Stats) float64 { return oneIf(s.Full) }},
+		{desc("plinth_indexes", "Indexes held in memory for selective lists."), func(s *sqlstore.Stats) float64 { return float64(s.Indexes) }},
+		{desc("plinth_index_bytes", "About what these indexes take in memory."), func(s *sqlstore.Stats) float64 { return float64(s.IndexBytes) }},
 		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
 	}
 

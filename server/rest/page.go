@@ -219,11 +219,11 @@ const convertedAt = 500
 // visit returns false.
 func (r *reader) each(ctx context.Context, view sqlstore.View, from, to string, visit func(*sqlstore.Entry) bool) error {
 	if r.target.kind.Conversion() == nil || !r.sel.looksInside() {
-		return view.Scan(ctx, from, to, visit)
+		return view.Select(ctx, from, to, r.sel.where, visit)
 	}
 	for {
 		var some []*sqlstore.Entry
-		err := view.Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
+		err := view.Select(ctx, from, to, r.sel.where, func(e *sqlstore.Entry) bool {
 			some = append(some, e)
 			return len(some) < convertedAt
 		})

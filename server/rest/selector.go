@@ -23,6 +23,9 @@ type selection struct {
 
 	prefix string // of all keys that may be selected: the resource's or a namespace's
 	key    string // the only key that may be selected, if that is known
+
+	where []sqlstore.Predicate       // what selected entries satisfy, as far as their bytes tell
+	read  map[string]sqlstore.TermOf // fields of the selector that can be told without decoding an entry
 }
 
 // newSelection checks the selectors of a request about t.
@@ -35,6 +38,7 @@ func newSelection(t *target, l labels.Selector, f fields.Selector) (selection, e
 	if l != nil && !l.Empty() {
 		s.labels = l
 	}
+	s.addPredicates()
 	return s, nil
 }
 
@@ -117,10 +121,9 @@ func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 		}
 	}
 	if s.fields != nil {
-		set, err := fieldsOf(s.kind, e)
-		if err != nil || !s.fields.Matches(set) {
-			return false, err
-		}
+		read := fieldReader{selection: s, entry: e}
+		match := s.fields.Matches(&read)
+		return match && read.err == nil, read.err
 	}
 	return true, nil
 }

@@ -38,6 +38,7 @@ func (format) ResourceOf(key string) string              { return ResourceOf(key
 func (format) CheckKey(key string) error                 { return checkKey(key) }
 func (format) Show(value []byte, revision int64) []byte  { return Splice(value, revision) }
 func (format) Hide(object []byte, revision int64) []byte { return unsplice(object, revision) }
+func (format) TermOf(attribute string) sqlstore.TermOf   { return TermOf(attribute) }
 func (format) Plain(stored []byte) bool                  { return stored[0] == '{' }
 
 // Frees: a delete, or a change to an object that is being deleted, which takes its finalizers

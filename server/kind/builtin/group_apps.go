@@ -65,7 +65,8 @@ func appsKinds() []*kind.Kind {
 			ShortNames: []string{"rs"}, Categories: []string{"all"},
 			Namespaced: true,
 			Create:     replicaset.Strategy, Update: replicaset.Strategy, Delete: replicaset.Strategy,
-			Attrs: replicaset.GetAttrs,
+			Attrs:      replicaset.GetAttrs,
+			Attributes: attributes{"status.replicas": absentIs("0", "status.replicas")},
 			Subresources: subresources(
 				status(replicaset.StatusStrategy),
 				scaleOf("replicasets", replicaset.Strategy, scaledReplicaSet)),

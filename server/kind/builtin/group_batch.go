@@ -28,6 +28,7 @@ func batchKinds() []*kind.Kind {
 			Namespaced: true,
 			Create:     job.Strategy, Update: job.Strategy, Delete: job.Strategy,
 			Attrs:        job.GetAttrs,
+			Attributes:   attributes{"status.successful": absentIs("0", "status.succeeded")},
 			Hooks:        kind.Hooks{CheckDelete: warnOfOrphans},
 			Subresources: subresources(status(job.StatusStrategy)),
 		},

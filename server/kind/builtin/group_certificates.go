@@ -23,13 +23,15 @@ func certificatesKinds() []*kind.Kind {
 		ShortNames: []string{"csr"},
 		Create:     certificates.Strategy, Update: certificates.Strategy, Delete: certificates.Strategy,
 		Attrs:        certificates.GetAttrs,
+		Attributes:   attributes{"spec.signerName": defaulted("spec.signerName")},
 		Subresources: subresources(status(certificates.StatusStrategy), untabled(part("approval", certificates.ApprovalStrategy))),
 	}}
 	if utilfeature.DefaultFeatureGate.Enabled(features.ClusterTrustBundle) {
 		kinds = append(kinds, &kind.Kind{
 			Resource: "clustertrustbundles", Singular: "clustertrustbundle", Kind: "ClusterTrustBundle",
 			Create: clustertrustbundle.Strategy, Update: clustertrustbundle.Strategy, Delete: clustertrustbundle.Strategy,
-			Attrs: bundleAttrs,
+			Attrs:      bundleAttrs,
+			Attributes: attributes{"spec.signerName": absentIs("", "spec.signerName")},
 		})
 	}
 	return group{scheme: legacyscheme.Scheme, name: "certificates.k8s.io", versions: []string{"v1", "v1beta1", "v1alpha1"}}.kinds(kinds...)

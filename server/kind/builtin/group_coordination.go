@@ -14,7 +14,8 @@ func coordinationKinds() []*kind.Kind {
 			Resource: "leasecandidates", Singular: "leasecandidate", Kind: "LeaseCandidate",
 			Namespaced: true,
 			Create:     leasecandidate.Strategy, Update: leasecandidate.Strategy, Delete: leasecandidate.Strategy,
-			Attrs: leasecandidate.GetAttrs,
+			Attrs:      leasecandidate.GetAttrs,
+			Attributes: attributes{"spec.leaseName": absentIs("", "spec.leaseName")},
 		},
 		&kind.Kind{
 			Resource: "leases", Singular: "lease", Kind: "Lease",

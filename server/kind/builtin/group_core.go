@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/serviceaccount"
 
 	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 func (s *stores) coreKinds() []*kind.Kind {
@@ -47,8 +48,9 @@ func (s *stores) coreCluster() []*kind.Kind {
 			ShortNames: []string{"ev"},
 			Namespaced: true,
 			Create:     event.Strategy, Update: event.Strategy, Delete: event.Strategy,
-			Attrs:    event.GetAttrs,
-			Uncached: true,
+			Attrs:      event.GetAttrs,
+			Attributes: eventAttributes,
+			Uncached:   true,
 		},
 		{
 			Resource: "namespaces", Singular: "namespace", Kind: "Namespace",
@@ -57,6 +59,7 @@ func (s *stores) coreCluster() []*kind.Kind {
 			Verbs:  []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 			Create: namespace.Strategy, Update: namespace.Strategy, Delete: namespace.Strategy,
 			Attrs:         namespace.GetAttrs,
+			Attributes:    attributes{"status.phase": defaulted("status.phase"), "name": object.Name()},
 			Hooks:         kind.Hooks{MarkTerminating: terminateNamespace, DeletionDone: namespaceFinished},
 			OwnNamespace:  true,
 			ReturnDeleted: true,
@@ -69,7 +72,8 @@ func (s *stores) coreCluster() []*kind.Kind {
 			UpstreamPath: "minions",
 			ShortNames:   []string{"no"},
 			Create:       node.Strategy, Update: node.Strategy, Delete: node.Strategy,
-			Attrs: node.GetAttrs,
+			Attrs:      node.GetAttrs,
+			Attributes: attributes{"spec.unschedulable": absentIs("false", "spec.unschedulable")},
 			Subresources: subresources(
 				status(node.StatusStrategy),
 				s.connect("proxy", "NodeProxyOptions", s.nodeProxy)),
@@ -85,6 +89,7 @@ func (s *stores) coreWorkloads() []*kind.Kind {
 			Namespaced: true,
 			Create:     pod.Strategy, Update: pod.Strategy, Delete: pod.Strategy,
 			Attrs:         pod.GetAttrs,
+			Attributes:    podAttributes,
 			ReturnDeleted: true,
 			Subresources: subresources(
 				status(pod.StatusStrategy),
@@ -116,7 +121,8 @@ func (s *stores) coreWorkloads() []*kind.Kind {
 			ShortNames:   []string{"rc"}, Categories: []string{"all"},
 			Namespaced: true,
 			Create:     replicationcontroller.Strategy, Update: replicationcontroller.Strategy, Delete: replicationcontroller.Strategy,
-			Attrs: replicationcontroller.GetAttrs,
+			Attrs:      replicationcontroller.GetAttrs,
+			Attributes: attributes{"status.replicas": absentIs("0", "status.replicas")},
 			Subresources: subresources(
 				status(replicationcontroller.StatusStrategy),
 				scale(api.Resource("replicationcontrollers"), replicationcontroller.Strategy, scaledController)),
@@ -141,6 +147,7 @@ func (s *stores) coreNetwork() []*kind.Kind {
 			Create:     service.Strategy, Update: service.Strategy, Delete: service.Strategy,
 			Codec:         pruning(withoutDefaults),
 			Attrs:         service.GetAttrs,
+			Attributes:    attributes{"spec.clusterIP": absentIs("", "spec.clusterIP"), "spec.type": defaulted("spec.type")},
 			Hooks:         s.serviceHooks(),
 			ReturnDeleted: true,
 			Subresources: subresources(
@@ -163,7 +170,8 @@ func (s *stores) coreConfiguration() []*kind.Kind {
 			Resource: "secrets", Singular: "secret", Kind: "Secret",
 			Namespaced: true,
 			Create:     secret.Strategy, Update: secret.Strategy, Delete: secret.Strategy,
-			Attrs: secret.GetAttrs,
+			Attrs:      secret.GetAttrs,
+			Attributes: attributes{"type": defaulted("type")},
 		},
 		{
 			Resource: "serviceaccounts", Singular: "serviceaccount", Kind: "ServiceAccount",
@@ -184,6 +192,7 @@ func coreVolumes() []*kind.Kind {
 			Namespaced: true,
 			Create:     persistentvolumeclaim.Strategy, Update: persistentvolumeclaim.Strategy, Delete: persistentvolumeclaim.Strategy,
 			Attrs:         persistentvolumeclaim.GetAttrs,
+			Attributes:    attributes{"name": object.Name()},
 			ReturnDeleted: true,
 			Subresources:  subresources(status(persistentvolumeclaim.StatusStrategy)),
 		},
@@ -192,6 +201,7 @@ func coreVolumes() []*kind.Kind {
 			ShortNames: []string{"pv"},
 			Create:     persistentvolume.Strategy, Update: persistentvolume.Strategy, Delete: persistentvolume.Strategy,
 			Attrs:         persistentvolume.GetAttrs,
+			Attributes:    attributes{"name": object.Name()},
 			ReturnDeleted: true,
 			Subresources:  subresources(status(persistentvolume.StatusStrategy)),
 		},

@@ -16,9 +16,10 @@ func eventsKinds() []*kind.Kind {
 			ShortNames: []string{"ev"},
 			Namespaced: true,
 			Create:     event.Strategy, Update: event.Strategy, Delete: event.Strategy,
-			Attrs:    event.GetAttrs,
-			Uncached: true,
-			Stored:   kind.Stored{Group: "", Resource: "events", Version: "v1"},
+			Attrs:      event.GetAttrs,
+			Attributes: eventAttributes,
+			Uncached:   true,
+			Stored:     kind.Stored{Group: "", Resource: "events", Version: "v1"},
 		},
 	)
 }

@@ -45,6 +45,7 @@ func resourceKinds(o Options) []*kind.Kind {
 			Resource: "resourceslices", Singular: "resourceslice", Kind: "ResourceSlice",
 			Create: resourceslice.Strategy, Update: resourceslice.Strategy, Delete: resourceslice.Strategy,
 			Attrs:         resourceslice.GetAttrs,
+			Attributes:    attributes{"spec.nodeName": absentIs("", "spec.nodeName"), "spec.driver": absentIs("", "spec.driver")},
 			ReturnDeleted: true,
 		},
 	)

@@ -94,6 +94,7 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		Create:       r, Update: r, Delete: r,
 		Hooks:        kind.Hooks{SetAside: setAsideFields},
 		Attrs:        r.attrs,
+		Attributes:   attributes(v),
 		FieldLabel:   fieldLabel(v, r.namespaced),
 		Table:        r,
 		Subresources: map[string]*kind.Subresource{},

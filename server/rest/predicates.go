@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
+	operators "k8s.io/apimachinery/pkg/selection"
+
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+// addPredicates finds what the store needs to know to look for selected entries, the most selective first as
+// far as one can guess: one object, a field, a label. Requirements that exclude values say little
+// about what is left. A webhook that converts objects may change labels and fields, so that only the name is
+// sure then.
+func (s *selection) addPredicates() {
+	if s.one && s.key == "" {
+		s.where = append(s.where, sqlstore.Predicate{Attribute: object.Name(), Terms: []string{s.name}})
+	}
+	if s.kind.Conversion() != nil {
+		return
+	}
+	if s.fields != nil {
+		s.readFields()
+	}
+	if s.labels != nil {
+		s.addLabels()
+	}
+}
+
+// readFields takes the fields that have attributes.
+func (s *selection) readFields() {
+	s.read = make(map[string]sqlstore.TermOf)
+	for _, r := range s.fields.Requirements() {
+		attribute := s.kind.Attributes[r.Field]
+		if attribute == "" {
+			continue
+		}
+		s.read[r.Field] = object.TermOf(attribute)
+		if r.Operator == operators.Equals || r.Operator == operators.DoubleEquals {
+			s.where = append(s.where, sqlstore.Predicate{Attribute: attribute, Terms: []string{r.Value}})
+		}
+	}
+}
+
+// addLabels takes the values that labels must have, and then the labels that must be there.
+func (s *selection) addLabels() {
+	requirements, _ := s.labels.Requirements()
+	var single, several, there []sqlstore.Predicate
+	for _, r := range requirements {
+		switch r.Operator() {
+		case operators.Equals, operators.DoubleEquals, operators.In:
+			p := sqlstore.Predicate{Attribute: object.Label(r.Key()), Terms: r.Values().List()}
+			if len(p.Terms) == 1 {
+				single = append(single, p)
+			} else {
+				several = append(several, p)
+			}
+		case operators.Exists, operators.GreaterThan, operators.LessThan:
+			there = append(there, sqlstore.Predicate{Attribute: object.HasLabel(r.Key()), Terms: []string{""}})
+		}
+	}
+	s.where = slices.Concat(s.where, single, several, there)
+}
+
+// fieldReader gives a selector the fields of an entry. It decodes the entry only if it must.
+type fieldReader struct {
+	selection *selection
+	entry     *sqlstore.Entry
+	decoded   fields.Set
+	err       error // the entry could not be decoded
+}
+
+var _ fields.Fields = &fieldReader{}
+
+// Has says that every field is there: only fields that the Kind has come into a selector.
+func (f *fieldReader) Has(string) bool { return true }
+
+// Get returns a field's value.
+func (f *fieldReader) Get(field string) string {
+	namespace, name := f.selection.kind.SplitKey(f.entry.Key)
+	switch field {
+	case "metadata.name":
+		return name
+	case "metadata.namespace":
+		return namespace
+	}
+	if read := f.selection.read[field]; read != nil {
+		if term := read(f.entry.Key, f.entry.Value); term.Is == sqlstore.Present {
+			return string(term.Text)
+		}
+	}
+	if f.decoded == nil && f.err == nil {
+		f.decoded, f.err = fieldsOf(f.selection.kind, f.entry)
+	}
+	return f.decoded.Get(field)
+}
