@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -43,17 +44,17 @@ func (g *rig) measureBurst(ctx context.Context) error {
 // burst makes the changes and returns when each watch has received all of them.
 func (g *rig) burst(ctx context.Context) error {
 	var newest bytes.Buffer
-	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
+	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
 		return err
 	}
-	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, intField(newest.Bytes(), "resourceVersion"))
+	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, apiload.IntField(newest.Bytes(), "resourceVersion"))
 	watching, cancel := context.WithCancelCause(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	defer cancel(nil)
 	var seen sync.WaitGroup
 	for i := range g.scale.burstWatches {
-		response, err := g.toPlinth[i%connections].send(watching, http.MethodGet, path, nil)
+		response, err := g.toPlinth[i%connections].Send(watching, http.MethodGet, path, nil)
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
@@ -67,8 +68,8 @@ func (g *rig) burst(ctx context.Context) error {
 		})
 	}
 	_, err := measure.Each(watching, concurrent, g.scale.burstChanges, func(ctx context.Context, i int) error {
-		body := configMap(fmt.Sprintf("burst-%05d", i), 0)
-		_, err := g.toPlinth[i%connections].do(ctx, http.MethodPost, echoPath, body, nil)
+		body := apiload.ConfigMap(fmt.Sprintf("burst-%05d", i), 0, 0)
+		_, err := g.toPlinth[i%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -34,7 +35,7 @@ func (r *run) measureCustom(ctx context.Context, d *Database, dsn string) (err e
 	if err := g.connectPlinth(ctx); err != nil {
 		return err
 	}
-	defer func() { closeAll(g.toPlinth) }()
+	defer func() { apiload.Close(g.toPlinth) }()
 	err = g.steps(ctx, []step{
 		{"a suite of definitions", g.measureSuite},
 		{"a definition's first object", g.measureFirst},
@@ -80,7 +81,7 @@ func (g *rig) measureSuite(ctx context.Context) error {
 
 func (g *rig) define(ctx context.Context, definitions ...*definition) error {
 	for _, d := range definitions {
-		_, err := g.toPlinth[0].do(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", d.body, nil)
+		_, err := g.toPlinth[0].Do(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", d.body, nil)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (g *rig) untilDone(ctx context.Context, method, path string, body []byte) e
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		_, err := g.toPlinth[0].do(ctx, method, path, body, nil)
+		_, err := g.toPlinth[0].Do(ctx, method, path, body, nil)
 		if err == nil {
 			return nil
 		}
@@ -154,13 +155,13 @@ func (g *rig) measureResources(ctx context.Context) error {
 	create := func(path string, object func(string) []byte) op {
 		return func(ctx context.Context, w int) error {
 			body := object(fmt.Sprintf("object-%07d", made.Add(1)))
-			_, err := g.toPlinth[w%connections].do(ctx, http.MethodPost, path, body, nil)
+			_, err := g.toPlinth[w%connections].Do(ctx, http.MethodPost, path, body, nil)
 			return err
 		}
 	}
 	read := func(path string) op {
 		return func(ctx context.Context, w int) error {
-			_, err := g.toPlinth[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+			_, err := g.toPlinth[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
 			return err
 		}
 	}
@@ -198,7 +199,7 @@ func (g *rig) measureRestart(ctx context.Context, again order) error {
 	var seconds []float64
 	for i := range g.scale.starts {
 		g.progress.Say("%s: start with definitions, %d of %d", g.d.Name, i+1, g.scale.starts)
-		closeAll(g.toPlinth)
+		apiload.Close(g.toPlinth)
 		g.toPlinth = nil
 		if err := g.plinth.stop(); err != nil {
 			return err
@@ -208,13 +209,13 @@ func (g *rig) measureRestart(ctx context.Context, again order) error {
 			return err
 		}
 		g.plinth = p
-		c, err := p.dial()
+		c, err := apiload.New(p.config())
 		if err != nil {
 			return err
 		}
-		err = c.untilReady(ctx)
+		err = c.UntilReady(ctx)
 		seconds = append(seconds, time.Since(p.begun).Seconds())
-		closeAll([]*client{c})
+		apiload.Close([]*apiload.Client{c})
 		if err != nil {
 			return err
 		}

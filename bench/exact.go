@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -33,7 +34,7 @@ func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(toBare)
+	defer apiload.Close(toBare)
 	if err := createNamespace(ctx, toBare[0]); err != nil {
 		return err
 	}
@@ -61,14 +62,14 @@ func (g *rig) compareRates(ctx context.Context, other *process, workers int, pli
 // object by the same client.
 func (g *rig) measureApply(ctx context.Context) error {
 	path := echoPath + "/cm-00001"
-	body := configMap("cm-00001", 0)
+	body := apiload.ConfigMap("cm-00001", 0, 0)
 	apply := func(ctx context.Context, w int) error {
-		c := g.toPlinth[w%connections].as("", "application/apply-patch+yaml")
-		_, err := c.do(ctx, http.MethodPatch, path+"?fieldManager=bench&force=true", body, nil)
+		c := g.toPlinth[w%connections].As("", "application/apply-patch+yaml")
+		_, err := c.Do(ctx, http.MethodPatch, path+"?fieldManager=bench&force=true", body, nil)
 		return err
 	}
 	get := func(ctx context.Context, w int) error {
-		_, err := g.toPlinth[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+		_, err := g.toPlinth[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
 		return err
 	}
 	if err := apply(ctx, 0); err != nil { // the first apply changes something
@@ -81,13 +82,13 @@ func (g *rig) measureApply(ctx context.Context) error {
 // measureProtobufList compares lists in protobuf with lists in JSON, one at a time. During
 // the first round, which does not count, the server renders every object once.
 func (g *rig) measureProtobufList(ctx context.Context) error {
-	list := func(c *client) op {
+	list := func(c *apiload.Client) op {
 		return func(ctx context.Context, _ int) error {
-			_, err := c.do(ctx, http.MethodGet, echoPath, nil, nil)
+			_, err := c.Do(ctx, http.MethodGet, echoPath, nil, nil)
 			return err
 		}
 	}
-	protobuf := g.toPlinth[0].as("application/vnd.kubernetes.protobuf", "")
+	protobuf := g.toPlinth[0].As("application/vnd.kubernetes.protobuf", "")
 	what := fmt.Sprintf("list of %s in protobuf", measure.Number(float64(g.scale.objects)))
 	return g.compareRates(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]),
 		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: atLeast(1)})
@@ -106,7 +107,7 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 	defer cancel()
 	for i := range g.scale.idleWatches {
 		path := fmt.Sprintf("%s?watch=1&fieldSelector=metadata.name%%3Dnone-%d", echoPath, i)
-		response, err := g.toPlinth[i%connections].send(ctx, http.MethodGet, path, nil)
+		response, err := g.toPlinth[i%connections].Send(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -86,7 +87,7 @@ func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Ti
 // life sends the requests of a ReplicaSet's controller, the scheduler and the kubelet for one pod.
 func (n *nodes) life(ctx context.Context, i int, name string, t *times) error {
 	const pods = "/api/v1/namespaces/bench/pods"
-	path, node := pods+"/"+name, nodeName(i%n.scale.nodes)
+	path, node := pods+"/"+name, n.Name(i%n.Count)
 	now := time.Now().UTC().Format(time.RFC3339)
 	binding := fmt.Appendf(nil, `{"kind":"Binding","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench"},"target":{"kind":"Node","name":%q}}`, name, node)
 	const patch = "application/strategic-merge-patch+json"
@@ -94,33 +95,22 @@ func (n *nodes) life(ctx context.Context, i int, name string, t *times) error {
 		method, path, contentType string
 		body                      []byte
 	}{
-		{http.MethodPost, pods, "", podObject(name)},
+		{http.MethodPost, pods, "", apiload.Pod(name, "")},
 		{http.MethodPost, path + "/binding", "", binding},
 		{http.MethodGet, path, "", nil},
-		{http.MethodPatch, path + "/status", patch, podStatus("Pending", "False", now)},
-		{http.MethodPatch, path + "/status", patch, podStatus("Running", "True", now)},
+		{http.MethodPatch, path + "/status", patch, apiload.PodStatus("Pending", "False", now)},
+		{http.MethodPatch, path + "/status", patch, apiload.PodStatus("Running", "True", now)},
 		{http.MethodDelete, path, "", []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)},
 		{http.MethodGet, path, "", nil},
-		{http.MethodPatch, path + "/status", patch, podStatus("Succeeded", "False", now)},
+		{http.MethodPatch, path + "/status", patch, apiload.PodStatus("Succeeded", "False", now)},
 		{http.MethodDelete, path, "", []byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)},
 	} {
 		var answer bytes.Buffer
 		begun := time.Now()
-		if _, err := n.client(i).as("", r.contentType).do(ctx, r.method, r.path, r.body, &answer); err != nil {
+		if _, err := n.Client(i).As("", r.contentType).Do(ctx, r.method, r.path, r.body, &answer); err != nil {
 			return err
 		}
 		t.took(r.method, time.Since(begun))
 	}
 	return nil
-}
-
-func podObject(name string) []byte {
-	return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench","labels":{"app":"bench"}},`+
-		`"spec":{"containers":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]}}`, name)
-}
-
-func podStatus(phase, ready, now string) []byte {
-	return fmt.Appendf(nil, `{"status":{"phase":%q,"podIP":"10.2.0.1","podIPs":[{"ip":"10.2.0.1"}],"startTime":%q,`+
-		`"conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":%[3]q},{"type":"ContainersReady","status":%[3]q},{"type":"PodScheduled","status":"True"}],`+
-		`"containerStatuses":[{"name":"main","image":"registry.example.com/team/image-01:v1.2.3","imageID":"","ready":false,"restartCount":0,"state":{"running":{"startedAt":%[2]q}}}]}}`, phase, now, ready)
 }

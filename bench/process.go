@@ -10,7 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/bench/apiload"
 )
+
+// connections is the number of HTTP/2 connections that the load of a server measurement is spread
+// over. Each stands for one client program: client-go sends all requests over one connection.
+const connections = 8
 
 // process is a child as the measuring process sees it. Only one goroutine uses it.
 type process struct {
@@ -62,6 +70,18 @@ func (p *process) do(o order) (a answer, err error) {
 		return a, errors.New(a.Error)
 	}
 	return a, nil
+}
+
+// config is how the admin reaches the server.
+func (p *process) config() *clientrest.Config {
+	return &clientrest.Config{Host: p.target.URL, TLSClientConfig: clientrest.TLSClientConfig{
+		CAData: p.target.CA, CertData: p.target.Cert, KeyData: p.target.Key,
+	}}
+}
+
+// dialMany makes clients that are connected.
+func (p *process) dialMany(ctx context.Context, n int, path string) ([]*apiload.Client, error) {
+	return apiload.Dial(ctx, p.config(), n, path)
 }
 
 // cpu returns the CPU time used so far.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -72,11 +73,11 @@ func (r *run) measureRights(ctx context.Context, d *Database, dsn string) (err e
 	if err != nil {
 		return err
 	}
-	defer closeAll(toFree)
+	defer apiload.Close(toFree)
 	if err := g.connectPlinth(ctx); err != nil {
 		return err
 	}
-	defer func() { closeAll(g.toPlinth) }()
+	defer func() { apiload.Close(g.toPlinth) }()
 	return g.steps(ctx, []step{
 		{"roles", func(ctx context.Context) error { return g.prepareRights(ctx, toFree) }},
 		{"requests of a user with one role", func(ctx context.Context) error { return g.compareRights(ctx, free, toFree) }},
@@ -99,11 +100,11 @@ func (r *run) startGuarded(ctx context.Context, dsn string, which guards) (p *pr
 
 // prepareRights creates the objects on both sides and the roles on one, and makes the user of its
 // clients the one that has one role.
-func (g *rig) prepareRights(ctx context.Context, toFree []*client) error {
+func (g *rig) prepareRights(ctx context.Context, toFree []*apiload.Client) error {
 	if err := createNamespace(ctx, toFree[0]); err != nil {
 		return err
 	}
-	for _, clients := range [][]*client{toFree, g.toPlinth} {
+	for _, clients := range [][]*apiload.Client{toFree, g.toPlinth} {
 		if err := fill(ctx, clients, g.scale.objects); err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func (g *rig) prepareRights(ctx context.Context, toFree []*client) error {
 	if err != nil {
 		return err
 	}
-	closeAll(g.toPlinth)
+	apiload.Close(g.toPlinth)
 	g.plinth.target.Cert, g.plinth.target.Key = a.Cert, a.Key
 	g.toPlinth, err = g.plinth.dialMany(ctx, connections, echoPath+"/cm-00000")
 	return err
@@ -144,41 +145,41 @@ func (g *rig) createRole(ctx context.Context, scope, name, user string) error {
 		kind, path = "ClusterRole", rbacPath+"/clusterrole"
 	}
 	c := g.toPlinth[len(name)%connections]
-	_, err := c.do(ctx, http.MethodPost, path+"s", fmt.Appendf(nil,
+	_, err := c.Do(ctx, http.MethodPost, path+"s", fmt.Appendf(nil,
 		`{"metadata":{"name":%q},"rules":[{"apiGroups":["","apps"],"resources":["configmaps","pods","deployments"],"verbs":["get","list","watch","create","update","patch","delete"]}]}`, name), nil)
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, http.MethodPost, path+"bindings", fmt.Appendf(nil,
+	_, err = c.Do(ctx, http.MethodPost, path+"bindings", fmt.Appendf(nil,
 		`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":%q,"name":%q},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":%q}]}`,
 		name, kind, name, user), nil)
 	return err
 }
 
-func (g *rig) compareRights(ctx context.Context, free *process, toFree []*client) error {
+func (g *rig) compareRights(ctx context.Context, free *process, toFree []*apiload.Client) error {
 	var created atomic.Int64
 	for _, c := range []struct {
 		what    string
 		workers int
-		do      func([]*client) op
+		do      func([]*apiload.Client) op
 	}{
-		{"get", concurrent, func(clients []*client) op {
+		{"get", concurrent, func(clients []*apiload.Client) op {
 			return func(ctx context.Context, w int) error {
-				_, err := clients[w%connections].do(ctx, http.MethodGet, echoPath+"/cm-00000", nil, nil)
+				_, err := clients[w%connections].Do(ctx, http.MethodGet, echoPath+"/cm-00000", nil, nil)
 				return err
 			}
 		}},
-		{"list", 1, func(clients []*client) op {
+		{"list", 1, func(clients []*apiload.Client) op {
 			return func(ctx context.Context, _ int) error {
-				_, err := clients[0].do(ctx, http.MethodGet, echoPath, nil, nil)
+				_, err := clients[0].Do(ctx, http.MethodGet, echoPath, nil, nil)
 				return err
 			}
 		}},
 		{"update", concurrent, changeOneField},
-		{"create", concurrent, func(clients []*client) op {
+		{"create", concurrent, func(clients []*apiload.Client) op {
 			return func(ctx context.Context, w int) error {
-				body := configMap(fmt.Sprintf("new-%07d", created.Add(1)), 0)
-				_, err := clients[w%connections].do(ctx, http.MethodPost, echoPath, body, nil)
+				body := apiload.ConfigMap(fmt.Sprintf("new-%07d", created.Add(1)), 0, 0)
+				_, err := clients[w%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
 				return err
 			}
 		}},

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -23,8 +24,8 @@ type rig struct {
 	*run
 	d            *Database
 	plinth, echo *process
-	toPlinth     []*client
-	toEcho       []*client
+	toPlinth     []*apiload.Client
+	toEcho       []*apiload.Client
 }
 
 func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err error) {
@@ -48,7 +49,7 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 	if err := g.connect(ctx); err != nil {
 		return err
 	}
-	defer closeAll(append(g.toPlinth, g.toEcho...))
+	defer apiload.Close(append(g.toPlinth, g.toEcho...))
 	// The order matters: memory is measured before and after the objects are created.
 	return g.steps(ctx, []step{
 		{"memory when idle", g.measureIdle},
@@ -130,12 +131,12 @@ func (r *run) start(ctx context.Context, dsn string) (_ time.Duration, err error
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
-	c, err := p.dial()
+	c, err := apiload.New(p.config())
 	if err != nil {
 		return 0, err
 	}
-	defer c.close()
-	err = c.untilReady(ctx)
+	defer apiload.Close([]*apiload.Client{c})
+	err = c.UntilReady(ctx)
 	return time.Since(p.begun), err
 }
 
@@ -154,9 +155,9 @@ func (g *rig) connectPlinth(ctx context.Context) (err error) {
 	return createNamespace(ctx, g.toPlinth[0])
 }
 
-func createNamespace(ctx context.Context, c *client) error {
+func createNamespace(ctx context.Context, c *apiload.Client) error {
 	namespace := []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"bench"}}`)
-	_, err := c.do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil)
+	_, err := c.Do(ctx, http.MethodPost, "/api/v1/namespaces", namespace, nil)
 	return err
 }
 
@@ -173,9 +174,9 @@ func (g *rig) measureFilled(ctx context.Context) error {
 	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", measure.Number(float64(g.scale.objects))), 200)
 }
 
-func fill(ctx context.Context, clients []*client, objects int) error {
+func fill(ctx context.Context, clients []*apiload.Client, objects int) error {
 	_, err := measure.Each(ctx, concurrent, objects, func(ctx context.Context, i int) error {
-		_, err := clients[i%connections].do(ctx, http.MethodPost, echoPath, configMap(fmt.Sprintf("cm-%05d", i), 0), nil)
+		_, err := clients[i%connections].Do(ctx, http.MethodPost, echoPath, apiload.ConfigMap(fmt.Sprintf("cm-%05d", i), 0, 0), nil)
 		return err
 	})
 	return err
@@ -196,18 +197,10 @@ func (g *rig) measureMemory(ctx context.Context, what string, most float64) erro
 	return err
 }
 
-// configMap is an object as a client sends it, with 1 KiB of data in which n can be
-// replaced without changing the length.
-func configMap(name string, n int) []byte {
-	data := fmt.Sprintf(`"data":{"n":"%012d","sent":"%020d","pad":"`, n, 0)
-	return fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"bench","labels":{"app":"bench"}},%s%s"}}`,
-		name, data, strings.Repeat("x", 1024-len(data)))
-}
-
 // measureList compares bytes per second, with one list at a time.
 func (g *rig) measureList(ctx context.Context) error {
 	var list bytes.Buffer
-	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, echoPath, nil, &list); err != nil {
+	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, echoPath, nil, &list); err != nil {
 		return err
 	}
 	if items := bytes.Count(list.Bytes(), []byte(`"n":"`)); items != g.scale.objects {
@@ -217,9 +210,9 @@ func (g *rig) measureList(ctx context.Context) error {
 		return err
 	}
 	whole := int64(list.Len())
-	get := func(c *client, path string) op {
+	get := func(c *apiload.Client, path string) op {
 		return func(ctx context.Context, _ int) error {
-			n, err := c.do(ctx, http.MethodGet, path, nil, nil)
+			n, err := c.Do(ctx, http.MethodGet, path, nil, nil)
 			if err == nil && n != whole {
 				err = fmt.Errorf("GET %s: %d bytes instead of %d", path, n, whole)
 			}
@@ -242,9 +235,9 @@ func (g *rig) measureGet(ctx context.Context) error {
 	if err := g.teach(ctx, path); err != nil {
 		return err
 	}
-	get := func(clients []*client) op {
+	get := func(clients []*apiload.Client) op {
 		return func(ctx context.Context, w int) error {
-			_, err := clients[w%connections].do(ctx, http.MethodGet, path, nil, nil)
+			_, err := clients[w%connections].Do(ctx, http.MethodGet, path, nil, nil)
 			return err
 		}
 	}
@@ -262,7 +255,7 @@ func (g *rig) measureGet(ctx context.Context) error {
 // teach has the handlers answer with the bytes that plinth answers at path.
 func (g *rig) teach(ctx context.Context, path string) error {
 	var body bytes.Buffer
-	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, path, nil, &body); err != nil {
+	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, path, nil, &body); err != nil {
 		return err
 	}
 	_, err := g.echo.do(order{Do: doAnswer, Body: body.Bytes()})
@@ -275,10 +268,10 @@ func (g *rig) measureCreate(ctx context.Context) error {
 		return err
 	}
 	var next atomic.Int64
-	post := func(clients []*client) op {
+	post := func(clients []*apiload.Client) op {
 		return func(ctx context.Context, w int) error {
-			body := configMap(fmt.Sprintf("new-%07d", next.Add(1)), 0)
-			_, err := clients[w%connections].do(ctx, http.MethodPost, echoPath, body, nil)
+			body := apiload.ConfigMap(fmt.Sprintf("new-%07d", next.Add(1)), 0, 0)
+			_, err := clients[w%connections].Do(ctx, http.MethodPost, echoPath, body, nil)
 			return err
 		}
 	}
@@ -295,28 +288,21 @@ func (g *rig) measureUpdate(ctx context.Context) error {
 }
 
 // changeOneField lets each worker update an object of its own.
-func changeOneField(clients []*client) op {
+func changeOneField(clients []*apiload.Client) op {
 	objects := make([]bytes.Buffer, concurrent)
 	turns := make([]int, concurrent)
 	return func(ctx context.Context, w int) error {
 		c, path := clients[w%connections], fmt.Sprintf("%s/cm-%05d", echoPath, w)
 		if objects[w].Len() == 0 {
-			if _, err := c.do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
+			if _, err := c.Do(ctx, http.MethodGet, path, nil, &objects[w]); err != nil {
 				return err
 			}
 		}
 		turns[w]++
 		body := bytes.Clone(objects[w].Bytes())
-		setField(body, "n", fmt.Sprintf("%012d", turns[w]))
-		_, err := c.do(ctx, http.MethodPut, path, body, &objects[w])
+		apiload.SetField(body, "n", fmt.Sprintf("%012d", turns[w]))
+		_, err := c.Do(ctx, http.MethodPut, path, body, &objects[w])
 		return err
-	}
-}
-
-// setField overwrites the bytes after "name":" in object with value, which has the same length.
-func setField(object []byte, name, value string) {
-	if i := bytes.Index(object, []byte(`"`+name+`":"`)); i >= 0 {
-		copy(object[i+len(name)+4:], value)
 	}
 }
 

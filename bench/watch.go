@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -42,12 +42,12 @@ func (g *rig) measureWatch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(clients)
+	defer apiload.Close(clients)
 	var newest bytes.Buffer
-	if _, err := g.toPlinth[0].do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
+	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
 		return err
 	}
-	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, intField(newest.Bytes(), "resourceVersion"))
+	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, apiload.IntField(newest.Bytes(), "resourceVersion"))
 	watchers := make([]*watcher, g.scale.watchers)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -55,7 +55,7 @@ func (g *rig) measureWatch(ctx context.Context) error {
 	for i, c := range clients {
 		w := &watcher{seen: make([]bool, writes), done: make(chan struct{})}
 		watchers[i] = w
-		response, err := c.send(ctx, http.MethodGet, path, nil)
+		response, err := c.Send(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}
@@ -111,10 +111,10 @@ func (g *rig) writeAtPace(ctx context.Context, writes int) (cpu time.Duration, e
 		case <-ctx.Done():
 		}
 		wg.Go(func() {
-			body := configMap(fmt.Sprintf("cm-%05d", n%100), n)
-			setField(body, "sent", fmt.Sprintf("%020d", time.Now().UnixNano()))
+			body := apiload.ConfigMap(fmt.Sprintf("cm-%05d", n%100), n, 0)
+			apiload.SetField(body, "sent", fmt.Sprintf("%020d", time.Now().UnixNano()))
 			path := fmt.Sprintf("%s/cm-%05d", echoPath, n%100)
-			if _, err := g.toPlinth[n%connections].do(ctx, http.MethodPut, path, body, nil); err != nil {
+			if _, err := g.toPlinth[n%connections].Do(ctx, http.MethodPut, path, body, nil); err != nil {
 				cancel(err)
 			}
 		})
@@ -147,11 +147,11 @@ func (w *watcher) read(stream io.Reader) error {
 }
 
 func (w *watcher) take(line []byte, arrived time.Time) {
-	sent, n := intField(line, "sent"), intField(line, "n")
+	sent, n := apiload.IntField(line, "sent"), apiload.IntField(line, "n")
 	if sent == 0 || n >= int64(len(w.seen)) {
 		return // an event of another object
 	}
-	revision := intField(line, "resourceVersion")
+	revision := apiload.IntField(line, "resourceVersion")
 	if w.seen[n] || revision <= w.last {
 		w.again++
 		return
@@ -161,18 +161,6 @@ func (w *watcher) take(line []byte, arrived time.Time) {
 	if w.events++; w.events == len(w.seen) {
 		close(w.done)
 	}
-}
-
-// intField returns the number whose digits follow "name":" in object; 0 if there are none.
-func intField(object []byte, name string) int64 {
-	mark := []byte(`"` + name + `":"`)
-	i := bytes.Index(object, mark)
-	if i < 0 {
-		return 0
-	}
-	digits := object[i+len(mark):]
-	n, _ := strconv.ParseInt(string(digits[:max(bytes.IndexByte(digits, '"'), 0)]), 10, 64)
-	return n
 }
 
 func (g *rig) reportWatch(watchers []*watcher, writes int, cpu time.Duration) {

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
 
 // Options say what a run measures.
 type Options struct {
-	// DSNs are the databases on which plinth is measured; none: only others are.
+	// DSNs are the databases on which plinth is measured; None: only others are.
 	DSNs []string
 	// Others are the endpoints beside plinth.
 	Others []Other
@@ -35,7 +35,7 @@ type Options struct {
 	ChurnRate int
 	// Keys are how many there are while memory is measured; 0: 100,000.
 	Keys int
-	// Only are the measurements to make, by the names in Steps; none: all.
+	// Only are the measurements to make, by the names in Steps; None: all.
 	Only []string
 	// PIDs are the processes of endpoints, by the endpoint's name; plinth's own are known. The first
 	// is the endpoint itself, whose memory is measured. CPU time and writes to disks are those of
@@ -91,14 +91,14 @@ type run struct {
 	dir       string // of temporary files, removed at the end
 	prefix    string // of all keys
 	progress  measure.Progress
-	report    *Report
+	report    *beside.Report
 	endpoints []*endpoint
 	servers   []*endpoint // kube-apiservers
 }
 
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was
 // measured until then is written, and the report comes with the error.
-func Run(ctx context.Context, o Options) (_ *Report, err error) {
+func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
 	r, err := newRun(o)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	defer r.progress.Clear()
 	err = r.measure(ctx)
-	r.report.finish(append(r.endpoints, r.servers...))
+	r.report.Finish(r.measured())
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
 		err = ErrInterrupted
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if len(r.report.Rows) == 0 {
 		return nil, err
 	}
-	return r.report, errors.Join(err, r.report.write(o.Dir))
+	return r.report, errors.Join(err, r.report.Write(o.Dir, "etcd"))
 }
 
 // ErrInterrupted says that a run was ended before everything was measured.
@@ -138,10 +138,7 @@ func newRun(o Options) (*run, error) {
 		r.scale.keys = max(o.Keys, r.scale.objects)
 	}
 	r.prefix = "/registry/plinth-bench-" + strings.ToLower(rand.Text()[:8]) + "/"
-	r.report = &Report{
-		Plinth: o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		CPUs: runtime.NumCPU(), Begun: r.progress.Begun, Quick: o.Quick,
-	}
+	r.report = beside.NewReport(o.Version, r.progress.Begun, o.Quick)
 	if len(o.DSNs)+len(o.Others)+len(o.Servers) == 0 {
 		return nil, errors.New("there is nothing to measure")
 	}
@@ -151,6 +148,14 @@ func newRun(o Options) (*run, error) {
 		}
 	}
 	return r, nil
+}
+
+// measured are all endpoints.
+func (r *run) measured() (all []beside.Endpoint) {
+	for _, e := range append(r.endpoints, r.servers...) {
+		all = append(all, e.Endpoint)
+	}
+	return all
 }
 
 // step is one of the measurements of a run.

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
+	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -17,7 +18,7 @@ func (r *run) measureStart(ctx context.Context) error {
 	if len(r.DSNs) == 0 {
 		return nil
 	}
-	row := &Row{What: "start to the first answer, empty", Unit: "ms", Less: true}
+	row := &beside.Row{What: "start to the first answer, empty", Unit: "ms", Less: true}
 	r.report.Rows = append(r.report.Rows, row)
 	for i := range r.scale.starts {
 		for _, dsn := range r.DSNs {
@@ -27,8 +28,8 @@ func (r *run) measureStart(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
-			c := row.cell(name)
-			c.rounds = append(c.rounds, measure.Millis(e.own.took))
+			c := row.Cell(name)
+			c.Add(beside.Sample{Value: measure.Millis(e.own.took)})
 			if err := errors.Join(e.close(ctx), ctx.Err()); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -41,27 +42,27 @@ func (r *run) measureStart(ctx context.Context) error {
 // memory again after all keys were read, as each start of a kube-apiserver does.
 func (r *run) measureMemory(ctx context.Context) error {
 	keys := measure.Number(float64(r.scale.keys)) + " keys of 1 KiB"
-	sleep(ctx, r.scale.settle)
-	if err := r.compare(ctx, 1, false, memory, &Row{What: "memory, " + keys, Unit: "MiB", Less: true, targets: memoryTargets}); err != nil {
+	beside.Sleep(ctx, r.scale.settle)
+	if err := r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
 		return err
 	}
 	if err := r.measureIdle(ctx); err != nil {
 		return err
 	}
-	err := r.compare(ctx, 1, false, r.readAll, &Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
+	err := r.compare(ctx, 1, false, r.readAll, &beside.Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
 	if err != nil {
 		return err
 	}
-	sleep(ctx, r.scale.settle)
-	return r.compare(ctx, 1, false, memory, &Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, targets: memoryTargets})
+	beside.Sleep(ctx, r.scale.settle)
+	return r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
 }
 
 // memory is that of the endpoint itself.
-func memory(_ context.Context, e *endpoint) ([]sample, error) {
+func memory(_ context.Context, e *endpoint) ([]beside.Sample, error) {
 	s, known := measure.Spend(e.pids[:min(len(e.pids), 1)])
-	return []sample{{
-		value: mebibytes(s.RSS), none: !known,
-		note: measure.Number(mebibytes(s.Private)) + " MiB without pages of files",
+	return []beside.Sample{{
+		Value: mebibytes(s.RSS), None: !known,
+		Note: measure.Number(mebibytes(s.Private)) + " MiB without pages of files",
 	}}, nil
 }
 
@@ -71,16 +72,16 @@ func (r *run) measureIdle(ctx context.Context) error {
 		before[e], _ = measure.Spend(e.pids)
 	}
 	r.progress.Say("idle")
-	sleep(ctx, r.scale.idle)
-	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]sample, error) {
+	beside.Sleep(ctx, r.scale.idle)
+	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]beside.Sample, error) {
 		s, known := measure.Spend(e.pids)
 		used := measure.Millis(s.CPU - before[e].CPU)
-		return []sample{{value: used / r.scale.idle.Seconds(), none: !known}}, nil
-	}, &Row{What: "idle CPU", Unit: "ms/s", Less: true})
+		return []beside.Sample{{Value: used / r.scale.idle.Seconds(), None: !known}}, nil
+	}, &beside.Row{What: "idle CPU", Unit: "ms/s", Less: true})
 }
 
 // readAll reads all keys of the run in pages, once.
-func (r *run) readAll(ctx context.Context, e *endpoint) ([]sample, error) {
+func (r *run) readAll(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 	begun, seen := time.Now(), 0
 	for o := (kubernetes.ListOptions{Limit: r.scale.page}); ; {
 		got, err := e.clients[0].Kubernetes.List(ctx, r.prefix, o)
@@ -97,7 +98,7 @@ func (r *run) readAll(ctx context.Context, e *endpoint) ([]sample, error) {
 	if seen != r.scale.keys {
 		return nil, fmt.Errorf("the pages have %d keys instead of %d", seen, r.scale.keys)
 	}
-	return []sample{{value: measure.Millis(time.Since(begun))}}, nil
+	return []beside.Sample{{Value: measure.Millis(time.Since(begun))}}, nil
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

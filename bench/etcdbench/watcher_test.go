@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/plinth-io/plinth/bench/beside"
 )
 
 func put(revision int64, value []byte) *mvccpb.Event {
@@ -39,23 +41,25 @@ func TestVerdict(t *testing.T) {
 		"unread":        {[]*mvccpb.Event{put(2, valueOf(0)), put(3, valueOf(1)), deletion(4, valueOf(0)), put(5, []byte("x")), deletion(6, nil)}, "of 3, 2 of no write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &watcher{last: 1}
-			a := &audience{watchers: []*watcher{w}}
+			a, _ := beside.NewAudience(t.Context())
 			for _, resource := range []uint8{0, 0, 0, 1} {
-				a.ledger.begin(resource)
+				a.Ledger.Begin(resource)
 			}
-			a.ledger.put(0, done)
-			a.ledger.put(1, done)
-			a.ledger.put(2, unknown)
-			a.ledger.put(3, done)
-			a.ledger.deleted(0, done)
-			for _, e := range c.events {
-				w.take(e, time.Now())
-			}
-			v := a.judge()
-			got := v.faults()
-			if got.note != c.want || (got.value > 0) != strings.Contains(c.want, ",") {
-				t.Errorf("%v: %q, want %q", got.value, got.note, c.want)
+			a.Ledger.Put(0, beside.Done)
+			a.Ledger.Put(1, beside.Done)
+			a.Ledger.Put(2, beside.Unknown)
+			a.Ledger.Put(3, beside.Done)
+			a.Ledger.Deleted(0, beside.Done)
+			a.Seat(0, 1, func(w *beside.Watch) {
+				for _, e := range c.events {
+					w.Take(eventOf(e), time.Now())
+				}
+			})
+			a.End()
+			v := a.Judge()
+			got := v.Faults(plain)
+			if got.Note != c.want || (got.Value > 0) != strings.Contains(c.want, ",") {
+				t.Errorf("%v: %q, want %q", got.Value, got.Note, c.want)
 			}
 		})
 	}
@@ -71,15 +75,6 @@ func TestValue(t *testing.T) {
 	for _, bad := range [][]byte{nil, {}, []byte("x"), v[:100], v[1:], []byte(`{"n":"1","sent":"2","pad":""}`)} {
 		if _, _, ok := writeOf(bad); ok {
 			t.Errorf("%.40q is taken for a value", bad)
-		}
-	}
-}
-
-func TestMarks(t *testing.T) {
-	var m marks
-	for _, n := range []int{0, 63, 64, 1000} {
-		if m.has(n) || !m.add(n) || m.add(n) || !m.has(n) || m.has(n+1) {
-			t.Errorf("%d", n)
 		}
 	}
 }

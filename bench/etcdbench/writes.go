@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -81,26 +82,26 @@ func (r *run) measureWrites(ctx context.Context) error {
 	for _, e := range r.endpoints {
 		writers[e] = &writer{prefix: r.prefix + "written/"}
 	}
-	one := func(ctx context.Context, e *endpoint) ([]sample, error) {
+	one := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		l, _, err := writers[e].create(ctx, e, 1, r)
-		return []sample{rateOf(l)}, err
+		return []beside.Sample{beside.RateOf(l)}, err
 	}
-	if err := r.compare(ctx, r.scale.rounds, true, one, &Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
+	if err := r.compare(ctx, r.scale.rounds, true, one, &beside.Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
-	many := func(ctx context.Context, e *endpoint) ([]sample, error) {
+	many := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		created, keys, err := writers[e].create(ctx, e, concurrent, r)
 		if err != nil {
 			return nil, err
 		}
 		deleted, err := writers[e].delete(ctx, e, keys)
-		return []sample{rateOf(created), rateOf(deleted)}, err
+		return []beside.Sample{beside.RateOf(created), beside.RateOf(deleted)}, err
 	}
-	creates := &Row{What: "create, 64 at a time", Unit: "/s", targets: createTargets}
-	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
+	creates := &beside.Row{What: "create, 64 at a time", Unit: "/s", Targets: createTargets}
+	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &beside.Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
-	update := func(ctx context.Context, e *endpoint) ([]sample, error) {
+	update := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		w := writers[e]
 		if w.mine == nil {
 			if err := w.prepare(ctx, e); err != nil {
@@ -110,7 +111,7 @@ func (r *run) measureWrites(ctx context.Context) error {
 		l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
 			return w.update(ctx, e, worker)
 		})
-		return []sample{rateOf(l)}, err
+		return []beside.Sample{beside.RateOf(l)}, err
 	}
-	return r.compare(ctx, r.scale.rounds, true, update, &Row{What: "update, 64 at a time", Unit: "/s"})
+	return r.compare(ctx, r.scale.rounds, true, update, &beside.Row{What: "update, 64 at a time", Unit: "/s"})
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -90,13 +91,17 @@ func (o *Options) measurePlinth(ctx context.Context, dir, dsn string, nodes int,
 		return row, err
 	}
 	defer func() { err = errors.Join(err, s.Drop(context.WithoutCancel(ctx))) }()
-	p, err := o.startPlinth(ctx, dir, s.DSN, delay)
+	data, err := os.MkdirTemp(dir, "data-")
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	p, err := measure.StartPlinth(ctx, append(slices.Clone(o.Command), "--lease-commit-delay", delay.String()), data, s.DSN)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	name := dialects.Scheme(dsn)
-	row, err = o.measure(ctx, p.kubeconfig, nodes, append([]int{p.cmd.Process.Pid}, o.PIDs[name]...))
+	row, err = o.measure(ctx, p.Kubeconfig, nodes, append([]int{p.PID()}, o.PIDs[name]...))
 	row.Name, row.Delay = "plinth on "+name, delay
 	// What the database server writes for plinth is not known without its processes.
 	row.Known = row.Known && (name == "sqlite" || len(o.PIDs[name]) > 0)

@@ -21,6 +21,13 @@ type Spent struct {
 	Written int64 // bytes, caused to be written to disks
 }
 
+// Since returns what was used since an earlier look; memory is that of now.
+func (s Spent) Since(before Spent) Spent {
+	s.CPU -= before.CPU
+	s.Written -= before.Written
+	return s
+}
+
 // clockTick is the unit of times in /proc, on all Linux there is today.
 const clockTick = time.Second / 100
 

@@ -32,6 +32,7 @@ func MakeDirs(results string) (temporary string, err error) {
 // Scratch is a database of its own, made for one measurement.
 type Scratch struct {
 	DSN  string
+	Dir  string // of SQLite's files
 	Drop func(context.Context) error
 }
 
@@ -70,7 +71,7 @@ func scratchFile(dsn, dir string) (*Scratch, error) {
 	if o.Durability != "" {
 		fresh += "?durability=" + string(o.Durability)
 	}
-	return &Scratch{fresh, func(context.Context) error { return os.RemoveAll(dir) }}, nil
+	return &Scratch{fresh, dir, func(context.Context) error { return os.RemoveAll(dir) }}, nil
 }
 
 func scratchPostgres(ctx context.Context, dsn, name string) (*Scratch, error) {
@@ -121,5 +122,5 @@ func withDatabase(dsn, name string, drop func(context.Context) error) (*Scratch,
 		return nil, errors.New("the DSN cannot be parsed") // the parser's words repeat it
 	}
 	u.Path = "/" + name
-	return &Scratch{u.String(), drop}, nil
+	return &Scratch{DSN: u.String(), Drop: drop}, nil
 }

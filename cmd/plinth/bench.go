@@ -32,21 +32,45 @@ A run takes about five minutes for each database. The machine should do nothing 
 meanwhile. With --quick it takes about 20 seconds; the figures of a quick run are not
 compared with the targets.
 
+With --against the command measures something else: plinth beside other servers of the Kubernetes API,
+such as kube-apiserver on etcd or kine, which must be running. All take turns under the same load:
+gets, lists, creates, updates, patches, applies and deletes of ConfigMaps, watches, churn, and nodes
+with their leases, status and pods. A ratio is the median of the ratios of neighbouring rounds. Every
+event of a watch is checked: lost, repeated and disordered ones are counted. CPU time and writes to
+disks are those of plinth's own process and of the processes that --pid names, with all that they have
+started; name database servers too. Memory is that of the server alone: of plinth's process, or of
+the first that --pid names. The client must be an administrator. Other servers are written to, in a
+namespace and with nodes called plinth-bench-…, which the command deletes at the end. A run takes about
+six minutes for each server. --dsn none measures no plinth.
+
 Memory is in MiB. The exit code is 0 if everything could be measured, whether or not the
 targets are met, and 1 if something failed.`
 
 func newBench() *cobra.Command {
 	var o bench.Options
+	var against benchAgainstFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure plinth on this machine",
 		Long:  benchHelp,
 		Args:  noArgs,
 		Example: `  plinth bench
-  plinth bench --dsn sqlite://plinth.db --dsn postgres://plinth@db.example.com/plinth --out results`,
+  plinth bench --dsn sqlite://plinth.db --dsn postgres://plinth@db.example.com/plinth --out results
+  plinth bench --against etcd=on-etcd.conf --pid etcd=4711 --pid etcd=4712 --disk etcd=/var/lib/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err
+			}
+			if len(against.against) > 0 {
+				if err := against.check(o.DSNs); err != nil {
+					return err
+				}
+				return runBenchAgainst(cmd.Context(), &o, against.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			for _, name := range onlyAgainst {
+				if cmd.Flags().Changed(name) {
+					return usagef("--%s: write --against, too: it is only for measuring beside others", name)
+				}
 			}
 			return runBench(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -56,12 +80,13 @@ func newBench() *cobra.Command {
 	f.StringArrayVar(&o.DSNs, "dsn", nil, "`database` to measure, written as for serve; repeat the flag for several")
 	f.StringVar(&o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
 	f.BoolVar(&o.Quick, "quick", false, "take seconds instead of minutes, to see that everything works; figures are not judged")
+	against.add(cmd)
 	f.BoolVar(&o.Profiles, "profiles", false, "leave CPU profiles of the server in the output directory")
 	if err := f.MarkHidden("profiles"); err != nil {
 		panic(err) // not a flag
 	}
 	documentEnv(cmd)
-	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchTorture())
+	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchScale(), newBenchTorture())
 	return cmd
 }
 

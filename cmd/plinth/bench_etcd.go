@@ -201,7 +201,7 @@ func runBenchEtcd(ctx context.Context, o etcdbench.Options, stdout, stderr io.Wr
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, printBenchEtcd(stdout, report))
+	return errors.Join(err, printBeside(stdout, report))
 }
 
 // announceBenchEtcd says what is going to be measured and where results go.
@@ -217,16 +217,4 @@ func announceBenchEtcd(o *etcdbench.Options) string {
 		names = append(names, "a kube-apiserver on "+server.Name)
 	}
 	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.", strings.Join(names, ", "), o.Dir)
-}
-
-func printBenchEtcd(w io.Writer, r *etcdbench.Report) error {
-	if err := r.WriteTable(w); err != nil {
-		return err
-	}
-	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
-	for _, file := range r.Files {
-		fmt.Fprintf(w, "  %s\n", file)
-	}
-	return nil
 }

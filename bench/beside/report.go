@@ -1,4 +1,4 @@
-package etcdbench
+package beside
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -33,7 +34,18 @@ type Report struct {
 type Endpoint struct {
 	Name    string `json:"name"`    // of plinth's: sqlite, postgres or mysql
 	Own     bool   `json:"own"`     // is plinth
-	Version string `json:"version"` // of etcd, as the endpoint tells it
+	Version string `json:"version"` // as the endpoint tells it
+}
+
+// EndpointName returns the name.
+func (e *Endpoint) EndpointName() string { return e.Name }
+
+// NewReport returns a report without measurements.
+func NewReport(version string, begun time.Time, quick bool) *Report {
+	return &Report{
+		Plinth: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs: runtime.NumCPU(), Begun: begun, Quick: quick,
+	}
 }
 
 // Row is one thing that was measured, at all endpoints.
@@ -43,8 +55,8 @@ type Row struct {
 	Less  bool    `json:"less_is_better"`
 	Cells []*Cell `json:"cells"`
 
-	targets []target
-	sum     bool // of the rounds, instead of their median
+	Targets []Target `json:"-"`
+	Sum     bool     `json:"-"` // of the rounds, instead of their median
 }
 
 // Cell is one endpoint's part of a row.
@@ -59,6 +71,15 @@ type Cell struct {
 
 	rounds  []float64
 	samples []time.Duration
+}
+
+// Add adds what the endpoint did in one round.
+func (c *Cell) Add(s Sample) {
+	c.rounds = append(c.rounds, s.Value)
+	c.samples = append(c.samples, s.Samples...)
+	if s.Note != "" {
+		c.Note = s.Note
+	}
 }
 
 // Ratio is how an endpoint of plinth compares with another.
@@ -87,8 +108,8 @@ func (b Bound) judged(v float64, quick bool) *Bound {
 	return &b
 }
 
-// cell returns the part of an endpoint, which it adds if there is none.
-func (r *Row) cell(name string) *Cell {
+// Cell returns the part of an endpoint, which it adds if there is none.
+func (r *Row) Cell(name string) *Cell {
 	if c := r.find(name); c != nil {
 		return c
 	}
@@ -106,12 +127,12 @@ func (r *Row) find(name string) *Cell {
 	return nil
 }
 
-// finish computes what the rounds come to.
-func (r *Report) finish(endpoints []*endpoint) {
+// Finish computes what the rounds of endpoints come to.
+func (r *Report) Finish(endpoints []Endpoint) {
 	for _, e := range endpoints {
 		known := func(other Endpoint) bool { return other.Name == e.Name } // a kube-apiserver is named like what it runs on
 		if !slices.ContainsFunc(r.Endpoints, known) {
-			r.Endpoints = append(r.Endpoints, e.Endpoint)
+			r.Endpoints = append(r.Endpoints, e)
 		}
 	}
 	rows := r.Rows[:0]
@@ -128,7 +149,7 @@ func (r *Report) finish(endpoints []*endpoint) {
 func (row *Row) finish(r *Report) {
 	for _, c := range row.Cells {
 		c.Value = measure.Median(c.rounds)
-		if row.sum {
+		if row.Sum {
 			c.Value = sum(c.rounds)
 		}
 		c.Latency = measure.LatencyOf(c.samples)
@@ -159,7 +180,7 @@ func sum(values []float64) (sum float64) {
 // compare adds the ratio of c to another endpoint, unless one has 0 or the row counts faults.
 func (row *Row) compare(c, to *Cell, quick bool) {
 	ratio := Ratio{To: to.Endpoint, Ratio: measure.Median(measure.Ratios(c.rounds, to.rounds))}
-	if row.sum || !(ratio.Ratio > 0) || math.IsInf(ratio.Ratio, 0) {
+	if row.Sum || !(ratio.Ratio > 0) || math.IsInf(ratio.Ratio, 0) {
 		return
 	}
 	if bound := row.relative(c.Endpoint, to.Endpoint); bound != nil {
@@ -195,19 +216,19 @@ func (c *Cell) bounds() (bounds []*Bound) {
 	return bounds
 }
 
-// write puts the report and its charts into dir.
-func (r *Report) write(dir string) error {
+// Write puts the report and its charts into dir, as files whose names begin with name.
+func (r *Report) Write(dir, name string) error {
 	for _, chart := range []struct {
 		name string
 		draw func(*Report) string
-	}{{"etcd-rates.svg", ratesChart}, {"etcd-ratios.svg", ratiosChart}, {"etcd-latency.svg", latencyChart}} {
-		path := filepath.Join(dir, chart.name)
+	}{{"rates", ratesChart}, {"ratios", ratiosChart}, {"latency", latencyChart}} {
+		path := filepath.Join(dir, name+"-"+chart.name+".svg")
 		if err := os.WriteFile(path, []byte(chart.draw(r)), 0o644); err != nil {
 			return fmt.Errorf("write chart: %w", err)
 		}
 		r.Files = append(r.Files, path)
 	}
-	path := filepath.Join(dir, "etcd.json")
+	path := filepath.Join(dir, name+".json")
 	r.Files = append(r.Files, path)
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {

@@ -1,4 +1,4 @@
-package etcdbench
+package beside
 
 import (
 	"bytes"

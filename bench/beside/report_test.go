@@ -1,4 +1,4 @@
-package etcdbench
+package beside
 
 import (
 	"bytes"
@@ -15,6 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var (
+	createTargets = []Target{{"sqlite", "etcd", AtLeast(1.5)}, {"postgres mysql", "kine", AtLeast(5)}}
+	pageTargets   = []Target{{"", "etcd", AtMost(1)}, {"", "kine", AtMost(0.1)}}
+	lossTargets   = []Target{{"", "", AtMost(0)}}
+)
+
 // sampleReport has two endpoints of plinth and two others, one of which failed in a row.
 func sampleReport(quick bool) *Report {
 	cells := func(values ...float64) (cells []*Cell) {
@@ -23,16 +29,13 @@ func sampleReport(quick bool) *Report {
 		}
 		return cells
 	}
-	creates := &Row{What: "create", Unit: "/s", targets: createTargets, Cells: cells(300, 100, 200, 10)}
+	creates := &Row{What: "create", Unit: "/s", Targets: createTargets, Cells: cells(300, 100, 200, 10)}
 	creates.Cells[0].samples = []time.Duration{time.Millisecond, 3 * time.Millisecond}
-	pages := &Row{What: "page", Unit: "ms", Less: true, targets: pageTargets, Cells: cells(4, 2, 2, 100)}
+	pages := &Row{What: "page", Unit: "ms", Less: true, Targets: pageTargets, Cells: cells(4, 2, 2, 100)}
 	pages.Cells[3].Error = "no such luck"
-	faults := &Row{What: "faults", Unit: "events", Less: true, targets: lossTargets, sum: true, Cells: cells(0, 1, 0, 7)}
+	faults := &Row{What: "faults", Unit: "events", Less: true, Targets: lossTargets, Sum: true, Cells: cells(0, 1, 0, 7)}
 	r := &Report{Plinth: "v1", Go: "go1", Platform: "linux/amd64", CPUs: 2, Quick: quick, Rows: []*Row{creates, pages, faults, {What: "never made"}}}
-	r.finish([]*endpoint{
-		{Endpoint: Endpoint{Name: "sqlite", Own: true}}, {Endpoint: Endpoint{Name: "postgres", Own: true}},
-		{Endpoint: Endpoint{Name: "etcd"}}, {Endpoint: Endpoint{Name: "kine-postgres"}},
-	})
+	r.Finish([]Endpoint{{Name: "sqlite", Own: true}, {Name: "postgres", Own: true}, {Name: "etcd"}, {Name: "kine-postgres"}})
 	return r
 }
 
@@ -81,7 +84,7 @@ func TestMissed(t *testing.T) {
 
 // TestRelative has the pairs whose ratio is compared with a target.
 func TestRelative(t *testing.T) {
-	row := &Row{targets: createTargets}
+	row := &Row{Targets: createTargets}
 	for _, c := range []struct {
 		own, other string
 		judged     bool
@@ -100,7 +103,7 @@ func TestRelative(t *testing.T) {
 func TestWrite(t *testing.T) {
 	for _, r := range []*Report{sampleReport(false), {Interrupted: true}} {
 		dir := t.TempDir()
-		if err := r.write(dir); err != nil {
+		if err := r.Write(dir, "etcd"); err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range []string{"etcd-rates.svg", "etcd-ratios.svg", "etcd-latency.svg"} {

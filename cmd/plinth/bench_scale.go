@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/plinth-io/plinth/bench/scalebench"
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/logging"
+)
+
+const benchScaleHelp = `Measure what plinth costs by how many objects there are: 1,000 ConfigMaps of 1 KiB, ten times as many,
+and so on up to --objects. At each number the command starts plinth anew and measures the time until
+it is ready, its memory, get, create, update, the delay of watches, a page of 500 of a list, the whole
+list, and lists of 1% by label and of one object by field. It prints a table, and writes charts (SVG)
+and the figures (JSON) to the output directory.
+
+The command starts plinths by itself: without --dsn, on SQLite on the disk of the output directory,
+and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
+it creates scratch databases and drops them at the end.
+
+Lists are checked: one that does not have all objects ends the command. A run up to 100,000 objects
+takes about three minutes for each database, up to a million about half an hour; a million objects
+need about 2 GB on the disk, and the memory that the table shows. Memory is not measured where there is
+no /proc.`
+
+// benchScaleFlags are flags that become Options.
+type benchScaleFlags struct {
+	o    scalebench.Options
+	most int
+}
+
+func newBenchScale() *cobra.Command {
+	var f benchScaleFlags
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Measure plinth by the number of objects",
+		Long:  benchScaleHelp,
+		Args:  noArgs,
+		Example: `  plinth bench scale
+  plinth bench scale --objects 1000000 --dsn postgres://plinth@db.example.com/plinth --out results`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := applyEnv(cmd); err != nil {
+				return err
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+			return runBenchScale(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several")
+	flags.IntVar(&f.most, "objects", 100_000, "highest `number` of objects, 1,000 to 10,000,000")
+	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
+	flags.BoolVar(&f.o.Quick, "quick", false, "take short rounds, to see that everything works")
+	documentEnv(cmd)
+	return cmd
+}
+
+// check completes the options.
+func (f *benchScaleFlags) check() error {
+	for _, dsn := range f.o.DSNs {
+		if err := dialects.Check(dsn, dialects.Options{}); err != nil {
+			return usagef("--dsn: %v", err)
+		}
+	}
+	if f.most < 1000 || f.most > 10_000_000 || f.most%1000 != 0 {
+		return usagef("--objects: %d: write a multiple of 1000 up to 10000000", f.most)
+	}
+	if len(f.o.DSNs) == 0 {
+		f.o.DSNs = benchDatabases()
+	}
+	f.o.Counts = scaleCounts(f.most)
+	return nil
+}
+
+// scaleCounts are the powers of ten from a thousand, and the highest number.
+func scaleCounts(most int) (counts []int) {
+	for n := 1000; n < most; n *= 10 {
+		counts = append(counts, n)
+	}
+	return append(counts, most)
+}
+
+func runBenchScale(ctx context.Context, o scalebench.Options, stdout, stderr io.Writer) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	o.Command, o.Version, o.Log = []string{exe, "serve", "--log-level", "warn"}, server.Release(), stderr
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		o.Progress = os.Stderr
+	}
+	report, err := scalebench.Run(ctx, o)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, printBenchScale(stdout, report))
+}
+
+func printBenchScale(w io.Writer, r *scalebench.Report) error {
+	if err := r.WriteTable(w); err != nil {
+		return err
+	}
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
+	for _, file := range r.Files {
+		fmt.Fprintf(w, "  %s\n", file)
+	}
+	return nil
+}
