@@ -149,7 +149,7 @@ func runBenchAgainst(ctx context.Context, of *bench.Options, o apibench.Options,
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	o.Command, o.Version = []string{exe, "serve", "--log-level", "warn"}, server.Release()
+	o.Command, o.Version = []string{exe, "serve"}, server.Release()
 	o.Dir, o.Quick = of.Dir, of.Quick
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Progress = os.Stderr

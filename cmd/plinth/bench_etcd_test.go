@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/etcdbench"
 )
 
@@ -41,7 +42,7 @@ func TestBenchEtcd(t *testing.T) {
 	}
 	b, err := os.ReadFile(filepath.Join(out, "etcd.json"))
 	must(t, err)
-	var report etcdbench.Report
+	var report beside.Report
 	must(t, json.Unmarshal(b, &report))
 	checkEtcdReport(t, &report, len(benchDatabases()))
 	found, err := filepath.Glob(filepath.Join(out, "*"))
@@ -54,7 +55,7 @@ func TestBenchEtcd(t *testing.T) {
 }
 
 // checkEtcdReport checks that each endpoint has a figure in each row, and that no event is missing.
-func checkEtcdReport(t *testing.T, r *etcdbench.Report, own int) {
+func checkEtcdReport(t *testing.T, r *beside.Report, own int) {
 	if len(r.Endpoints) != own+1 || len(r.Rows) != 22 {
 		t.Errorf("%d endpoints and %d rows", len(r.Endpoints), len(r.Rows))
 	}
@@ -150,7 +151,7 @@ func TestBenchEtcdObjects(t *testing.T) {
 	t.Logf("\n%s", stdout.String())
 	text, err := os.ReadFile(filepath.Join(out, "etcd.json"))
 	must(t, err)
-	var report etcdbench.Report
+	var report beside.Report
 	must(t, json.Unmarshal(text, &report))
 	if len(report.Endpoints) != 2 || len(report.Rows) != 3 {
 		t.Errorf("%d endpoints and %d rows", len(report.Endpoints), len(report.Rows))

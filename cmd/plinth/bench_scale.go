@@ -98,7 +98,7 @@ func runBenchScale(ctx context.Context, o scalebench.Options, stdout, stderr io.
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	o.Command, o.Version, o.Log = []string{exe, "serve", "--log-level", "warn"}, server.Release(), stderr
+	o.Command, o.Version, o.Log = []string{exe, "serve"}, server.Release(), stderr
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		o.Progress = os.Stderr
 	}
