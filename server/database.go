@@ -70,7 +70,7 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 	defer cancel()
 	err := sqlstore.HalfCopied(ctx, log)
 	if errors.Is(err, sqlstore.ErrHalfCopied) {
-		return configError("%s: %w; copy again, which goes on with it, or write another DSN", dialects.Describe(c.DSN), err)
+		return configError("%s: %w; copy or import again, which goes on with it, or write another DSN", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {
 		err = sqlstore.CheckMoved(ctx, log)

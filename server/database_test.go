@@ -221,7 +221,7 @@ func TestHalfCopiedDatabase(t *testing.T) {
 	}
 	target.Close()
 	r := replaced{t, filepath.Join(t.TempDir(), "data")}
-	r.refused(dsn, "a part of a copy", "copy again")
+	r.refused(dsn, "a part of a copy", "copy or import again")
 }
 
 // TestMovedDatabase refuses the source of an online copy until it is taken back.

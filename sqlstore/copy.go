@@ -25,16 +25,16 @@ var (
 	// ErrCopied says that a Copy finds its target finished by an earlier one, which stopped the source.
 	ErrCopied = errors.New("everything was copied before")
 
-	// ErrOvertaken says that a later Copy went on with the target while this one ran. It has ended
+	// ErrOvertaken says that a later Copy or Intake went on with the target while this one ran. It has ended
 	// and left everything to the other.
-	ErrOvertaken = errors.New("another copy to the same target was begun meanwhile, and goes on with it")
+	ErrOvertaken = errors.New("another copy or import to the same target was begun meanwhile, and goes on with it")
 )
 
 // Marks that Copy leaves in its target.
 const (
 	markCopying = "copying"       // while it runs: the source's cluster id
 	markAbove   = "copying-above" // while it runs: all rows have higher revisions than this one
-	markRun     = "copying-run"   // while it runs: which Copy writes to the target
+	markRun     = "copying-run"   // while it runs: which Copy or Intake writes to the target
 	markOrigin  = "origin/"       // and a cluster id: objects were copied from that log, which was at the value's revision
 	markBrought = "brought"       // rows up to this one came with a Copy or an Intake
 )

@@ -2,12 +2,15 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 )
 
 // IntakeOptions say what a log takes in.
 type IntakeOptions struct {
-	Source string // names where the objects come from, for as long as only a part of them is there
+	// Source names where the objects come from, for as long as only a part of them is there.
+	Source string
 	// Above is the newest revision that clients may have seen there, or will see. The objects get
 	// revisions above it, so that nobody mistakes one object's version for another's.
 	Above int64
@@ -15,36 +18,80 @@ type IntakeOptions struct {
 	Changes bool
 }
 
-// Intake fills an empty log, page by page, with the objects of another place, without their history.
-// Nobody else writes to the log meanwhile. The log is not served before Finish. An Intake has one caller
-// at a time.
+// Intake fills a log, page by page, with the objects of another place, without their history. The log is
+// empty, or has what an Intake from the same Source has left that did not finish: then all objects are
+// written again, and Finish deletes those that were not. Nobody else writes to the log meanwhile. The log
+// is not served before Finish. An Intake has one caller at a time.
 type Intake struct {
 	to        Log
+	id        string
 	head      int64
-	revisions map[string]int64 // of keys in the log; nil: nothing is written twice
+	revisions map[string]int64    // of keys in the log; nil: nothing is written twice
+	left      map[string]struct{} // keys that an earlier Intake has written, and this one has not
 }
 
 // BeginIntake marks a log as half filled. It returns ErrNotEmpty if the log holds objects or keys, and
-// ErrHalfCopied if these are a part of what was to be filled in or copied.
+// ErrHalfCopied if these are a part of what was to be filled in from another Source, or copied.
 func BeginIntake(ctx context.Context, to Log, o IntakeOptions) (*Intake, error) {
 	if to.Kind() != KindAPI {
 		return nil, fmt.Errorf("%w: the target is to hold the objects of a Kubernetes API", ErrKind)
 	}
-	head, err := checkEmpty(ctx, to)
+	in := &Intake{to: to, id: rand.Text()}
+	head, err := in.prepare(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := to.Raise(ctx, max(o.Above, head.Revision)+1); err != nil {
+	in.head = max(o.Above, head.Revision) + 1
+	if err := to.Raise(ctx, in.head); err != nil {
 		return nil, fmt.Errorf("raise the target's revision: %w", err)
 	}
-	if err := to.SetMarks(ctx, map[string]string{markCopying: o.Source}); err != nil {
+	if err := to.SetMarks(ctx, map[string]string{markCopying: o.Source, markRun: in.id}); err != nil {
 		return nil, fmt.Errorf("mark the target: %w", err)
 	}
-	in := &Intake{to: to}
-	if o.Changes {
+	if o.Changes && in.revisions == nil {
 		in.revisions = map[string]int64{}
 	}
 	return in, nil
+}
+
+// prepare makes sure that the log is empty, or holds what an earlier Intake has left.
+func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (Head, error) {
+	marks, err := in.to.Marks(ctx)
+	if err != nil {
+		return Head{}, fmt.Errorf("read the target's marks: %w", err)
+	}
+	if marks[markCopying] == o.Source && o.Source != "" && marks[markAbove] == "" { // Copy has set markAbove
+		return in.resume(ctx)
+	}
+	return checkEmpty(ctx, in.to)
+}
+
+// resume finds out what an earlier Intake has left.
+func (in *Intake) resume(ctx context.Context) (head Head, err error) {
+	if err := in.to.SetMarks(ctx, map[string]string{markRun: in.id}); err != nil {
+		return head, fmt.Errorf("mark the target: %w", err)
+	}
+	// A transaction of an Intake that was killed may still run in the database. This one waits for it.
+	if _, err = in.to.Append(ctx, nil); err != nil {
+		return head, fmt.Errorf("write to the target: %w", err)
+	}
+	if head, err = in.to.Head(ctx); err != nil {
+		return head, fmt.Errorf("read the target's head: %w", err)
+	}
+	in.revisions, in.left = map[string]int64{}, map[string]struct{}{}
+	for from := ""; ; {
+		rows, err := in.to.State(ctx, from, End, head.Revision, mostChange)
+		if err != nil {
+			return head, fmt.Errorf("read the target: %w", err)
+		}
+		for _, r := range rows {
+			in.revisions[r.Key], in.left[r.Key] = r.Revision, struct{}{}
+		}
+		if len(rows) < mostChange {
+			return head, nil
+		}
+		from = after(rows[len(rows)-1].Key)
+	}
 }
 
 func checkEmpty(ctx context.Context, to Log) (Head, error) {
@@ -65,19 +112,44 @@ func checkEmpty(ctx context.Context, to Log) (Head, error) {
 	return head, nil
 }
 
-// Finish marks the log as whole. Its history begins then.
+// checkRun refuses to go on when a later Intake has begun to write to the log.
+func (in *Intake) checkRun(ctx context.Context) error {
+	marks, err := in.to.Marks(ctx)
+	if err != nil {
+		return fmt.Errorf("read the target's marks: %w", err)
+	}
+	if marks[markRun] != in.id {
+		return ErrOvertaken
+	}
+	return nil
+}
+
+// Finish deletes what an earlier Intake has left, and marks the log as whole. Its history begins then.
 func (in *Intake) Finish(ctx context.Context) error {
+	deletes := make([]Change, 0, len(in.left))
+	for key := range in.left {
+		deletes = append(deletes, Change{Key: key, Delete: true})
+	}
+	if err := errors.Join(in.Write(ctx, deletes), in.checkRun(ctx)); err != nil {
+		return err
+	}
 	marks, err := endBrought(ctx, in.to)
 	if err != nil {
 		return err
 	}
-	marks[markCopying] = ""
+	marks[markCopying], marks[markRun] = "", ""
 	return in.to.SetMarks(ctx, marks)
 }
 
 // Write writes changes of different keys. It sets what they expect. Deletes of keys that are not there
-// are left out. After an error the same changes may be written again.
+// are left out. After an error the same changes may be written again, unless it is ErrOvertaken.
 func (in *Intake) Write(ctx context.Context, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := in.checkRun(ctx); err != nil {
+		return err
+	}
 	return eachBatch(changes, func(batch []Change) error { return in.writeBatch(ctx, batch) })
 }
 
@@ -96,7 +168,13 @@ func (in *Intake) writeBatch(ctx context.Context, changes []Change) error {
 	if err == nil && len(failed) > 0 {
 		err = fmt.Errorf("somebody else wrote %s", failed[0].Key)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for i := range changes {
+		delete(in.left, changes[i].Key)
+	}
+	return nil
 }
 
 // append returns the changes that expected something else, with what they ought to expect.

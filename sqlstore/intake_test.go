@@ -75,6 +75,68 @@ func TestIntake(t *testing.T) {
 	})
 }
 
+// TestIntakeAgain begins an intake that did not finish a second time: objects are written anew, above the
+// revisions that the source has come to, what is not in the source any more is deleted, and the first intake
+// writes nothing more.
+func TestIntakeAgain(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		ctx, log := t.Context(), openDSN(t, d.Fresh(t))
+		const prefix = "/registry/core/configmaps/n/"
+		begin := func(above int64) *sqlstore.Intake {
+			t.Helper()
+			in, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Source: "test", Above: above})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return in
+		}
+		write := func(in *sqlstore.Intake, from, to int, value string) error {
+			var changes []sqlstore.Change
+			for i := from; i < to; i++ {
+				changes = append(changes, sqlstore.Change{Key: fmt.Sprintf("%s%04d", prefix, i), Value: []byte(value)})
+			}
+			return in.Write(ctx, changes)
+		}
+		cutOff := begin(1000)
+		if err := write(cutOff, 0, 700, `{"n":1}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Source: "other"}); !errors.Is(err, sqlstore.ErrHalfCopied) {
+			t.Errorf("an intake from another source: %v", err)
+		}
+		again := begin(5000)
+		if err := write(cutOff, 0, 1, `{"n":3}`); !errors.Is(err, sqlstore.ErrOvertaken) {
+			t.Errorf("the first intake goes on: %v", err)
+		}
+		if err := cutOff.Finish(ctx); !errors.Is(err, sqlstore.ErrOvertaken) {
+			t.Errorf("the first intake finishes: %v", err)
+		}
+		if err := write(again, 600, 800, `{"n":2}`); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Finish(ctx); err != nil {
+			t.Fatal(err)
+		}
+		marks, err := log.Marks(ctx)
+		if err != nil || sqlstore.IsHalfCopied(marks) || marks["copying-run"] != "" {
+			t.Errorf("%v, %v", marks, err)
+		}
+		head, err := log.Head(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := log.State(ctx, "", sqlstore.End, head.Revision, 1000)
+		if err != nil || len(rows) != 200 {
+			t.Fatalf("%d objects, %v", len(rows), err)
+		}
+		for i, r := range rows {
+			if r.Key != fmt.Sprintf("%s%04d", prefix, 600+i) || string(r.Value) != `{"n":2}` || r.Revision <= 5000 {
+				t.Errorf("%s at %d: %s", r.Key, r.Revision, r.Value)
+			}
+		}
+	})
+}
+
 // lostLog loses the answer of the next Append.
 type lostLog struct {
 	sqlstore.Log

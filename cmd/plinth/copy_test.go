@@ -46,7 +46,7 @@ func TestCopyCutOff(t *testing.T) {
 		": copy again to go on; or, to begin anew, run DROP VIEW objects, kv, history; DROP TABLE log, meta, lease, author, past, kept, schema_migrations in the target\n"
 	expectCopy(t, stderr.String(), cmd.ProcessState.ExitCode(), "plinth: interrupted after ", want)
 	code, out := runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn", to)
-	if code != 2 || !strings.Contains(out, "copy again, which goes on with it") || strings.Count(complaint(out), "\n") != 1 {
+	if code != 2 || !strings.Contains(out, "copy or import again, which goes on with it") || strings.Count(complaint(out), "\n") != 1 {
 		t.Errorf("serve: exit code %d: %s", code, out)
 	}
 	other := logtest.SQLite(t)

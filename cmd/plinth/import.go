@@ -299,8 +299,15 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 		return report, nil
 	case errors.Is(err, sqlstore.ErrNotEmpty):
 		return report, fmt.Errorf("--dsn: %s holds objects already; write the DSN of an empty database", dialects.Describe(o.to))
+	case errors.Is(err, sqlstore.ErrHalfCopied) && errors.Is(err, context.Canceled):
+		return report, fmt.Errorf("interrupted after %d objects; plinth does not serve what is in %s: import again, which begins anew with it; or, to leave nothing behind, %s",
+			report.Objects, dialects.Describe(o.to), emptying(o.to))
 	case errors.Is(err, sqlstore.ErrHalfCopied):
-		return report, fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(o.to))
+		return report, fmt.Errorf("%w; plinth does not serve it: import again, which begins anew with it; or, to leave nothing behind, %s", err, emptying(o.to))
+	case errors.Is(err, sqlstore.ErrOvertaken):
+		return report, err
+	case errors.Is(err, sqlstore.ErrUnavailable) && ctx.Err() == nil:
+		return report, fmt.Errorf("%w; mend that, and import again", err)
 	}
 	return report, unlessInterrupted(ctx, err)
 }

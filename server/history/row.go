@@ -77,7 +77,7 @@ func (k kinds) describe(r *sqlstore.HistoryRow, p place, brought int64) v1.Versi
 	switch {
 	case r.Deleted:
 		v.Action = v1.Deleted
-	case r.CreateRevision == r.Revision && r.Revision <= brought:
+	case r.Revision <= brought:
 		v.Action = v1.Copied
 	case r.CreateRevision == r.Revision:
 		v.Action = v1.Created

@@ -91,7 +91,7 @@ func (f *following) ended() bool { return f.end > 0 && f.through >= f.end && !f.
 // lasting tells whether an error stays when the same is tried again.
 func (f *following) lasting(err error) bool {
 	var sealed *SealedError
-	return errors.As(err, &sealed) || errors.Is(err, errTooFar)
+	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, sqlstore.ErrOvertaken)
 }
 
 var errTooFar = errors.New("the source has gone on too far; begin again")

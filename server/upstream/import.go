@@ -106,8 +106,9 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 	}
 }
 
-// Run writes the objects to an empty log. Objects that cannot be taken are in the report. An error
-// after the log was marked wraps sqlstore.ErrHalfCopied.
+// Run writes the objects to a log that is empty, or has what an Import has left that did not finish: of that
+// nothing stays. Objects that cannot be taken are in the report. An error after the log was marked wraps
+// sqlstore.ErrHalfCopied.
 func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 	o := sqlstore.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
 	if im.Follow != nil {
@@ -129,6 +130,9 @@ func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 		err = w.Finish(ctx)
 	}
 	report := im.tally.report(through)
+	if errors.Is(err, sqlstore.ErrOvertaken) {
+		return report, fmt.Errorf("import: %w", err)
+	}
 	if err != nil {
 		err = fmt.Errorf("%w, of %d objects: %w", sqlstore.ErrHalfCopied, report.Objects, err)
 	}

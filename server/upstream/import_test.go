@@ -232,7 +232,7 @@ func TestImportSkips(t *testing.T) {
 	}
 }
 
-// TestImportInterrupted ends in the middle. The log is not served, and the next import is refused.
+// TestImportInterrupted ends in the middle. The log is not served, and the next import begins anew with it.
 func TestImportInterrupted(t *testing.T) {
 	log, p := openLog(t, logtest.SQLite(t)), providers(t, "")
 	source := newMoving()
@@ -246,9 +246,23 @@ func TestImportInterrupted(t *testing.T) {
 	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
 		t.Errorf("afterwards: %v", err)
 	}
+	source.remove("a")
+	source.set("b", 2)
+	must(t, source.Refresh(t.Context()))
 	im = &upstream.Import{From: source, Layout: layout(t), Encryption: p}
-	if _, err := im.Run(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
-		t.Errorf("again: %v", err)
+	if report, err := im.Run(t.Context(), log); err != nil || report.Objects != 1 {
+		t.Errorf("again: %d objects, %v", report.Objects, err)
+	}
+	if err := sqlstore.HalfCopied(t.Context(), log); err != nil {
+		t.Errorf("in the end: %v", err)
+	}
+	head, err := log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 10)
+	if err != nil || len(rows) != 1 || !strings.HasSuffix(rows[0].Key, "/b") {
+		t.Errorf("there are %+v, %v", rows, err)
 	}
 }
 

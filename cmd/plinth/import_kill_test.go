@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// TestImportKilled kills imports at all moments. Each leaves a database that is not served, and the next
+// import begins anew with it, until one comes to its end. The last ones have fewer objects than those before.
+func TestImportKilled(t *testing.T) {
+	t.Parallel()
+	const most, fewer = 8000, 7000
+	large, small := snapshotOf(t, most), snapshotOf(t, fewer)
+	for _, d := range logtest.Dialects {
+		t.Run(d.Name, func(t *testing.T) {
+			to := d.Fresh(t)
+			partly, source := false, large
+			for after := 100 * time.Millisecond; ; after += after / 3 {
+				cmd, out := plinth(t, nil, "import", "--etcd="+source, "--dsn="+to)
+				must(t, cmd.Start())
+				kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+				err := cmd.Wait()
+				kill.Stop()
+				if err == nil && partly {
+					break
+				}
+				switch {
+				case err == nil: // it was faster than the first kill
+					t.Fatalf("no import was killed in its middle; the last had %v", after)
+				case cmd.ProcessState.Exited():
+					t.Fatalf("%v: %s", err, out)
+				}
+				if partly = partly || isPart(t, to); partly {
+					source = small
+				}
+			}
+			expectImported(t, to, fewer)
+		})
+	}
+}
+
+// isPart tells whether a database has a part of an import, which no plinth serves.
+func isPart(t *testing.T, dsn string) bool {
+	t.Helper()
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
+	must(t, err)
+	head, err := log.Head(t.Context())
+	must(t, err)
+	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 1)
+	must(t, err)
+	half := sqlstore.HalfCopied(t.Context(), log)
+	must(t, log.Close())
+	if len(rows) == 0 {
+		return false
+	}
+	if half == nil {
+		t.Fatal("a killed import has left objects without a mark")
+	}
+	code, out := runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn="+dsn, "--data-dir="+t.TempDir())
+	if code != 2 || !strings.Contains(out, "copy or import again, which goes on with it") {
+		t.Errorf("serve: exit code %d: %s", code, out)
+	}
+	return true
+}
+
+func expectImported(t *testing.T, dsn string, objects int) {
+	t.Helper()
+	want, got := map[string]string{}, map[string]string{}
+	for i := range objects {
+		want[numberedKey(i)] = numberedObject(i)
+	}
+	for _, row := range storedEntries(t, dsn) {
+		got[row.Key] = string(row.Value)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("imported:\n%.2000s", diff)
+	}
+}
+
+func numberedKey(i int) string { return fmt.Sprintf("/registry/core/configmaps/default/c%05d", i) }
+
+func numberedObject(i int) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%05d","namespace":"default"}}`, i)
+}
+
+// snapshotOf returns a snapshot of an etcd with n objects.
+func snapshotOf(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	from, file := "sqlite://"+filepath.Join(dir, "plinth.db"), filepath.Join(dir, "snapshot.db")
+	log := openedLog(t, from)
+	for done := 0; done < n; {
+		var batch []sqlstore.Change
+		for ; len(batch) < 1000 && done < n; done++ {
+			batch = append(batch, sqlstore.Change{Key: numberedKey(done), Value: []byte(numberedObject(done))})
+		}
+		_, err := log.Append(t.Context(), batch)
+		must(t, err)
+	}
+	must(t, log.Close())
+	if code, out := runPlinth(t, "export", "--dsn="+from, "--etcd="+file); code != 0 {
+		t.Fatalf("export: exit code %d: %s", code, out)
+	}
+	return file
+}
