@@ -228,6 +228,8 @@ func TestBadSelectors(t *testing.T) {
 		{inShop + selecting("since=yesterday"), `since: "yesterday" is no revision and no time; write it like 12345 or 2`},
 		{inShop + selecting("since=2999-01-01T00:00:00Z"), "since: 2999-01-01T00:00:00Z is in the future"},
 		{inShop + selecting("since=99999999"), "since: there is no revision 99999999; the newest is "},
+		{inShop + selecting("until=2999-01-01T00:00:00Z"), "until: 2999-01-01T00:00:00Z is in the future"},
+		{inShop + selecting("until=99999999"), "until: there is no revision 99999999; the newest is "},
 		{inShop + selecting("since!=5"), "since takes no !="},
 		{inShop + selecting("at=5"), "ask for versions"},
 		{"versions?fieldSelector=" + selecting("at=2999-01-01T00:00:00Z"), "in the future"},

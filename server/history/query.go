@@ -194,7 +194,7 @@ func notReached(moment string) error {
 func (r *resources) revision(ctx context.Context, field, value string) (revision int64, isTime bool, err error) {
 	newest := r.Store.Revision()
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-		if n <= 0 || n > newest && field != v1.FieldUntil {
+		if n <= 0 || n > newest {
 			return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: there is no revision %d; the newest is %d", field, n, newest))
 		}
 		return n, false, nil
@@ -203,7 +203,7 @@ func (r *resources) revision(ctx context.Context, field, value string) (revision
 	if err != nil {
 		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is no revision and no time; write it like 12345 or %s", field, value, time.Now().UTC().Format(time.RFC3339)))
 	}
-	if t.After(time.Now()) && field != v1.FieldUntil {
+	if t.After(time.Now()) {
 		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: %s is in the future", field, value))
 	}
 	moment := t.UnixMilli()
