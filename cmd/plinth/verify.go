@@ -40,7 +40,8 @@ type verification struct {
 	encryption     string
 	digest         bool
 	stdout, stderr io.Writer
-	printed        int // problems
+	problems       []scrub.Problem // of a backup, until it is known whether that is as it was written
+	found          int
 }
 
 func newVerify() *cobra.Command {
@@ -104,11 +105,18 @@ func (v *verification) run(ctx context.Context, what string) error {
 const mostProblems = 1000
 
 func (v *verification) print(p scrub.Problem) {
-	switch v.printed++; {
-	case v.printed <= mostProblems:
+	switch v.found++; {
+	case v.found <= mostProblems:
 		fmt.Fprintln(v.stdout, oneLine(errors.New(p.String())))
-	case v.printed == mostProblems+1:
+	case v.found == mostProblems+1:
 		fmt.Fprintln(v.stdout, "There are more.")
+	}
+}
+
+// keep remembers a problem for print, and one more than that prints.
+func (v *verification) keep(p scrub.Problem) {
+	if len(v.problems) <= mostProblems {
+		v.problems = append(v.problems, p)
 	}
 }
 
@@ -119,17 +127,24 @@ func encryptedText(rows int64) string {
 	return fmt.Sprintf("; %d rows are encrypted and were not decoded", rows)
 }
 
-// file looks at a backup.
+// file looks at a backup. Of one that was cut off or altered that alone is said: what its rows seem to have
+// follows from it.
 func (v *verification) file(ctx context.Context, name string, o scrub.Options) (about string, report scrub.Report, err error) {
 	bar := newBar(v.stderr, "rows")
 	defer bar.end()
 	o.Progress = func(rows, _ int64) { bar.tell(rows, 0) }
+	o.Found = v.keep
 	err = withBackup(name, func(from io.Reader) (err error) {
 		var h backup.Header
 		h, report, err = backup.Verify(ctx, from, o)
 		about = fmt.Sprintf("backup of cluster %s at revision %d, taken at %s", h.Cluster, h.Revision, h.Time.Format(time.RFC3339))
 		return err
 	})
+	if err == nil {
+		for _, p := range v.problems {
+			v.print(p)
+		}
+	}
 	return about, report, err
 }
 
