@@ -15,32 +15,35 @@ It is created through admission and validation, as every other object, and is a 
 and a resourceVersion of its own. Its status is not brought back. Owner references to objects that are
 gone are left out and named, because with them the garbage collector would delete the object again.
 
-Objects that were deleted with it, such as those in a namespace, are brought back one by one; an object
-that a controller makes again, such as the Pods of a Deployment, need not be.`
+With --cascade, what Kubernetes' own components deleted because of it is brought back after it: what was in
+a namespace, the objects of a definition, and what it owned. Not created are Events and what belongs to a
+controller, such as the Pods of a Deployment, which makes it again. If anything was left, the exit code is 1.`
 
 // undeleteQuery is the command's flags.
 type undeleteQuery struct {
 	historyFlags
-	consent
-	results
-	at string
+	bringing
+	at      string
+	cascade bool
 }
 
 func newUndelete() *cobra.Command {
-	q := undeleteQuery{consent: consent{yes: true}} // it takes nothing away
+	q := undeleteQuery{bringing: bringing{consent: consent{yes: true}}} // it takes nothing away
 	cmd := &cobra.Command{
 		Use:   "undelete TYPE/NAME...",
 		Short: "Bring deleted objects back",
 		Long:  undeleteHelp,
 		Example: `  plinth undelete deployments/web -n shop
   plinth undelete configmaps a b c --dry-run=server
-  plinth undelete secrets/login --at 2d`,
+  plinth undelete secrets/login --at 2d
+  plinth undelete namespaces/shop --cascade`,
 		ValidArgsFunction: q.completeTrash,
 		RunE:              q.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&q.at, "at", "", "`moment` whose state is brought back; by default the last")
+	f.BoolVar(&q.cascade, "cascade", false, "bring back what was deleted because of it, too, such as the objects in a namespace")
 	f.StringVar(&q.dryRun, "dry-run", "none", "`how` to try it without changing anything: server, or none to do it")
 	complete(cmd, "dry-run", "none", "server")
 	addResults(cmd, &q.results)
@@ -57,6 +60,9 @@ func (q *undeleteQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if q.cascade && !at.IsNow() {
+		return usagef("--cascade brings back what was there when the object was deleted: leave out --at")
+	}
 	words, err := past.SplitWords(args)
 	if err != nil {
 		return err
@@ -68,7 +74,7 @@ func (q *undeleteQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(q.undeleteAll(cmd, client, namespace, words, at), q.results.print(cmd, len(words) > 1))
+	return errors.Join(q.undeleteAll(cmd, client, namespace, words, at), q.results.print(cmd, len(words) > 1 || q.cascade))
 }
 
 // undeleteAll brings back one object after the other. One that fails does not stop those after it.
@@ -97,20 +103,32 @@ func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, namesp
 		return err
 	}
 	t := kind.In(namespace, word.Name)
+	if q.cascade {
+		return q.undeleteCascading(cmd, client, t)
+	}
 	step, err := client.Undelete(cmd.Context(), t, at)
 	if err != nil {
 		return err
 	}
-	result, err := client.Do(cmd.Context(), step, q.dry())
-	if err != nil {
+	if err := q.play(cmd, client, step); err != nil {
 		return err
 	}
 	warnOfLoss(cmd, step)
-	q.add(t, result)
-	what := "undeleted"
-	if !q.dry() {
-		what += ", revision " + result.GetResourceVersion()
-	}
-	fmt.Fprintf(q.text(cmd), "%s %s%s\n", t, what, q.dryNote())
 	return nil
+}
+
+// undeleteCascading brings back an object, and then what was deleted because of it.
+func (q *undeleteQuery) undeleteCascading(cmd *cobra.Command, client *past.Client, t past.Target) error {
+	deeds, err := client.UndeleteAll(cmd.Context(), t)
+	if err != nil {
+		return err
+	}
+	if err := q.bring(cmd, client, deeds[0]); err != nil {
+		return err
+	}
+	failed, err := q.bringAll(cmd, client, deeds[1:], "undeleted")
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%s of %d not undeleted", countOf(failed, "object"), len(deeds))
+	}
+	return err
 }

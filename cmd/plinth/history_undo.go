@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -40,8 +38,7 @@ Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
 // undoQuery is the command's flags.
 type undoQuery struct {
 	historyFlags
-	consent
-	results
+	bringing
 	to, user, since string
 	force           bool
 	view            past.View
@@ -130,14 +127,8 @@ func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
 	if err := q.agree(cmd, "%s %s?", asked[step.Verb()], target); err != nil {
 		return err
 	}
-	return q.do(cmd, client, step)
+	return q.play(cmd, client, step)
 }
-
-// asked and done say what a step does and has done.
-var (
-	asked = map[string]string{"change": "Undo these changes of", "create": "Create", "delete": "The last change created the object. Delete"}
-	done  = map[string]string{"change": "undone", "create": "undeleted", "delete": "deleted"}
-)
 
 // showStep shows what a step changes, and what it does not bring back.
 func (q *undoQuery) showStep(cmd *cobra.Command, step *past.Step) error {
@@ -176,36 +167,6 @@ func listWithin(all []historyv1.ObjectReference) (lines []string) {
 	return lines
 }
 
-// warnOfLoss says what of the old state is not brought back.
-func warnOfLoss(cmd *cobra.Command, step *past.Step) {
-	for _, owner := range step.Lost {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its owner is gone, so the reference is left out: %s\n", step.Target, ownerText(owner))
-	}
-	if step.Status && step.Before == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its status is not brought back; controllers write it anew\n", step.Target)
-	}
-}
-
-func ownerText(owner metav1.OwnerReference) string {
-	return fmt.Sprintf("%s %s, uid %s", owner.Kind, owner.Name, owner.UID)
-}
-
-func (q *undoQuery) do(cmd *cobra.Command, client *past.Client, step *past.Step) error {
-	result, err := client.Do(cmd.Context(), step, q.dry())
-	if err != nil {
-		return err
-	}
-	what := done[step.Verb()]
-	if step.Verb() != "delete" {
-		q.add(step.Target, result)
-		if !q.dry() {
-			what += ", revision " + result.GetResourceVersion()
-		}
-	}
-	fmt.Fprintf(q.text(cmd), "%s %s%s\n", step.Target, what, q.dryNote())
-	return nil
-}
-
 // undoUser undoes what one user did.
 func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 	since, err := momentOf("since", q.since)
@@ -236,7 +197,7 @@ func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 		if err := q.agree(cmd, "Undo what %s did to %s?", q.user, countOf(len(ready), "object")); err != nil {
 			return err
 		}
-		notUndone, err := q.undoAll(cmd, client, ready)
+		notUndone, err := q.bringAll(cmd, client, ready, "undone")
 		if err != nil {
 			return err
 		}
@@ -317,41 +278,6 @@ func revisionsOf(deed *past.Deed) string {
 		text += " with " + because.Object.Resource + "/" + because.Object.Name
 	}
 	return text
-}
-
-// undoAll undoes one deed after the other. One that fails does not stop those after it.
-func (q *undoQuery) undoAll(cmd *cobra.Command, client *past.Client, deeds []*past.Deed) (failed int, err error) {
-	for _, deed := range deeds {
-		if err := q.undoDeed(cmd, client, deed); err != nil {
-			if cmd.Context().Err() != nil {
-				return failed, err
-			}
-			failed++
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not undone: %s\n", deed.Object.Resource, deed.Object.Name, oneLine(err))
-		}
-	}
-	return failed, nil
-}
-
-func (q *undoQuery) undoDeed(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
-	if deed.Because != nil && q.dry() {
-		fmt.Fprintf(q.text(cmd), "%s/%s is not tried, because what it needs is not there yet\n", deed.Object.Resource, deed.Object.Name)
-		return nil
-	}
-	err := q.undoDeedOnce(cmd, client, deed)
-	if apierrors.IsAlreadyExists(err) {
-		err = q.undoDeedOnce(cmd, client, deed) // a controller has made it meanwhile, so it is changed
-	}
-	return err
-}
-
-func (q *undoQuery) undoDeedOnce(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
-	step, err := client.UndoDeed(cmd.Context(), deed)
-	if err != nil {
-		return err
-	}
-	warnOfLoss(cmd, step)
-	return q.do(cmd, client, step)
 }
 
 // errDeclined is the error of a question that was not answered with yes.

@@ -13,10 +13,16 @@ func (c *Client) notThere(ctx context.Context, t Target, m Moment) error {
 	if err := c.mayGet(ctx, t); err != nil {
 		return err
 	}
-	if m.IsNow() {
-		return fmt.Errorf("%s is not there; plinth log %[1]s shows when it was", t)
+	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+	switch {
+	case err != nil:
+		return err
+	case newest == nil:
+		return c.unknown(ctx, t)
+	case m.IsNow():
+		return fmt.Errorf("%s is not there; plinth log %s shows when it was", t, t.words())
 	}
-	return fmt.Errorf("%s was not there at %s; plinth log %[1]s shows when it was", t, m)
+	return fmt.Errorf("%s was not there at %s; plinth log %s shows when it was", t, m, t.words())
 }
 
 // unknown returns the error for an object that is not there and of which no change is kept.

@@ -69,8 +69,8 @@ func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*histo
 }
 
 func (c *Client) whyDeleted(t Target, d historyv1.Description) error {
-	return fmt.Errorf("%s was deleted by %s at %s, revision %d; plinth undelete %[1]s brings it back",
-		t, Person(d), d.Time.UTC().Format(time.RFC3339), d.Revision)
+	return fmt.Errorf("%s was deleted by %s at %s, revision %d; plinth undelete %s brings it back",
+		t, Person(d), d.Time.UTC().Format(time.RFC3339), d.Revision, t.words())
 }
 
 // blame is Blame for versions of one object, the oldest first.

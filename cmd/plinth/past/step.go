@@ -109,7 +109,7 @@ func (c *Client) refused(s *Step, err error) error {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s is there again, nothing was changed: %w", s.Target, err)
 	case apierrors.IsNotFound(err) && s.Before == nil && s.Target.Namespace != "":
-		return fmt.Errorf("%s cannot be created, nothing was changed: %w; plinth undelete namespaces/%s brings its namespace back",
+		return fmt.Errorf("%s cannot be created, nothing was changed: %w; plinth undelete namespaces/%s brings its namespace back, and with --cascade what was in it",
 			s.Target, err, s.Target.Namespace)
 	}
 	return fmt.Errorf("%s: refused, nothing was changed: %w", s.Target, err)

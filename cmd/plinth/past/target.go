@@ -35,6 +35,17 @@ type Target struct {
 
 func (t Target) String() string { return t.Kind.Name() + "/" + t.Name }
 
+// words are the arguments of a command that is about the object.
+func (t Target) words() string { return t.String() + t.flag() }
+
+// flag is the flag for the namespace.
+func (t Target) flag() string {
+	if t.Namespace == "" {
+		return ""
+	}
+	return " -n " + t.Namespace
+}
+
 // Words are a type, and the name of an object if one is meant, as a user writes them.
 type Words struct{ Type, Name string }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,13 +52,55 @@ func (c *Client) Undelete(ctx context.Context, t Target, at Moment) (*Step, erro
 		return nil, err
 	}
 	if there != nil {
-		return nil, fmt.Errorf("%s is there; plinth undo %[1]s --to REVISION gives it an older state", t)
+		return nil, fmt.Errorf("%s is there; plinth undo %s --to REVISION gives it an older state", t, t.words())
 	}
 	v, err := c.deleted(ctx, t, at)
 	if err != nil {
 		return nil, err
 	}
 	return c.stepAnew(ctx, t, v, nil)
+}
+
+// UndeleteAll returns the deeds that create a deleted object again, and after it what Kubernetes' own
+// components deleted because of it: what was in a namespace, the objects of a definition, and what it owned,
+// without what a controller makes again.
+func (c *Client) UndeleteAll(ctx context.Context, t Target) ([]*Deed, error) {
+	there, err := c.current(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		return nil, fmt.Errorf("%s is there; plinth undo %s --to REVISION gives it an older state", t, t.words())
+	}
+	if _, err := c.deleted(ctx, t, Moment{}); err != nil {
+		return nil, err
+	}
+	d, err := c.deletion(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	followed, err := c.follow(ctx, []*Deed{d}, t.Namespace)
+	return append([]*Deed{d}, followed...), err
+}
+
+// deletion returns the deed that deleted an object, which began with the request for that. Where the object
+// had finalizers, others have ended it.
+func (c *Client) deletion(ctx context.Context, t Target) (*Deed, error) {
+	d := &Deed{}
+	for change, err := range c.Changes(ctx, Query{}.ToObject(t)) {
+		switch {
+		case err != nil:
+			return nil, err
+		case d.newest.Revision == 0:
+			d.Object, d.Changes, d.newest = change.Object, []historyv1.Change{change}, change
+		case change.Object.CreateRevision != d.Object.CreateRevision:
+			return d, nil
+		case strings.HasPrefix(change.Verb, "delete"):
+			d.Changes = []historyv1.Change{change}
+		}
+		d.order = d.Changes[0].Revision
+	}
+	return d, nil
 }
 
 func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.Version, error) {
@@ -69,7 +112,7 @@ func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.V
 		if err := c.mayGet(ctx, t); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s lists what can be brought back", t, t.Kind.Name())
+		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s%s lists what can be brought back", t, t.Kind.Name(), t.flag())
 	}
 	return v, err
 }

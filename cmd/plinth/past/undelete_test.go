@@ -1,6 +1,7 @@
 package past
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/server/servertest"
 )
 
 // TestUndelete creates a deleted object again, without its status and with the owner that is still there.
@@ -49,6 +51,60 @@ func TestUndelete(t *testing.T) {
 
 func ownerOf(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "name": o.GetName(), "uid": string(o.GetUID())}
+}
+
+// TestUndeleteAll brings back a namespace, which others have emptied before it was gone, and an owner, each
+// with what went with it, and nothing that was deleted before.
+func TestUndeleteAll(t *testing.T) {
+	t.Parallel()
+	f := start(t, servertest.Options{Controllers: []string{"namespace", "garbagecollector"}})
+	maps, prod, owner := f.kind("configmaps"), f.kind("namespaces").In("", "prod"), f.target("configmaps", "owner")
+	f.write(f.c, prod, "{apiVersion: v1, kind: Namespace, metadata: {name: prod}}")
+	for _, name := range []string{"settings", "old"} {
+		f.write(f.c, maps.In("prod", name), configMap(name, "1"))
+	}
+	f.remove(f.c, maps.In("prod", "old"))
+	f.create(f.c, "configmaps", configMap("owner", "1"))
+	f.create(f.c, "configmaps", configMap("owned", "1"))
+	f.change(f.c, f.target("configmaps", "owned"), ownedBy(f.now(owner), false))
+	if _, err := f.c.UndeleteAll(f.Context(), prod); err == nil || !strings.Contains(err.Error(), "namespaces/prod is there") {
+		t.Errorf("before it is deleted: %v", err)
+	}
+	for _, target := range []Target{prod, owner} {
+		f.remove(f.c, target)
+	}
+	for _, target := range []Target{prod, f.target("configmaps", "owned")} {
+		f.eventually(func() error {
+			if f.now(target) != nil {
+				return errors.New(target.String() + " is still there")
+			}
+			return nil
+		})
+	}
+	for _, row := range []struct {
+		target Target
+		want   string
+	}{{prod, "prod settings"}, {owner, "owner owned"}} {
+		deeds, err := f.c.UndeleteAll(f.Context(), row.target)
+		f.must(err)
+		var got []string
+		for _, d := range deeds {
+			got = append(got, d.Object.Name)
+			f.must(f.undo(d))
+		}
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("brought back: %v, want %s", got, row.want)
+		}
+	}
+	if f.now(maps.In("prod", "settings")) == nil || f.now(maps.In("prod", "old")) != nil {
+		t.Error("not what was there when the namespace was deleted")
+	}
+	if owners := f.now(f.target("configmaps", "owned")).GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.now(owner).GetUID() {
+		t.Errorf("the owners are %v", owners)
+	}
+	if _, err := f.c.UndeleteAll(f.Context(), f.target("configmaps", "never")); err == nil || !strings.Contains(err.Error(), "no deletion of it is kept; plinth trash configmaps -n default lists") {
+		t.Errorf("what never was: %v", err)
+	}
 }
 
 // TestUndeleteJob has fields that the server made from the old uid.

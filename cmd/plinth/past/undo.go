@@ -26,7 +26,7 @@ func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
 	case current == nil:
 		return nil, c.whyDeleted(t, newest.Description)
 	case current.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%s is being deleted, which no undo can stop; when it is gone, plinth undelete %[1]s brings it back", t)
+		return nil, fmt.Errorf("%s is being deleted, which no undo can stop; when it is gone, plinth undelete %s brings it back", t, t.words())
 	}
 	if to.IsNow() {
 		return c.undoNewest(ctx, t, current)
