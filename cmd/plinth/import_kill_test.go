@@ -89,7 +89,7 @@ func expectImported(t *testing.T, dsn string, objects int) {
 func numberedKey(i int) string { return fmt.Sprintf("/registry/core/configmaps/default/c%05d", i) }
 
 func numberedObject(i int) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%05d","namespace":"default"}}`, i)
+	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%05d","namespace":"default","creationTimestamp":null}}`, i)
 }
 
 // snapshotOf returns a snapshot of an etcd with n objects.
