@@ -51,6 +51,12 @@ func TestHAPatroniSynchronous(t *testing.T) {
 	}
 	c.more(t, 20)
 	c.stop()
+	last, err := client(t, a).Create(t.Context(), configMap("last", "1"), metav1.CreateOptions{})
+	must(t, err)
+	for _, s := range c.seen {
+		s.history.resume(t, client(t, b), last.ResourceVersion)
+		s.history.check(t, client(t, b))
+	}
 	for _, w := range c.writers {
 		if w.lost > 0 {
 			t.Errorf("%s: %d acknowledged writes are lost", w.name, w.lost)
@@ -62,9 +68,6 @@ func TestHAPatroniSynchronous(t *testing.T) {
 			}
 		}
 		w.check(t, client(t, a))
-	}
-	for _, s := range c.seen {
-		s.history.check(t, client(t, b))
 	}
 	for _, p := range []*process{a, b} {
 		if strings.Contains(p.logged(), "set back") {
@@ -82,34 +85,32 @@ func TestHAPatroniAsynchronous(t *testing.T) {
 	c.endWatches()
 	was, err := p.Primary()
 	must(t, err)
+	c.gate.Lock() // so that what is created here is among the first that are lost, which the logs name
 	must(t, p.Hold(was))
-	c.more(t, 20)
-	maps := client(t, a)
-	var last *corev1.ConfigMap
-	for i := range 3 {
-		last, err = maps.Create(t.Context(), configMap(fmt.Sprint("lost-", i), "1"), metav1.CreateOptions{})
-		must(t, err)
-	}
-	_, err = client(t, b).Get(t.Context(), last.Name, metav1.GetOptions{})
+	lost, err := client(t, a).Create(t.Context(), configMap("lost", "1"), metav1.CreateOptions{})
+	must(t, err)
+	_, err = client(t, b).Get(t.Context(), lost.Name, metav1.GetOptions{})
 	must(t, err) // b has served it, too
+	c.gate.Unlock()
+	c.more(t, 20)
 
 	ready := awaitPromotion(t, p, was)
 	must(t, p.Kill(was))
 	c.expectBack(t, "killed", <-ready)
 	for _, s := range []*process{a, b} {
-		expectSetBack(t, s, last)
+		expectSetBack(t, s, lost)
 	}
 	must(t, p.Nodes[was].Start())
 	must(t, p.AwaitStandbys())
 	c.more(t, 20)
 	c.stop()
-	lost := 0
+	gone := 0
 	for _, w := range c.writers {
-		lost += w.lost
+		gone += w.lost
 		w.check(t, client(t, a))
 		w.check(t, client(t, b))
 	}
-	if lost == 0 {
+	if gone == 0 {
 		t.Error("the standby was not behind")
 	}
 	for _, s := range []*process{a, b} {
@@ -117,7 +118,7 @@ func TestHAPatroniAsynchronous(t *testing.T) {
 			t.Errorf("it was set back %d times", n)
 		}
 	}
-	t.Logf("%d acknowledged writes were lost", lost)
+	t.Logf("%d acknowledged writes were lost", gone)
 }
 
 // expectSetBack checks that a plinth tells of the lost write, has gone on above it, and ends watches of before.
@@ -160,6 +161,9 @@ func servePatroni(t *testing.T, nodes int, synchronous bool) (p *dbserver.Patron
 	p, err := dbserver.StartPatroni(nodes, synchronous)
 	must(t, err)
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.Log())
+		}
 		if err := p.Close(); err != nil {
 			t.Errorf("close the cluster: %v", err)
 		}
@@ -219,6 +223,7 @@ type counters struct {
 	writers []*counter
 	seen    []*watchingClient
 	stop    func()
+	gate    sync.RWMutex // locked: nobody writes
 }
 
 func newCounters(t *testing.T, servers ...*process) *counters {
@@ -232,7 +237,7 @@ func newCounters(t *testing.T, servers ...*process) *counters {
 		c.seen = append(c.seen, newWatchingClient(t, client(t, p), list.ResourceVersion))
 		for i := range 3 {
 			config := p.config(t)
-			w := &counter{name: fmt.Sprintf("count-%d-%d", s, i), server: s, clientset: kubernetes.NewForConfigOrDie(config), refused: map[metav1.StatusReason]int{}}
+			w := &counter{name: fmt.Sprintf("count-%d-%d", s, i), server: s, gate: &c.gate, clientset: kubernetes.NewForConfigOrDie(config), refused: map[metav1.StatusReason]int{}}
 			c.writers = append(c.writers, w)
 			running.Go(func() { w.run(ctx) })
 		}
@@ -285,6 +290,7 @@ func (c *counters) expectBack(t *testing.T, fault string, ready time.Time) {
 type counter struct {
 	name      string
 	server    int
+	gate      *sync.RWMutex
 	clientset *kubernetes.Clientset
 
 	mu    sync.Mutex
@@ -338,6 +344,8 @@ func (w *counter) run(ctx context.Context) {
 func (w *counter) write(ctx context.Context) (*corev1.ConfigMap, error) {
 	next, got := configMap(w.name, "1"), &corev1.ConfigMap{}
 	client := w.clientset.CoreV1().RESTClient()
+	w.gate.RLock()
+	defer w.gate.RUnlock()
 	if w.object == nil {
 		return got, client.Post().Namespace("default").Resource("configmaps").Body(next).MaxRetries(0).Do(ctx).Into(got)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,18 +45,19 @@ func TestHostSilent(t *testing.T) {
 		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
 		return err
 	}
-	written, waiting := make(chan bool, 1000), make(chan error, 1)
+	var written atomic.Int64
+	waiting := make(chan error, 1)
 	go func() {
 		for n := 0; ; n++ {
 			if err := put(fmt.Sprint("/registry/", n)); err != nil {
 				waiting <- err
 				return
 			}
-			written <- true
+			written.Add(1)
 		}
 	}()
-	for range 20 {
-		<-written
+	for written.Load() < 20 {
+		time.Sleep(time.Millisecond)
 	}
 	ways[0].Block() // in the middle of a write
 	begun := time.Now()
@@ -121,5 +123,61 @@ func TestHostStandby(t *testing.T) {
 	}
 	if _, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHostOfOldTimeline has a host answer as the primary that has missed a promotion, while the primary is silent.
+// It is not used.
+func TestHostOfOldTimeline(t *testing.T) {
+	t.Parallel()
+	primary, old := StartPostgres(t), StartPostgres(t)
+	dsn := CreateDatabase(t, primary)
+	primary.Stop()
+	if err := primary.StandBy(); err != nil {
+		t.Fatal(err)
+	}
+	if err := primary.Start(); err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, primary.DSN(""), `SELECT pg_promote()`)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, old.DSN(""), `CREATE DATABASE `+u.Path[1:])
+	o, err := url.Parse(old.DSN(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := way.New(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	u.Host = w.Address() + "," + o.Host
+	l, err := dialects.Open(t.Context(), u.String(), dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w.Block()
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := l.Head(ctx); !errors.Is(err, sqlstore.ErrUnavailable) {
+			t.Errorf("while the primary is silent: %v", err)
+		}
+		cancel()
+	}
+	w.Unblock()
+	if _, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
+		t.Errorf("when it goes on: %v", err)
+	}
+	w.Close()
+	_, err = l.Head(t.Context()) // of the connection that was cut, at first
+	for begun := time.Now(); errors.Is(err, sqlstore.ErrUnavailable) && time.Since(begun) < 20*time.Second; {
+		_, err = l.Head(t.Context())
+	}
+	if err == nil || errors.Is(err, sqlstore.ErrUnavailable) { // it has no log
+		t.Errorf("when the other one is all that is left: %v", err)
 	}
 }

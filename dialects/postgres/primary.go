@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ import (
 // that cannot be used is asked again while another one is silent, so that a standby that is promoted
 // meanwhile is found. When the primary is another one than before, all connections to the other hosts are
 // cut: they may wait for the answer of a machine that is gone, or be to a primary that does not know
-// that it is none any more.
+// that it is none any more. Such a one is told by its timeline, which each promotion raises: it is not used while
+// another host is silent.
 
 const (
 	headStart = 200 * time.Millisecond // of the host that was the primary last
@@ -27,9 +29,10 @@ const (
 
 // hosts are those of a DSN with several.
 type hosts struct {
-	each    []*host
-	timeout time.Duration
-	last    atomic.Int32 // the one that was the primary last
+	each     []*host
+	timeout  time.Duration
+	last     atomic.Int32 // the one that was the primary last
+	timeline atomic.Int64 // of the primary
 }
 
 // host is one server, and the connections to it.
@@ -77,9 +80,12 @@ func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 }
 
 type hostAnswer struct {
-	host int
-	err  error
+	host     int
+	timeline int64 // 0: not known
+	err      error
 }
+
+var errOldTimeline = errors.New("it is on an older timeline than the primary was")
 
 // primary returns the first host that answers as the primary, or why none does.
 func (h *hosts) primary(ctx context.Context) (int, error) {
@@ -98,12 +104,15 @@ func (h *hosts) primary(ctx context.Context) (int, error) {
 		}
 	})
 	errs := make([]error, len(h.each))
+	var old *hostAnswer // of a primary that others have replaced, or of all that a restore has left
 	for unheard := len(h.each); unheard > 0; {
 		select {
 		case a := <-answers:
+			if a.err == nil && (a.timeline == 0 || a.timeline >= h.timeline.Load()) {
+				return h.found(a), nil
+			}
 			if a.err == nil {
-				h.found(a.host)
-				return a.host, nil
+				old, a.err = &a, errOldTimeline
 			}
 			if errs[a.host] == nil {
 				unheard--
@@ -116,18 +125,18 @@ func (h *hosts) primary(ctx context.Context) (int, error) {
 			return 0, fmt.Errorf("no host answers as the primary: %w", errors.Join(append(errs, ctx.Err())...))
 		}
 	}
+	if old != nil {
+		return h.found(*old), nil
+	}
 	return 0, errors.Join(errs...)
 }
 
 // ask tells whether a host is the primary, again and again until it is.
 func (h *hosts) ask(ctx context.Context, n int, answers chan<- hostAnswer) {
 	for {
-		conn, err := pgx.ConnectConfig(ctx, h.each[n].config.Copy())
-		if err == nil {
-			go closeSoon(conn)
-		}
+		timeline, err := h.each[n].look(ctx)
 		select {
-		case answers <- hostAnswer{n, err}:
+		case answers <- hostAnswer{n, timeline, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -142,6 +151,28 @@ func (h *hosts) ask(ctx context.Context, n int, answers chan<- hostAnswer) {
 	}
 }
 
+// look connects once, which fails at a standby, and returns the timeline.
+func (o *host) look(ctx context.Context) (timeline int64, err error) {
+	conn, err := pgx.ConnectConfig(ctx, o.config.Copy())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { go closeSoon(conn) }()
+	var file string
+	err = conn.QueryRow(ctx, `SELECT pg_walfile_name(pg_current_wal_lsn())`, pgx.QueryExecModeSimpleProtocol).Scan(&file)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused): // other databases that speak Postgres' protocol have no such function
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(file) < 8:
+		return 0, nil
+	}
+	timeline, _ = strconv.ParseInt(file[:8], 16, 64)
+	return timeline, nil
+}
+
 func closeSoon(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -149,15 +180,16 @@ func closeSoon(conn *pgx.Conn) {
 }
 
 // found cuts the connections to other hosts if the primary was among them.
-func (h *hosts) found(n int) {
-	if int(h.last.Swap(int32(n))) == n {
-		return
-	}
-	for i, other := range h.each {
-		if i != n {
-			other.cut()
+func (h *hosts) found(a hostAnswer) int {
+	h.timeline.Store(a.timeline)
+	if int(h.last.Swap(int32(a.host))) != a.host {
+		for n, other := range h.each {
+			if n != a.host {
+				other.cut()
+			}
 		}
 	}
+	return a.host
 }
 
 // connection is one to a host, which forgets it when it is closed.
