@@ -84,6 +84,11 @@ func TestHostSilent(t *testing.T) {
 	if err := put("/registry/after"); err != nil {
 		t.Error(err)
 	}
+	begun = time.Now()
+	l.Close()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("to close the log took %v", took)
+	}
 }
 
 // TestHostStandby opens a log with hosts of which the first is a standby, and the second does not answer.

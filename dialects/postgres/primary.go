@@ -42,6 +42,7 @@ type host struct {
 
 	mu    sync.Mutex
 	conns map[*connection]struct{}
+	cuts  int
 }
 
 // newHosts returns nil if there is one host only.
@@ -75,7 +76,8 @@ func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	found := h.each[n].config
-	config.Host, config.Port, config.TLSConfig, config.Fallbacks, config.DialFunc = found.Host, found.Port, found.TLSConfig, found.Fallbacks, found.DialFunc
+	config.Host, config.Port, config.TLSConfig, config.Fallbacks = found.Host, found.Port, found.TLSConfig, found.Fallbacks
+	config.DialFunc = h.each[n].dialUntilCut()
 	return nil
 }
 
@@ -210,6 +212,23 @@ func (o *host) dial(ctx context.Context, network, address string) (net.Conn, err
 	return c, nil
 }
 
+// dialUntilCut returns a dial that fails after the next cut: the driver connects again to ask the server to cancel
+// what a connection that was cut has asked for, and would wait for the answer.
+func (o *host) dialUntilCut() pgconn.DialFunc {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	cuts := o.cuts
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		o.mu.Lock()
+		cut := o.cuts != cuts
+		o.mu.Unlock()
+		if cut {
+			return nil, net.ErrClosed
+		}
+		return o.dial(ctx, network, address)
+	}
+}
+
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.conns, c)
@@ -224,4 +243,5 @@ func (o *host) cut() {
 		_ = c.Conn.Close()
 	}
 	clear(o.conns)
+	o.cuts++
 }
