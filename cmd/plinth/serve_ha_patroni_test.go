@@ -231,10 +231,12 @@ func newCounters(t *testing.T, servers ...*process) *counters {
 	c := &counters{}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for s, p := range servers {
+	for _, p := range servers {
 		list, err := client(t, p).List(t.Context(), metav1.ListOptions{})
 		must(t, err)
 		c.seen = append(c.seen, newWatchingClient(t, client(t, p), list.ResourceVersion))
+	}
+	for s, p := range servers {
 		for i := range 3 {
 			config := p.config(t)
 			w := &counter{name: fmt.Sprintf("count-%d-%d", s, i), server: s, gate: &c.gate, clientset: kubernetes.NewForConfigOrDie(config), refused: map[metav1.StatusReason]int{}}
