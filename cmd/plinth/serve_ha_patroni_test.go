@@ -25,7 +25,7 @@ import (
 
 // backWithin is how soon writes must be back after the new primary takes them. It is meant for machines on
 // which other tests run; the test logs what it has measured.
-const backWithin = 5 * time.Second
+const backWithin = 10 * time.Second
 
 // TestHAPatroniSynchronous has a cluster with synchronous standbys change its primary in every way, while
 // clients write and watch at two plinths. Nothing that was acknowledged is lost, and no client needs to know.
