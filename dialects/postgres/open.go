@@ -173,6 +173,9 @@ func (l *Log) Reclaim(context.Context) error { return nil }
 func (l *Log) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
+		if l.hosts != nil {
+			l.hosts.stop()
+		}
 		if l.pool != nil {
 			l.pool.Close()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/singleflight"
 )
 
 // A DSN may name several hosts, of which one is the primary now. The driver would ask one after the
@@ -33,6 +34,10 @@ type hosts struct {
 	timeout  time.Duration
 	last     atomic.Int32 // the one that was the primary last
 	timeline atomic.Int64 // of the primary
+
+	asking singleflight.Group // one question to all hosts is enough for all who want a connection
+	ctx    context.Context
+	stop   func() // ends ctx
 }
 
 // host is one server, and the connections to it.
@@ -63,6 +68,7 @@ func newHosts(config *pgx.ConnConfig) *hosts {
 	if len(h.each) == 1 {
 		return nil
 	}
+	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
 
@@ -91,8 +97,23 @@ var errOldTimeline = errors.New("it is on an older timeline than the primary was
 
 // primary returns the first host that answers as the primary, or why none does.
 func (h *hosts) primary(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.timeout)
-	defer cancel()
+	answer := h.asking.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(h.ctx, h.timeout)
+		defer cancel()
+		return h.askAll(ctx)
+	})
+	select {
+	case r := <-answer:
+		if r.Err != nil {
+			return 0, r.Err
+		}
+		return r.Val.(int), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (h *hosts) askAll(ctx context.Context) (int, error) {
 	answers := make(chan hostAnswer)
 	first := int(h.last.Load())
 	go h.ask(ctx, first, answers)
