@@ -20,6 +20,7 @@ type caller struct {
 	*client
 	seen  *seen
 	space string          // prefix of the namespaces
+	pause time.Duration   // between calls, on average
 	knows map[string]Item // what it knows of objects; a Revision of 0: that there is none
 	wrote int
 }
@@ -44,7 +45,7 @@ func (c *caller) listPath(prefix string) string {
 func (c *caller) play(stop, ctx context.Context) {
 	for stop.Err() == nil {
 		call := c.playOne(ctx)
-		pause := time.Duration(c.rand.IntN(20)) * time.Millisecond
+		pause := time.Duration(c.rand.Int64N(int64(2 * c.pause)))
 		failed := call.Status == 0 || call.Status >= 500
 		if failed {
 			pause += 50 * time.Millisecond

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type Options struct {
 	Replicas int           // plinths on it; 1 for SQLite
 	For      time.Duration // how long faults are made
 	Clients  int           // that call; half as many watch
+	Pause    time.Duration // of a client between two calls, on average; 10 ms
 	Seed     uint64        // of calls and faults
 	Faults   []string      // out of FaultNames; empty: all that are possible
 	History  time.Duration // --history of the plinths; 3 seconds
@@ -47,9 +49,8 @@ type run struct {
 // Run plays rounds until the time is over or a guarantee is broken, which the report says. An error means
 // that something else has failed.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
-	if o.History == 0 {
-		o.History = 3 * time.Second
-	}
+	o.History = cmp.Or(o.History, 3*time.Second)
+	o.Pause = cmp.Or(o.Pause, 10*time.Millisecond)
 	dir, err := measure.MakeDirs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (r *run) play(ctx context.Context, round int, lasts time.Duration) error {
 func (r *run) playLoad(ctx context.Context, h *History, space string, lasts time.Duration) error {
 	revisions := &seen{}
 	caller := func(id int) *caller {
-		return &caller{client: newClient(id, h.Seed+uint64(h.Round), h, r.replicas), seen: revisions, space: space, knows: map[string]Item{}}
+		return &caller{client: newClient(id, h.Seed+uint64(h.Round), h, r.replicas), seen: revisions, space: space, pause: r.o.Pause, knows: map[string]Item{}}
 	}
 	last := caller(0)
 	defer last.close()

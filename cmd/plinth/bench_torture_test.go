@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,41 +21,63 @@ const (
 )
 
 // TestTorture has clients work through faults of plinths and of database servers that only this test
-// uses, and checks all that they were told.
+// uses, and checks all that they were told. The runs wait most of the time, so all go on at once.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name     string
-		replicas int
-		start    func(testing.TB) *dbserver.Server
-	}{{"sqlite", 1, nil}, {"postgres", 3, logtest.StartPostgres}, {"mariadb", 2, logtest.StartMariaDB}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			self, err := os.Executable()
-			must(t, err)
-			o := torture.Options{
-				Command: []string{"env", asPlinth + "=1", self, "serve"}, Replicas: c.replicas, Clients: 6, Dir: keptTorture(t),
-				For: time.Duration(tortureNumber(t, tortureSeconds, 25)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
-				DSN: "sqlite://plinth.db", Progress: t.Output(),
-			}
-			if c.start != nil {
-				server := c.start(t)
-				o.DSN, o.Database = server.DSN(""), server
-			}
-			report, err := torture.Run(t.Context(), o)
-			if report != nil {
-				var text bytes.Buffer
-				report.Write(&text)
-				t.Logf("\n%s", &text)
-			}
-			must(t, err)
-			if len(report.Broken) > 0 {
-				t.Errorf("a guarantee is broken; make torture SEED=%d repeats the run", o.Seed)
-			}
-			if report.Calls[torture.Update] == 0 || report.Calls[torture.Pages] == 0 || report.Events == 0 || len(report.Faults) == 0 {
-				t.Error("too few calls, events or faults to prove anything")
-			}
-		})
+	runs := []*tortureRun{
+		{name: "sqlite", replicas: 1}, {name: "postgres", replicas: 3, start: logtest.StartPostgres}, {name: "mariadb", replicas: 2, start: logtest.StartMariaDB},
+	}
+	var running sync.WaitGroup
+	for _, r := range runs {
+		o := r.options(t)
+		running.Go(func() { r.report, r.err = torture.Run(t.Context(), o) })
+	}
+	running.Wait()
+	for _, r := range runs {
+		t.Run(r.name, r.judge)
+	}
+}
+
+// tortureRun is a run on one dialect.
+type tortureRun struct {
+	name     string
+	replicas int
+	start    func(testing.TB) *dbserver.Server // nil: there is no server
+
+	report *torture.Report
+	err    error
+}
+
+func (r *tortureRun) options(t *testing.T) torture.Options {
+	self, err := os.Executable()
+	must(t, err)
+	o := torture.Options{
+		Command: []string{"env", asPlinth + "=1", self, "serve"}, Replicas: r.replicas, Clients: 4, Pause: 40 * time.Millisecond, Dir: keptTorture(t),
+		For: time.Duration(tortureNumber(t, tortureSeconds, 120)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
+		DSN: "sqlite://plinth.db", Progress: t.Output(),
+	}
+	if os.Getenv(tortureSeconds) != "" { // nothing else needs the machine
+		o.Clients, o.Pause = 6, 10*time.Millisecond
+	}
+	if r.start != nil {
+		server := r.start(t)
+		o.DSN, o.Database = server.DSN(""), server
+	}
+	return o
+}
+
+func (r *tortureRun) judge(t *testing.T) {
+	if r.report != nil {
+		var text bytes.Buffer
+		r.report.Write(&text)
+		t.Logf("\n%s", &text)
+	}
+	must(t, r.err)
+	if len(r.report.Broken) > 0 {
+		t.Errorf("a guarantee is broken; make torture SEED=%d repeats the run", r.report.Seed)
+	}
+	if r.report.Calls[torture.Update] == 0 || r.report.Calls[torture.Pages] == 0 || r.report.Events == 0 || len(r.report.Faults) == 0 {
+		t.Error("too few calls, events or faults to prove anything")
 	}
 }
 

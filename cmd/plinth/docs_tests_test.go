@@ -3,41 +3,36 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// aTest matches a test in a code span, and a directory that a sentence names after tests.
+// aTest matches a test. testsIn matches what says where tests are: "`TestA` and `TestB` in `sqlstore`".
 var (
-	aTest  = regexp.MustCompile(`^(Test|Benchmark)[A-Z]\w*$`)
-	inSpan = regexp.MustCompile("(\\bin )?`([^`\n]+)`")
+	aTest   = regexp.MustCompile("`((?:Test|Benchmark)[A-Z]\\w*)`")
+	testsIn = regexp.MustCompile("((?:`(?:Test|Benchmark)[A-Z]\\w*`(?:,|\\s|and)*)+)\\s+in\\s+`([^`\n]+)`")
 )
 
-// TestDocumentedTests looks up the tests that documents name. "`TestA` and `TestB` in `sqlstore`" are in
-// that package; a test without a package is in any.
+// TestDocumentedTests looks up the tests that documents name, in the packages that they name.
 func TestDocumentedTests(t *testing.T) {
 	t.Parallel()
 	in := testsOf(t)
 	for _, doc := range documents(t) {
-		for _, text := range paragraphs(withoutBlocks(readDocument(t, doc))) {
-			var named []string
-			for _, m := range inSpan.FindAllStringSubmatch(text, -1) {
-				switch word := m[2]; {
-				case aTest.MatchString(word):
-					named = append(named, word)
-					if len(in[word]) == 0 {
-						t.Errorf("%s names %s, which is no test", doc, word)
-					}
-				case m[1] != "" && len(named) > 0:
-					for _, name := range named {
-						if len(in[name]) > 0 && !in[name][word] {
-							t.Errorf("%s says that %s is in %s; it is in %v", doc, name, word, in[name])
-						}
-					}
-					named = nil
+		text := withoutBlocks(readDocument(t, doc))
+		for _, m := range aTest.FindAllStringSubmatch(text, -1) {
+			if len(in[m[1]]) == 0 {
+				t.Errorf("%s names %s, which is no test", doc, m[1])
+			}
+		}
+		for _, list := range testsIn.FindAllStringSubmatch(text, -1) {
+			for _, m := range aTest.FindAllStringSubmatch(list[1], -1) {
+				if len(in[m[1]]) > 0 && !in[m[1]][list[2]] {
+					t.Errorf("%s says that %s is in %s; it is in %v", doc, m[1], list[2], slices.Collect(maps.Keys(in[m[1]])))
 				}
 			}
 		}
@@ -70,12 +65,7 @@ func TestPromisesAreTested(t *testing.T) {
 	}
 }
 
-// paragraphs are those of a document; a row of a table is one, too.
-func paragraphs(text string) []string {
-	return regexp.MustCompile(`\n\s*\n|\n\|`).Split(text, -1)
-}
-
-// testsOf returns the directories of the packages that have a test, by its name.
+// testsOf returns the directories of the packages that declare a name in their tests.
 func testsOf(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	in := map[string]map[string]bool{}

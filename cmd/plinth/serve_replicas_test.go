@@ -94,17 +94,10 @@ func TestReplicasRoll(t *testing.T) {
 		a, b := serveReplicas(t, dsn, flags...)
 		_, config := balance(t, a, b)
 		through := clientFrom(config)
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
 		list, err := through.List(t.Context(), metav1.ListOptions{})
 		must(t, err)
 		seen := newWatchingClient(t, through, list.ResourceVersion)
-		l := newLoad(6)
-		for _, w := range l.writers { // each with a connection of its own
-			own := clientrest.CopyConfig(config)
-			own.Dial = (&net.Dialer{}).DialContext
-			l.running.Go(func() { w.runUntil(ctx, t.Context(), clientFrom(own)) })
-		}
+		stop, l := startApart(t, config, 6)
 		for _, p := range []*process{a, b} {
 			seen.more(t, 50)
 			must(t, p.stop())
@@ -113,14 +106,8 @@ func TestReplicasRoll(t *testing.T) {
 		}
 		seen.more(t, 50)
 		stop()
-		l.wait()
-		for _, w := range l.writers {
-			if w.err != nil {
-				t.Errorf("a request failed: %v", w.err)
-			}
-		}
+		l.finish(t, through)
 		seen.end()
-		l.check(t, through)
 
 		// Whatever plinth this client is connected to, it survives the end of one of them.
 		_, err = through.Get(t.Context(), "load-0", metav1.GetOptions{})
@@ -247,24 +234,66 @@ func expectAccount(t *testing.T, p *process, namespace string) {
 	})
 }
 
-// TestReplicasUpgrade gives the schema a newer version, as a newer plinth does. A plinth that runs goes
-// on beside it, and one that starts refuses.
+// TestReplicasUpgrade gives the schema a newer version under two plinths and their clients, as a newer plinth
+// does: no request fails, and a watch goes on. A plinth of the older version that starts refuses.
 func TestReplicasUpgrade(t *testing.T) {
 	t.Parallel()
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
-		p := serveFor(t, t.TempDir()+"/data", dsn, "--controllers=none")
-		logtest.Exec(t, dsn, `UPDATE schema_migrations SET version = version + 1`)
-		_, err := client(t, p).Create(t.Context(), configMap("beside", "1"), metav1.CreateOptions{})
+		a, b := serveReplicas(t, dsn, "--controllers=none")
+		_, config := balance(t, a, b)
+		through := clientFrom(config)
+		list, err := through.List(t.Context(), metav1.ListOptions{})
 		must(t, err)
-		if _, err := client(t, p).Get(t.Context(), "beside", metav1.GetOptions{}); err != nil {
-			t.Error(err)
+		seen := newWatchingClient(t, through, list.ResourceVersion)
+		stop, l := startApart(t, config, 4)
+		seen.more(t, 30)
+		for _, statement := range upgrade[d.Name] {
+			logtest.Exec(t, dsn, statement)
+			seen.more(t, 10)
 		}
+		logtest.Exec(t, dsn, `UPDATE schema_migrations SET version = version + 1`)
+		seen.more(t, 30)
 		if _, err := launch(t.TempDir()+"/data", dsn); err == nil || !strings.Contains(err.Error(), "schema is newer than this program") {
 			t.Errorf("a start on a newer schema: %v", err)
 		}
+		seen.more(t, 10)
+		stop()
+		l.finish(t, through)
+		seen.end()
 		logtest.Exec(t, dsn, `UPDATE schema_migrations SET version = version - 1`)
 	})
+}
+
+// upgrade is what a migration may do to tables in use, by dialect.
+var upgrade = map[string][]string{
+	"postgres": {`ALTER TABLE log ADD COLUMN later bigint; CREATE INDEX log_later ON log (later)`, `CREATE TABLE newer (id bigint PRIMARY KEY)`},
+	"mariadb":  {`ALTER TABLE log ADD COLUMN later BIGINT, ADD INDEX log_later (later)`, `CREATE TABLE newer (id BIGINT PRIMARY KEY)`},
+}
+
+// startApart starts writers that have a connection each. After stop they finish their last writes.
+func startApart(t *testing.T, config *clientrest.Config, writers int) (stop context.CancelFunc, l *load) {
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	l = newLoad(writers)
+	for _, w := range l.writers {
+		own := clientrest.CopyConfig(config)
+		own.Dial = (&net.Dialer{}).DialContext
+		l.running.Go(func() { w.runUntil(ctx, t.Context(), clientFrom(own)) })
+	}
+	return stop, l
+}
+
+// finish waits for the writers, none of whose writes may have failed.
+func (l *load) finish(t *testing.T, client typedcorev1.ConfigMapInterface) {
+	t.Helper()
+	l.wait()
+	for _, w := range l.writers {
+		if w.err != nil {
+			t.Errorf("a request failed: %v", w.err)
+		}
+	}
+	l.check(t, client)
 }
 
 // TestReplicasExpire: an event that is too old is deleted once, whichever plinth does it.
