@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -63,11 +65,15 @@ func (h *harness) storePods(seed uint64) {
 func (h *harness) names(path string) (names []string) {
 	h.t.Helper()
 	for next := ""; ; {
+		var list metav1.PartialObjectMetadataList
 		a := h.do("GET", path+"&continue="+url.QueryEscape(next), "").want(200)
-		for i := 0; a.get("items", fmt.Sprint(i)) != ""; i++ {
-			names = append(names, a.get("items", fmt.Sprint(i), "metadata", "namespace")+"/"+a.get("items", fmt.Sprint(i), "metadata", "name"))
+		if err := json.Unmarshal([]byte(a.body), &list); err != nil {
+			h.t.Fatal(err)
 		}
-		if next = a.get("metadata", "continue"); next == "" {
+		for _, item := range list.Items {
+			names = append(names, item.Namespace+"/"+item.Name)
+		}
+		if next = list.Continue; next == "" {
 			return names
 		}
 	}
