@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer torture bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer test-ha torture bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,6 +52,11 @@ test-pgbouncer: cc ## run the tests of Postgres and of replicas behind PgBouncer
 	go run ./dialects/logtest/withservers -pgbouncer -- go test -p 1 -timeout 30m -run 'Postgres|Replicas|/postgres|Pooler' \
 	  -skip 'TestRefusedDSN|TestDroppedDatabase|TestOpenEnds|TestPostgresRights|/mariadb|/sqlite' ./dialects/logtest ./sqlstore
 	go run ./dialects/logtest/withservers -pgbouncer -- go test -p 1 -timeout 30m -run '^TestReplicas' -skip '/mariadb' ./cmd/plinth
+
+# A cluster of three databases starts in a minute on two processors. PLINTH_TEST_HA also says what is installed.
+HA ?= galera,patroni
+test-ha: cc ## run plinth on highly available databases whose servers stop and die; HA=galera,patroni
+	PLINTH_TEST_HA=$(HA) go run ./dialects/logtest/withservers -- go test -p 1 -timeout 60m -run '^TestHA' -v ./dialects/logtest/... ./cmd/plinth
 
 torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '^TestTorture$$' -v ./cmd/plinth

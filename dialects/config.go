@@ -10,6 +10,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/plinth-io/plinth/dialects/mysql"
 	"github.com/plinth-io/plinth/dialects/sqlite"
 )
 
@@ -55,8 +56,9 @@ func Describe(dsn string) string {
 			return describePostgres(config)
 		}
 	case "mysql":
-		if config, err := MySQLConfig(dsn, Options{}); err == nil {
-			return describeMySQL(config)
+		_, rest, _ := strings.Cut(dsn, "://")
+		if o, _, err := parseMySQL(rest, Options{}); err == nil {
+			return describeMySQL(o)
 		}
 	}
 	return "a database of an unknown kind"
@@ -93,12 +95,13 @@ func describePostgres(config *pgx.ConnConfig) string {
 	return u.String()
 }
 
-func describeMySQL(config *driver.Config) string {
+func describeMySQL(o mysql.Options) string {
+	config := o.Config
 	u := url.URL{Scheme: "mysql", User: url.User(config.User), Path: "/" + config.DBName}
 	if config.Net == "unix" {
 		u.RawQuery = url.Values{"socket": {config.Addr}}.Encode()
 	} else {
-		u.Host = config.Addr
+		u.Host = strings.Join(o.Hosts, ",")
 	}
 	return u.String()
 }

@@ -39,7 +39,7 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 	if err != nil {
 		return nil, bad("it cannot be parsed")
 	}
-	if err := checkHosts(scheme, u); err != nil {
+	if err := checkHosts(u); err != nil {
 		return nil, bad(err.Error())
 	}
 	params, err := url.ParseQuery(u.RawQuery)
@@ -56,17 +56,13 @@ func parseServer(scheme, rest string, o Options, known []string) (*server, error
 	return s, s.findPassword(o)
 }
 
-// checkHosts refuses what may be a password without the @ after it. Postgres may have several hosts,
+// checkHosts refuses what may be a password without the @ after it. There may be several hosts,
 // separated by commas.
-func checkHosts(scheme string, u *url.URL) error {
+func checkHosts(u *url.URL) error {
 	if strings.HasPrefix(u.Host, "[") {
 		return nil
 	}
-	hosts := []string{u.Host}
-	if scheme == "postgres" {
-		hosts = strings.Split(u.Host, ",")
-	}
-	for _, host := range hosts {
+	for _, host := range strings.Split(u.Host, ",") {
 		if _, port, _ := strings.Cut(host, ":"); strings.Trim(port, "0123456789") != "" {
 			return errors.New("its host has a colon in it")
 		}

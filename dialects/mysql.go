@@ -1,6 +1,7 @@
 package dialects
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -26,9 +27,10 @@ func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
 	if config.DBName == "" {
 		return mysql.Options{}, nil, errors.New("mysql DSN names no database; write mysql://user:password@host:3306/database")
 	}
-	config.Net, config.Addr = "tcp", hostPort(s.url, "127.0.0.1", "3306")
+	hosts := addresses(s.url.Host)
+	config.Net, config.Addr = "tcp", hosts[0]
 	if socket := s.params.Get("socket"); socket != "" {
-		config.Net, config.Addr = "unix", socket
+		config.Net, config.Addr, hosts = "unix", socket, nil
 	}
 	config.Timeout = 10 * time.Second
 	for name, into := range map[string]*time.Duration{
@@ -43,16 +45,14 @@ func parseMySQL(rest string, o Options) (mysql.Options, []string, error) {
 	if err := mysqlTLS(config, s); err != nil {
 		return mysql.Options{}, nil, err
 	}
-	return mysql.Options{Config: config, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait, Kind: o.Kind}, []string{s.password}, nil
+	return mysql.Options{Config: config, Hosts: hosts, MaxConns: s.maxConns, Log: o.Log, MustExist: o.MustExist, Wait: o.Wait, Kind: o.Kind}, []string{s.password}, nil
 }
 
-// hostPort returns u's address, with host and port where it has none.
-func hostPort(u *url.URL, host, port string) string {
-	if h := u.Hostname(); h != "" {
-		host = h
+// addresses returns host and port of each of the hosts in a URL, which are separated by commas.
+func addresses(hosts string) (out []string) {
+	for _, host := range strings.Split(hosts, ",") {
+		one := url.URL{Host: host}
+		out = append(out, net.JoinHostPort(cmp.Or(one.Hostname(), "127.0.0.1"), cmp.Or(one.Port(), "3306")))
 	}
-	if p := u.Port(); p != "" {
-		port = p
-	}
-	return net.JoinHostPort(host, port)
+	return out
 }

@@ -37,7 +37,7 @@ func mysqlTLS(config *driver.Config, s *server) error {
 		return fmt.Errorf("mysql DSN: tls=%s does not go with tls_ca, tls_cert and tls_key; write tls=true", mode)
 	}
 	config.TLS = &tls.Config{
-		RootCAs: roots, ServerName: s.url.Hostname(), MinVersion: tls.VersionTLS12, Certificates: own,
+		RootCAs: roots, MinVersion: tls.VersionTLS12, Certificates: own,
 		InsecureSkipVerify: mode == "skip-verify", // as the operator has asked for
 	}
 	return nil
@@ -82,12 +82,15 @@ func Insecure(dsn string) string {
 			return insecurePostgres(config)
 		}
 	case "mysql":
-		config, err := MySQLConfig(dsn, Options{})
-		if err != nil || config.Net == "unix" {
+		_, rest, _ := strings.Cut(dsn, "://")
+		o, _, err := parseMySQL(rest, Options{})
+		if err != nil {
 			return ""
 		}
-		if host, _, _ := net.SplitHostPort(config.Addr); !here(host) {
-			return insecureMySQL(config)
+		for _, address := range o.Hosts {
+			if host, _, _ := net.SplitHostPort(address); !here(host) {
+				return insecureMySQL(o.Config)
+			}
 		}
 	}
 	return ""

@@ -50,7 +50,11 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 		if err != nil {
 			return nil, errors.New("the DSN cannot be parsed") // the parser's words repeat it
 		}
-		if r.database, err = way.New(u.Host); err != nil {
+		host := u.Host
+		if number < len(o.Hosts) {
+			host = o.Hosts[number]
+		}
+		if r.database, err = way.New(host); err != nil {
 			return nil, err
 		}
 		u.Host = r.database.Address()

@@ -22,6 +22,7 @@ type Options struct {
 	Command  []string      // starts plinth serve; flags come after it
 	DSN      string        // a database is made beside it, and dropped at the end
 	Replicas int           // plinths on it; 1 for SQLite
+	Hosts    []string      // HOST:PORT of the server that each of them uses; empty: that in DSN
 	For      time.Duration // how long faults are made
 	Clients  int           // that call; half as many watch
 	Pause    time.Duration // of a client between two calls, on average; 10 ms

@@ -24,23 +24,25 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
 		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
 	}
-	for try := 1; ; try++ {
-		a, err := l.tryAppend(ctx, batch)
-		if err == nil {
-			return a, nil
-		}
-		if try == attempts || !retryable(err) || ctx.Err() != nil {
-			return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
-		}
+	var a sqlstore.Appended
+	err := l.again(ctx, func() (err error) {
+		a, err = l.tryAppend(ctx, batch)
+		return err
+	})
+	if err != nil {
+		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
 	}
+	return a, nil
 }
 
 func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstore.Appended, err error) {
+	l.turns.wait(ctx)
+	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
 		return a, err
 	}
-	defer func() { release(conn, err) }()
+	defer func() { l.release(conn, err) }()
 	a.Results = make([]sqlstore.Result, len(batch))
 	if err := l.lockAndLook(ctx, conn, batch, &a); err != nil {
 		return a, err
@@ -52,20 +54,37 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 		_, err := conn.ExecContext(ctx, `ROLLBACK`)
 		return a, err
 	}
-	if err := l.insertAndCommit(ctx, conn, rows); err != nil {
+	if err := l.resolve(ctx, conn, l.insertAndCommit(ctx, conn, rows), hasRow(&rows[0])); err != nil {
 		return a, err
 	}
 	l.settled(rows[len(rows)-1].Revision)
+	l.turns.committed(begun)
 	return a, nil
 }
 
 // release gives the connection back. After an error it may still be inside the
-// transaction; closing the connection ends that for certain.
-func release(conn *sql.Conn, err error) {
-	if err != nil {
+// transaction; closing the connection ends that for certain. A cluster rolls transactions back
+// so often that it is worth keeping their connections.
+func (l *Log) release(conn *sql.Conn, err error) {
+	if err != nil && !(l.conflict(err) && l.restore(conn)) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	conn.Close()
+}
+
+// restore makes a connection fit for another transaction.
+func (l *Log) restore(conn *sql.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return rollback(ctx, conn) == nil
+}
+
+// turn returns what a transaction on a cluster begins with (lock.go).
+func (l *Log) turn() string {
+	if l.galera.Load() {
+		return takeTurn + `;`
+	}
+	return ``
 }
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
@@ -85,6 +104,7 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 	}
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
+		`+l.turn()+`
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
 		SELECT id, `+"`at`"+`, (SELECT value FROM meta WHERE name = 'mark/moved'),
 		       `+seenSQL+`
@@ -144,7 +164,9 @@ const foreignFor = 100
 // noteForeign notes whether others have written since the row that is expected.
 func (l *Log) noteForeign(have bool) {
 	if have {
-		l.foreign.Store(foreignFor)
+		if l.foreign.Store(foreignFor); l.galera.Load() {
+			l.turns.seen()
+		}
 	} else if n := l.foreign.Load(); n > 0 {
 		l.foreign.Store(n - 1) // there is one append at a time
 	}
@@ -225,16 +247,24 @@ func insertArgs(rows []sqlstore.Row) []any {
 		if value == nil {
 			value = []byte{}
 		}
-		var author, audit any // NULL
-		if r.Author != 0 {
-			author = r.Author
-		}
-		if r.AuditID != nil {
-			audit = r.AuditID
-		}
-		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value, author, audit)
+		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value, author(r), audit(r))
 	}
 	return args
+}
+
+// author and audit return what a row has in the columns of that name; nil is NULL.
+func author(r *sqlstore.Row) any {
+	if r.Author == 0 {
+		return nil
+	}
+	return r.Author
+}
+
+func audit(r *sqlstore.Row) any {
+	if r.AuditID == nil {
+		return nil
+	}
+	return r.AuditID
 }
 
 // commit runs insert and COMMIT in one packet. The SELECT between them tells their errors

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
@@ -22,9 +21,11 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 // AddAuthors adds authors.
 func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
 	var numbers []int64
-	err := l.transact(ctx, func(tx *sql.Tx) (err error) {
-		numbers, err = addAuthors(ctx, tx, authors)
-		return err
+	err := l.again(ctx, func() error {
+		return l.transact(ctx, func(tx *txn) (err error) {
+			numbers, err = addAuthors(ctx, tx, authors)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add authors: %w", l.classify(err))
@@ -32,7 +33,7 @@ func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int6
 	return numbers, nil
 }
 
-func addAuthors(ctx context.Context, tx *sql.Tx, authors []sqlstore.Author) ([]int64, error) {
+func addAuthors(ctx context.Context, tx *txn, authors []sqlstore.Author) ([]int64, error) {
 	numbers := make([]int64, len(authors))
 	for i, a := range authors {
 		r, err := tx.ExecContext(ctx, `INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,

@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -14,34 +13,32 @@ import (
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
 func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
+	return l.inStep(ctx, func(tx *txn) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
 func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *sql.Tx) (sqlstore.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
+	return l.inStep(ctx, func(tx *txn) (sqlstore.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
 }
 
 // inStep runs a step of compaction in a transaction, anew after a deadlock.
-func (l *Log) inStep(ctx context.Context, step func(*sql.Tx) (sqlstore.Compacted, error)) (sqlstore.Compacted, error) {
-	for try := 1; ; try++ {
-		var c sqlstore.Compacted
-		err := l.transact(ctx, func(tx *sql.Tx) (err error) {
+func (l *Log) inStep(ctx context.Context, step func(*txn) (sqlstore.Compacted, error)) (sqlstore.Compacted, error) {
+	var c sqlstore.Compacted
+	err := l.again(ctx, func() error {
+		return l.transact(ctx, func(tx *txn) (err error) {
 			c, err = step(tx)
 			return err
 		})
-		if err == nil {
-			return c, nil
-		}
-		if try == attempts || !retryable(err) || ctx.Err() != nil {
-			return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
-		}
+	})
+	if err != nil {
+		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 	}
+	return c, nil
 }
 
-func supersedeStep(ctx context.Context, tx *sql.Tx, after, through int64, limit int) (c sqlstore.Compacted, err error) {
+func supersedeStep(ctx context.Context, tx *txn, after, through int64, limit int) (c sqlstore.Compacted, err error) {
 	c.Swept = after
-	if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
+	if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 		return c, err
 	}
 	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'`).Scan(&c.Floor)
@@ -56,34 +53,25 @@ func supersedeStep(ctx context.Context, tx *sql.Tx, after, through int64, limit 
 	return c, err
 }
 
-// lockSweep takes the compactors' lock until tx ends, if it is free, and returns how far was swept.
-func lockSweep(ctx context.Context, tx *sql.Tx) (swept int64, busy bool, err error) {
-	err = tx.QueryRowContext(ctx, `
-		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'swept' FOR UPDATE SKIP LOCKED`).Scan(&swept)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, true, nil
-	}
-	return swept, false, err
-}
-
-// transact runs f in a transaction.
-func (l *Log) transact(ctx context.Context, f func(*sql.Tx) error) error {
+// transact runs f in a transaction. If a cluster rolls that back when it is committed, it can be run anew:
+// should it be there all the same (resolve), doing it twice does no harm.
+func (l *Log) transact(ctx context.Context, f func(*txn) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := f(tx); err != nil {
+	if err := f(&txn{tx, l.galera.Load()}); err != nil {
 		_ = tx.Rollback()
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return unknown(err)
+	if err = tx.Commit(); err == nil || l.conflict(err) {
+		return err
 	}
-	return nil
+	return unknown(err)
 }
 
-func compact(ctx context.Context, tx *sql.Tx, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
-	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
+func compact(ctx context.Context, tx *txn, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
+	if c.Swept, c.Busy, err = tx.lockSweep(ctx); err != nil {
 		return c, err
 	}
 	var newest, since int64
@@ -115,8 +103,7 @@ func compact(ctx context.Context, tx *sql.Tx, through int64, limit int, keep *sq
 		return c, err
 	}
 	// Another replica may have raised the floor since it was read.
-	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&c.Floor)
-	if err != nil {
+	if c.Floor, err = tx.lock(ctx); err != nil {
 		return c, err
 	}
 	c.Floor = max(c.Floor, upto)
@@ -127,7 +114,7 @@ func compact(ctx context.Context, tx *sql.Tx, through int64, limit int, keep *sq
 // sweep deletes what the rows in (swept, upto] superseded, then tombstones among them.
 // Each row takes its predecessor with it: older ones went when the predecessor was swept,
 // so the cost does not depend on how long a key's history is.
-func sweep(ctx context.Context, tx *sql.Tx, swept, upto int64) (int64, error) {
+func sweep(ctx context.Context, tx *txn, swept, upto int64) (int64, error) {
 	superseded, err := supersede(ctx, tx, swept, upto)
 	if err != nil {
 		return 0, err
@@ -141,7 +128,7 @@ func sweep(ctx context.Context, tx *sql.Tx, swept, upto int64) (int64, error) {
 }
 
 // stepEnd returns where a step ends that looks at limit rows after an id, but for those above through.
-func stepEnd(ctx context.Context, tx *sql.Tx, after, through int64, limit int) (upto int64, err error) {
+func stepEnd(ctx context.Context, tx *txn, after, through int64, limit int) (upto int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT CASE WHEN COUNT(*) = ? THEN MAX(id) ELSE ? END
 		FROM (SELECT id FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS next`,
@@ -151,7 +138,7 @@ func stepEnd(ctx context.Context, tx *sql.Tx, after, through int64, limit int) (
 
 // supersede deletes the predecessors of the rows in (after, upto]. Ids are fetched first, because
 // MySQL does not let a DELETE ask its own table.
-func supersede(ctx context.Context, tx *sql.Tx, after, upto int64) (int64, error) {
+func supersede(ctx context.Context, tx *txn, after, upto int64) (int64, error) {
 	rows, err := tx.QueryContext(ctx, `
 		SELECT (SELECT o.id FROM log AS o
 		        WHERE o.`+"`key` = l.`key`"+` AND o.id < l.id
@@ -214,21 +201,25 @@ func (l *Log) Defragment(ctx context.Context) error {
 // Raise lifts the floor above everything the log has. The write lock comes first, so
 // that the highest id is final.
 func (l *Log) Raise(ctx context.Context, revision int64) error {
-	err := l.transact(ctx, func(tx *sql.Tx) error {
-		var floor, newest int64
-		err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor)
-		if err != nil {
-			return err
-		}
-		err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM log`).Scan(&newest)
-		if err != nil || revision <= max(floor, newest) {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, revision)
-		return err
+	err := l.again(ctx, func() error {
+		return l.transact(ctx, func(tx *txn) error { return raise(ctx, tx, revision) })
 	})
 	if err != nil {
 		return fmt.Errorf("raise floor: %w", l.classify(err))
 	}
 	return nil
+}
+
+func raise(ctx context.Context, tx *txn, revision int64) error {
+	floor, err := tx.lock(ctx)
+	if err != nil {
+		return err
+	}
+	var newest int64
+	err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM log`).Scan(&newest)
+	if err != nil || revision <= max(floor, newest) {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, revision)
+	return err
 }

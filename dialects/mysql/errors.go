@@ -18,6 +18,7 @@ import (
 
 // Error numbers. https://mariadb.com/kb/en/mariadb-error-codes/
 const (
+	notReady    = 1047
 	noSuchTable = 1146
 	lockTimeout = 1205
 	deadlock    = 1213
@@ -83,6 +84,7 @@ func (l *Log) classify(err error) error {
 	default:
 	}
 	if unavailable(err) {
+		l.distrust(err)
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
 	}
 	return err
@@ -95,7 +97,7 @@ func unavailable(err error) bool {
 	case 1040, 1203, 1226, // too many connections
 		1044, 1045, 1049, 1129, 1130, // not let in, no such database
 		1021, 1114, 1030, 1026, 3, 28, // disk full, table full, storage engine and write errors
-		lockTimeout, deadlock:
+		lockTimeout, deadlock, notReady:
 		return true
 	default:
 		return ending(n) || readOnly(n)
@@ -111,11 +113,25 @@ func broken(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &netErr)
 }
 
+// distrust says that the server takes no statements any more, or no writes. If another host may do so,
+// or the server may be back later, connections to it are not used any more.
+func (l *Log) distrust(err error) bool {
+	n := code(err)
+	if n != notReady && !(readOnly(n) && len(l.hosts) > 1) {
+		return false
+	}
+	l.epoch.Add(1)
+	return true
+}
+
 // retryable says that nothing was written and a new attempt may well succeed: the other
 // side of a deadlock has gone on, or a pooled connection had broken while it was idle.
-func retryable(err error) bool {
+func (l *Log) retryable(err error) bool {
 	if errors.Is(err, sqlstore.ErrUnknown) {
 		return false
+	}
+	if l.distrust(err) && len(l.hosts) > 1 {
+		return true
 	}
 	switch n := code(err); n {
 	case lockTimeout, deadlock:

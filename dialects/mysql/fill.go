@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -11,14 +10,15 @@ import (
 // filler is the transaction that fills a log.
 type filler struct {
 	l  *Log
-	tx *sql.Tx
+	tx *txn
 }
 
 // Fill lets fill write to the log if it is empty.
 func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error {
-	err := l.transact(ctx, func(tx *sql.Tx) error {
-		var floor, newest int64
-		if err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor); err != nil {
+	err := l.transact(ctx, func(tx *txn) error {
+		var newest int64
+		floor, err := tx.lock(ctx)
+		if err != nil {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&newest); err != nil {

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -17,8 +16,8 @@ func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error)
 		return 0, fmt.Errorf("forget %s: %w", key, sqlstore.ErrKind)
 	}
 	for more := true; more; {
-		c, err := l.inStep(ctx, func(tx *sql.Tx) (c sqlstore.Compacted, err error) {
-			if err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'swept' FOR UPDATE`).Scan(&c.Swept); err != nil {
+		c, err := l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
+			if c.Swept, err = tx.waitForSweep(ctx); err != nil {
 				return c, err
 			}
 			c.Deleted, err = forget(ctx, tx, []byte(key))
@@ -34,7 +33,7 @@ func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error)
 }
 
 // forget deletes the oldest of a key's versions in past, and when there are no more, those in log.
-func forget(ctx context.Context, tx *sql.Tx, key []byte) (removed int64, err error) {
+func forget(ctx context.Context, tx *txn, key []byte) (removed int64, err error) {
 	old, err := scanOld(tx.QueryContext(ctx, `
 		SELECT id, `+"`key`"+`, until_id, until_at, expires FROM past
 		WHERE `+"`key`"+` = ?
@@ -52,12 +51,12 @@ func forget(ctx context.Context, tx *sql.Tx, key []byte) (removed int64, err err
 // forgetNow deletes the versions in log but the current one. Then the floor is the head: it keeps the
 // place of the newest row if that is a tombstone and goes. The write lock comes first, so that nobody
 // draws a revision meanwhile.
-func forgetNow(ctx context.Context, tx *sql.Tx, key []byte) (removed int64, err error) {
-	var floor, head, newest, since int64
-	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor)
+func forgetNow(ctx context.Context, tx *txn, key []byte) (removed int64, err error) {
+	floor, err := tx.lock(ctx)
 	if err != nil {
 		return 0, err
 	}
+	var head, newest, since int64
 	err = tx.QueryRowContext(ctx, `
 		SELECT COALESCE((SELECT MAX(id) FROM log), 0),
 		       COALESCE((SELECT id FROM log WHERE `+"`key`"+` = ? ORDER BY id DESC LIMIT 1), 0),

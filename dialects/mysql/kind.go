@@ -14,7 +14,10 @@ import (
 func (l *Log) claim(ctx context.Context) error {
 	found, err := l.readKind(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
-		_, err = l.db.ExecContext(ctx, `INSERT IGNORE INTO meta (name, value) VALUES ('kind', ?)`, string(l.kind))
+		err = l.again(ctx, func() error {
+			_, err := l.db.ExecContext(ctx, `INSERT IGNORE INTO meta (name, value) VALUES ('kind', ?)`, string(l.kind))
+			return err
+		})
 		if err == nil {
 			found, err = l.readKind(ctx)
 		}

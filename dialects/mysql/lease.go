@@ -3,7 +3,6 @@ package mysql
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -71,7 +70,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 	for chunk := range slices.Chunk(ids, idsChunk) {
 		var some []sqlstore.Lease
 		err := l.again(ctx, func() error {
-			return l.transact(ctx, func(tx *sql.Tx) (err error) {
+			return l.transact(ctx, func(tx *txn) (err error) {
 				some, err = renew(ctx, tx, chunk)
 				return err
 			})
@@ -85,7 +84,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 }
 
 // renew reads the time when the leases are locked.
-func renew(ctx context.Context, tx *sql.Tx, ids []int64) ([]sqlstore.Lease, error) {
+func renew(ctx context.Context, tx *txn, ids []int64) ([]sqlstore.Lease, error) {
 	rows, err := tx.QueryContext(ctx, `
 		SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(ids))+` ORDER BY id FOR UPDATE;
 		`+readClock, idArgs(ids)...)
@@ -130,7 +129,7 @@ func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, 
 // processes that come back at once, the first one shifts them.
 func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	err = l.again(ctx, func() error {
-		return l.transact(ctx, func(tx *sql.Tx) (err error) {
+		return l.transact(ctx, func(tx *txn) (err error) {
 			shifted, err = beat(ctx, tx, most)
 			return err
 		})
@@ -141,7 +140,7 @@ func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	return shifted, nil
 }
 
-func beat(ctx context.Context, tx *sql.Tx, most int64) (shifted int64, err error) {
+func beat(ctx context.Context, tx *txn, most int64) (shifted int64, err error) {
 	var last, now int64
 	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'lease_beat' FOR UPDATE`).Scan(&last)
 	if err == nil {

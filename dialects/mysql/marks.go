@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
@@ -19,14 +18,16 @@ func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
 
 // SetMarks writes marks and removes those with an empty value.
 func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
-	err := l.transact(ctx, func(tx *sql.Tx) error { return setMarks(ctx, tx, marks) })
+	err := l.again(ctx, func() error {
+		return l.transact(ctx, func(tx *txn) error { return setMarks(ctx, tx, marks) })
+	})
 	if err != nil {
 		return fmt.Errorf("write marks: %w", l.classify(err))
 	}
 	return nil
 }
 
-func setMarks(ctx context.Context, tx *sql.Tx, marks map[string]string) error {
+func setMarks(ctx context.Context, tx *txn, marks map[string]string) error {
 	for name, value := range marks {
 		query := `REPLACE INTO meta (name, value) VALUES (CONCAT('mark/', ?), ?)`
 		if value == "" {

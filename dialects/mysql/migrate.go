@@ -30,6 +30,17 @@ func (l *Log) migrate(ctx context.Context, config *mysql.Config, o Options) erro
 	if o.MustExist && !exists {
 		return refused.Missing(fmt.Sprintf("database %q has no plinth tables", config.DBName))
 	}
+	if !l.galera.Load() {
+		return l.up(ctx, config.Clone(), o.Wait)
+	}
+	unlock, err := l.lockMigrations(ctx, o.Wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if done, _, err := l.lookAtVersion(ctx); done || err != nil {
+		return err // another process has done it meanwhile
+	}
 	return l.up(ctx, config.Clone(), o.Wait)
 }
 
@@ -54,11 +65,11 @@ func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) 
 func (l *Log) up(ctx context.Context, config *mysql.Config, wait time.Duration) error {
 	dialer := &cut.Dialer{Func: (&net.Dialer{}).DialContext}
 	config.DialFunc = dialer.Dial
-	connector, err := mysql.NewConnector(config)
+	sessions, err := newSessions(l, config)
 	if err != nil {
 		return err
 	}
-	db := sql.OpenDB(session{connector})
+	db := sql.OpenDB(sessions)
 	defer db.Close()
 	defer dialer.Cut()
 	stop := context.AfterFunc(ctx, dialer.Cut)

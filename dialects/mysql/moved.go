@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -17,7 +16,7 @@ var errNothingToMove = errors.New("the log has no rows")
 // when he has the lock.
 func (l *Log) Move(ctx context.Context, to string) (head int64, err error) {
 	err = l.again(ctx, func() error {
-		return l.transact(ctx, func(tx *sql.Tx) (err error) {
+		return l.transact(ctx, func(tx *txn) (err error) {
 			head, err = noteMoved(ctx, tx, to)
 			return err
 		})
@@ -28,13 +27,13 @@ func (l *Log) Move(ctx context.Context, to string) (head int64, err error) {
 	return head, nil
 }
 
-func noteMoved(ctx context.Context, tx *sql.Tx, to string) (head int64, err error) {
-	var floor, newest int64
-	err = tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor)
+func noteMoved(ctx context.Context, tx *txn, to string) (head int64, err error) {
+	floor, err := tx.lock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var noted string
+	var newest int64
 	err = tx.QueryRowContext(ctx, `SELECT COALESCE((SELECT value FROM meta WHERE name = 'mark/moved'), '')`).Scan(&noted)
 	if err == nil {
 		err = sqlstore.CheckMove(noted, to)

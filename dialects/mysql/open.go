@@ -22,6 +22,7 @@ import (
 // Options of a log. Config is needed.
 type Options struct {
 	Config   *mysql.Config
+	Hosts    []string     // HOST:PORT of the servers that have the database; empty: Config.Addr alone
 	MaxConns int          // at least 2; 8
 	Log      *slog.Logger // nil: nothing
 
@@ -47,6 +48,13 @@ type Log struct {
 	witness   atomic.Pointer[sqlstore.Witness] // nil: nothing is expected
 	foreign   atomic.Int32                     // above 0: others write, too
 
+	hosts         []string     // HOST:PORT of the servers that have the database
+	host          atomic.Int32 // which of them is in use
+	epoch         atomic.Int64 // connections of an earlier one are not used any more
+	galera        atomic.Bool  // the server is a node of a Galera cluster
+	turns         turns
+	manyPrimaries atomic.Bool // the server is one of a group of which each takes writes
+
 	closeOnce sync.Once
 	closed    chan struct{}
 }
@@ -59,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 8
 	}
-	l := &Log{kind: cmp.Or(o.Kind, sqlstore.KindAPI), closed: make(chan struct{})}
+	l := &Log{kind: cmp.Or(o.Kind, sqlstore.KindAPI), hosts: o.Hosts, closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -92,11 +100,11 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	if o.Log != nil {
 		config.Logger = driverLog{o.Log}
 	}
-	inner, err := mysql.NewConnector(config)
+	sessions, err := newSessions(l, config)
 	if err != nil {
 		return err
 	}
-	l.freezer = session{inner}
+	l.freezer = sessions
 	l.db = sql.OpenDB(l.freezer)
 	l.db.SetMaxOpenConns(max(o.MaxConns, 2))
 	l.db.SetMaxIdleConns(max(o.MaxConns, 2))
@@ -104,6 +112,7 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	if err := l.migrate(ctx, config, o); err != nil {
 		return err
 	}
+	l.tellServer(o.Log)
 	return refused.Answer(ctx, o.Wait, func(ctx context.Context) error {
 		if err := l.checkTables(ctx); err != nil {
 			return err
@@ -116,36 +125,15 @@ func (l *Log) open(ctx context.Context, o Options) error {
 	})
 }
 
-// session makes every new connection independent of the server's defaults. Idle ones are
-// closed by the pool after 30 s; that the server does it after 60 s frees the locks of a
-// replica that lost its network. MySQL 8 would tell sizes of tables that are up to a day old;
-// MariaDB does not, has no such setting, and takes the condition for a comment.
-type session struct{ driver.Connector }
-
-// connectTimeout bounds how long a new connection takes to its first statement. The
-// driver's own bound is for the network alone, and the pool opens some connections without
-// a caller whose context would end them.
-const connectTimeout = 10 * time.Second
-
-func (s session) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	conn, err := s.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
+// tellServer logs what kind of server was met.
+func (l *Log) tellServer(log *slog.Logger) {
+	switch {
+	case log == nil:
+	case l.galera.Load():
+		log.Info("MariaDB is a Galera cluster: plinths may write at any of its nodes")
+	case l.manyPrimaries.Load():
+		log.Warn("MySQL is a group of several primaries, at which plinth is not safe: let all plinths connect to the same server, or use group replication in single-primary mode")
 	}
-	_, err = conn.(driver.ExecerContext).ExecContext(ctx, `
-		SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
-		SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO',
-		            SESSION autocommit = 1,
-		            SESSION innodb_lock_wait_timeout = 10,
-		            SESSION wait_timeout = 60
-		            /*!80003 , SESSION information_schema_stats_expiry = 0 */`, nil)
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
 }
 
 // driverLog logs what the driver reports: a broken connection, which the pool then replaces.

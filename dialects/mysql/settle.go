@@ -19,9 +19,18 @@ func (l *Log) settle(ctx context.Context, id int64) error {
 	if id <= l.durable.Load() {
 		return nil
 	}
-	_, err := l.db.ExecContext(ctx, `
+	query := `
 		INSERT INTO meta (name, value) VALUES ('settled', '1')
-		ON DUPLICATE KEY UPDATE value = CAST(value AS SIGNED) + 1`)
+		ON DUPLICATE KEY UPDATE value = CAST(value AS SIGNED) + 1`
+	if l.galera.Load() { // a row for each node, so that they do not get into each other's way
+		query = `
+		INSERT INTO meta (name, value) VALUES (CONCAT('settled/', LEFT(@@wsrep_node_name, 50)), '1')
+		ON DUPLICATE KEY UPDATE value = CAST(value AS SIGNED) + 1`
+	}
+	err := l.again(ctx, func() error {
+		_, err := l.db.ExecContext(ctx, query)
+		return err
+	})
 	if readOnly(code(err)) {
 		return nil // nobody commits here any more
 	}

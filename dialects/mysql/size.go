@@ -89,11 +89,12 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	config := o.Config.Clone()
 	config.MultiStatements, config.InterpolateParams, config.ParseTime = true, true, false
 	config.MaxAllowedPacket, config.Logger = 0, &mysql.NopLogger{}
-	inner, err := mysql.NewConnector(config)
+	l := &Log{hosts: o.Hosts, peeks: true, closed: make(chan struct{})}
+	sessions, err := newSessions(l, config)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{db: sql.OpenDB(session{inner}), freezer: session{inner}, peeks: true, closed: make(chan struct{})}
+	l.db, l.freezer = sql.OpenDB(sessions), sessions
 	l.db.SetMaxOpenConns(1)
 	err = l.db.QueryRowContext(ctx, `
 		SELECT value, COALESCE((SELECT value FROM meta WHERE name = 'kind'), 'api')

@@ -31,24 +31,34 @@ func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlst
 
 // again runs f, and runs it anew after an error that another attempt may well not meet.
 func (l *Log) again(ctx context.Context, f func() error) error {
+	begun := time.Now()
 	for try := 1; ; try++ {
 		err := f()
 		var rejected *raw.Rejected
-		if err == nil || try == attempts || errors.As(err, &rejected) || !retryable(err) || ctx.Err() != nil {
+		if err == nil || errors.As(err, &rejected) || !l.retryable(err) || ctx.Err() != nil {
+			return err
+		}
+		switch conflict := l.conflict(err); {
+		case conflict && time.Since(begun) < conflictTime:
+			l.turns.seen()
+			pause(ctx, try)
+		case conflict || try >= attempts:
 			return err
 		}
 	}
 }
 
 func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (err error) {
+	l.turns.wait(ctx)
+	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	var broken error
-	defer func() { release(conn, broken) }()
+	defer func() { l.release(conn, broken) }()
 	var found sqlstore.Found
-	if broken = lockAndFind(ctx, conn, ask, l.witness.Load(), &found); broken != nil {
+	if broken = l.lockAndFind(ctx, conn, ask, &found); broken != nil {
 		return broken
 	}
 	d, wrote, rejected := raw.Decide(&found, decide)
@@ -63,8 +73,9 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 		}
 		return broken
 	}
-	if broken = l.writeAndCommit(ctx, conn, d); broken == nil {
+	if broken = l.resolve(ctx, conn, l.writeAndCommit(ctx, conn, d), hasDecision(d)); broken == nil {
 		l.settled(found.Revision)
+		l.turns.committed(begun)
 	}
 	return broken
 }
@@ -72,7 +83,8 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, w *sqlstore.Witness, f *sqlstore.Found) error {
+func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
+	w := l.witness.Load()
 	leases, args := "", []any{w.Row(), ask.After, ask.Limit}
 	if len(ask.Leases) > 0 {
 		leases = `; SELECT id, ttl, expires FROM lease WHERE id IN ` + places(len(ask.Leases)) + ` ORDER BY id FOR UPDATE`
@@ -80,6 +92,7 @@ func lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, w *sqlst
 	}
 	rows, err := conn.QueryContext(ctx, `
 		START TRANSACTION READ WRITE;
+		`+l.turn()+`
 		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
 		SELECT id, `+"`at`, (SELECT seen.`at`"+` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1;
 		`+readClock+`;
@@ -203,9 +216,8 @@ func rawInsertArgs(rows []sqlstore.Row) []any {
 // Cut moves the floor at once.
 func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
 	err = l.again(ctx, func() error {
-		return l.transact(ctx, func(tx *sql.Tx) error {
-			err := tx.QueryRowContext(ctx, `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&found)
-			if err != nil || through <= found {
+		return l.transact(ctx, func(tx *txn) (err error) {
+			if found, err = tx.lock(ctx); err != nil || through <= found {
 				return err
 			}
 			_, err = tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = 'floor'`, through)

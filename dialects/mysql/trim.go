@@ -24,8 +24,8 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 	if !due {
 		return c, nil
 	}
-	return l.inStep(ctx, func(tx *sql.Tx) (c sqlstore.Compacted, err error) {
-		if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
+	return l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
+		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
 		}
 		c.Deleted, err = trim(ctx, tx, keep, now, limit)
@@ -33,7 +33,7 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 	})
 }
 
-func trim(ctx context.Context, tx *sql.Tx, keep *sqlstore.Keep, now int64, limit int) (int64, error) {
+func trim(ctx context.Context, tx *txn, keep *sqlstore.Keep, now int64, limit int) (int64, error) {
 	if keep == nil {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
@@ -72,9 +72,9 @@ func scanOld(rows *sql.Rows, err error) (old []sqlstore.Old, _ error) {
 
 // Refit gives rows of past another expiry.
 func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit int) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *sql.Tx) (c sqlstore.Compacted, err error) {
+	return l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
 		c.Swept = after
-		if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
+		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
 		}
 		err = refit(ctx, tx, &c, keep, limit)
@@ -82,7 +82,7 @@ func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit
 	})
 }
 
-func refit(ctx context.Context, tx *sql.Tx, c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) error {
+func refit(ctx context.Context, tx *txn, c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) error {
 	rows, err := scanOld(tx.QueryContext(ctx, `
 		SELECT id, `+"`key`"+`, until_id, until_at, expires FROM past
 		WHERE id > ?
@@ -105,7 +105,7 @@ func refit(ctx context.Context, tx *sql.Tx, c *sqlstore.Compacted, keep *sqlstor
 	return err
 }
 
-func setExpiry(ctx context.Context, tx *sql.Tx, rows []sqlstore.Old) error {
+func setExpiry(ctx context.Context, tx *txn, rows []sqlstore.Old) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
-// haPackages are what each cluster of databases needs, by its name in PLINTH_TEST_HA: programs, and Debian's
-// packages that have them.
+// haPackages are what each cluster of databases needs, by its name in PLINTH_TEST_HA: programs, or patterns of
+// files, and Debian's packages that have them.
 var haPackages = map[string]struct{ programs, packages []string }{
+	"galera":  {[]string{"mariadbd", "rsync", "/usr/lib*/galera*/libgalera_smm.so"}, []string{"mariadb-server", "galera-4", "rsync"}},
 	"patroni": {[]string{"patroni", "etcd"}, []string{"patroni", "python3-etcd", "etcd-server"}},
 }
 
@@ -19,8 +21,7 @@ func installHA() {
 		need := haPackages[name]
 		missing := false
 		for _, program := range need.programs {
-			_, err := exec.LookPath(program)
-			missing = missing || err != nil
+			missing = missing || !installed(program)
 		}
 		if !missing {
 			continue
@@ -29,4 +30,14 @@ func installHA() {
 			fmt.Fprintf(os.Stderr, "withservers: TESTS OF %s FAIL: %v\n", name, err)
 		}
 	}
+}
+
+// installed tells whether there is a program, or a file that a pattern fits.
+func installed(program string) bool {
+	if filepath.IsAbs(program) {
+		files, _ := filepath.Glob(program)
+		return len(files) > 0
+	}
+	_, err := exec.LookPath(program)
+	return err == nil
 }
