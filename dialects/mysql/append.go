@@ -79,12 +79,14 @@ func (l *Log) restore(conn *sql.Conn) bool {
 	return rollback(ctx, conn) == nil
 }
 
-// turn returns what a transaction on a cluster begins with (lock.go).
-func (l *Log) turn() string {
+// begin returns what a transaction begins with that takes the write lock (lock.go). The result is the floor.
+func (l *Log) begin() []part {
+	lock := part{sql: `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`}
+	start := part{sql: `START TRANSACTION READ WRITE`, silent: true}
 	if l.galera.Load() {
-		return takeTurn + `;`
+		return []part{start, {sql: takeTurn, silent: true}, lock}
 	}
-	return ``
+	return []part{start, lock}
 }
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
@@ -92,34 +94,30 @@ func (l *Log) turn() string {
 func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
 	w := l.witness.Load()
 	alone := l.foreign.Load() == 0
-	seenSQL, args := `NULL`, make([]any, 0, 2*len(batch)+3)
+	seen, find := part{sql: `NULL`}, []any{}
 	if !alone {
-		seenSQL, args = "(SELECT seen.`at` FROM log AS seen WHERE seen.id = ?)", append(args, w.Row())
+		seen = part{sql: "(SELECT seen.`at` FROM log AS seen WHERE seen.id = ?)", args: []any{w.Row()}}
 	}
 	for i := range batch {
-		args = append(args, i, []byte(batch[i].Key))
+		find = append(find, i, []byte(batch[i].Key))
 	}
 	if len(batch) == 0 {
-		args = append(args, 0, []byte{}) // no key is empty
+		find = append(find, 0, []byte{}) // no key is empty
 	}
-	rows, err := conn.QueryContext(ctx, `
-		START TRANSACTION READ WRITE;
-		`+l.turn()+`
-		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
-		SELECT id, `+"`at`"+`, (SELECT value FROM meta WHERE name = 'mark/moved'),
-		       `+seenSQL+`
-		FROM log ORDER BY id DESC LIMIT 1;
-		`+newestSQL(len(batch)), args...)
+	got, err := l.send(ctx, conn, append(l.begin(),
+		part{sql: `SELECT id, ` + "`at`" + `, (SELECT value FROM meta WHERE name = 'mark/moved'), ` + seen.sql + `
+		           FROM log ORDER BY id DESC LIMIT 1`, args: seen.args},
+		part{sql: newestSQL(len(batch)), args: find})...)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	if err := scanOne(rows, true, &a.Floor); err != nil {
+	defer got.close()
+	if err := got.one(true, &a.Floor); err != nil {
 		return err
 	}
 	var moved sql.NullString
-	var seen *int64
-	if err := scanOne(rows, rows.NextResultSet(), &a.Head, &a.At, &moved, &seen); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var seenAt *int64
+	if err := got.one(false, &a.Head, &a.At, &moved, &seenAt); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	if moved.Valid {
@@ -128,8 +126,9 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 	newest, newestAt := a.Head, a.At
 	a.Head = max(a.Head, a.Floor)
 	a.At = max(time.Now().UnixMilli(), a.At)
-	if !rows.NextResultSet() {
-		return missing(rows)
+	rows, err := got.next(false)
+	if err != nil {
+		return err
 	}
 	for rows.Next() {
 		var n int
@@ -142,18 +141,20 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	rows.Close()
+	if err := got.close(); err != nil {
+		return err
+	}
 	switch {
 	case newest == w.Row():
-		seen = &newestAt
+		seenAt = &newestAt
 	case newest > w.Row() && w.Row() > 0 && alone:
-		seen, err = lookFor(ctx, conn, w.Row())
+		seenAt, err = lookFor(ctx, conn, w.Row())
 	}
 	if err != nil {
 		return err
 	}
 	l.noteForeign(newest > w.Row())
-	return w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seen)
+	return w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seenAt)
 }
 
 // foreignFor is how many appends ask for the expected row after one that has found newer rows. Without
@@ -231,7 +232,7 @@ func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []sqlsto
 		}
 		size += n
 	}
-	return commit(ctx, conn, insertSQL(len(rows)-first), insertArgs(rows[first:]))
+	return l.commit(ctx, conn, part{sql: insertSQL(len(rows) - first), args: insertArgs(rows[first:])})
 }
 
 func insertSQL(n int) string {
@@ -267,13 +268,17 @@ func audit(r *sqlstore.Row) any {
 	return r.AuditID
 }
 
-// commit runs insert and COMMIT in one packet. The SELECT between them tells their errors
+// commit runs statements and COMMIT in one packet. The SELECT between them tells their errors
 // apart: if its answer came, what fails after it is COMMIT.
-func commit(ctx context.Context, conn *sql.Conn, insert string, args []any) error {
-	rows, err := conn.QueryContext(ctx, insert+`; SELECT 1; COMMIT`, args...)
+func (l *Log) commit(ctx context.Context, conn *sql.Conn, parts ...part) error {
+	if l.galera.Load() {
+		return commitEach(ctx, conn, parts)
+	}
+	got, err := l.send(ctx, conn, append(parts, part{sql: `SELECT 1; COMMIT`})...)
 	if err != nil {
 		return beforeCommit(err)
 	}
+	rows := got.rows
 	defer rows.Close()
 	for more := true; more; more = rows.NextResultSet() {
 		for rows.Next() {
@@ -283,4 +288,17 @@ func commit(ctx context.Context, conn *sql.Conn, insert string, args []any) erro
 		return unknown(err)
 	}
 	return rows.Close()
+}
+
+// commitEach runs statements, and then COMMIT.
+func commitEach(ctx context.Context, conn *sql.Conn, parts []part) error {
+	for _, p := range parts {
+		if _, err := conn.ExecContext(ctx, p.sql, p.args...); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
+		return unknown(err)
+	}
+	return nil
 }

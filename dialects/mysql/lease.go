@@ -85,22 +85,10 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 
 // renew reads the time when the leases are locked.
 func renew(ctx context.Context, tx *txn, ids []int64) ([]sqlstore.Lease, error) {
-	rows, err := tx.QueryContext(ctx, `
-		SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(ids))+` ORDER BY id FOR UPDATE;
-		`+readClock, idArgs(ids)...)
+	leases, now, err := lockLeases(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	leases, err := scan.NextLeases(rows)
-	if err != nil {
-		return nil, err
-	}
-	var now int64
-	if err := scanOne(rows, rows.NextResultSet(), &now); err != nil {
-		return nil, err
-	}
-	rows.Close()
 	leases = slices.DeleteFunc(leases, func(l sqlstore.Lease) bool { return l.Expires <= now })
 	if len(leases) == 0 {
 		return nil, nil
@@ -113,6 +101,35 @@ func renew(ctx context.Context, tx *txn, ids []int64) ([]sqlstore.Lease, error) 
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE lease SET expires = ? + ttl * 1000 WHERE id IN `+places(len(leases)), alive...)
 	return leases, err
+}
+
+// lockLeases locks leases and reads the time then: in one packet, but at a Galera cluster (packet.go).
+func lockLeases(ctx context.Context, tx *txn, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+	if tx.galera {
+		rows, err := tx.QueryContext(ctx, `SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(ids))+` ORDER BY id FOR UPDATE`, idArgs(ids)...)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer rows.Close()
+		if leases, err = scan.NextLeases(rows); err != nil {
+			return nil, 0, err
+		}
+		rows.Close()
+		err = tx.QueryRowContext(ctx, readClock).Scan(&now)
+		return leases, now, err
+	}
+	rows, err := tx.QueryContext(ctx, `
+		SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(ids))+` ORDER BY id FOR UPDATE;
+		`+readClock, idArgs(ids)...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	if leases, err = scan.NextLeases(rows); err != nil {
+		return nil, 0, err
+	}
+	err = scanOne(rows, rows.NextResultSet(), &now)
+	return leases, now, err
 }
 
 // Expired returns leases that have expired, and when the next one does.

@@ -85,31 +85,28 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // one that was renewed while this waited for it has not expired.
 func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
 	w := l.witness.Load()
-	leases, args := "", []any{w.Row(), ask.After, ask.Limit}
+	parts := append(l.begin(),
+		part{sql: `SELECT id, ` + "`at`, (SELECT seen.`at`" + ` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1`, args: []any{w.Row()}},
+		part{sql: readClock},
+		part{sql: `
+			SELECT id, ` + "`key`, create_id, deleted, `at`" + `, value, version, lease
+			FROM log
+			WHERE id > ?
+			ORDER BY id
+			LIMIT ?`, args: []any{ask.After, ask.Limit}})
 	if len(ask.Leases) > 0 {
-		leases = `; SELECT id, ttl, expires FROM lease WHERE id IN ` + places(len(ask.Leases)) + ` ORDER BY id FOR UPDATE`
-		args = append(args, idArgs(ask.Leases)...)
+		parts = append(parts, part{sql: `SELECT id, ttl, expires FROM lease WHERE id IN ` + places(len(ask.Leases)) + ` ORDER BY id FOR UPDATE`, args: idArgs(ask.Leases)})
 	}
-	rows, err := conn.QueryContext(ctx, `
-		START TRANSACTION READ WRITE;
-		`+l.turn()+`
-		SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE;
-		SELECT id, `+"`at`, (SELECT seen.`at`"+` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1;
-		`+readClock+`;
-		SELECT id, `+"`key`, create_id, deleted, `at`"+`, value, version, lease
-		FROM log
-		WHERE id > ?
-		ORDER BY id
-		LIMIT ?`+leases, args...)
+	got, err := l.send(ctx, conn, parts...)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	if err := scanOne(rows, true, &f.Floor); err != nil {
+	defer got.close()
+	if err := got.one(true, &f.Floor); err != nil {
 		return err
 	}
 	var seen *int64
-	if err := scanOne(rows, rows.NextResultSet(), &f.Revision, &f.At, &seen); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := got.one(false, &f.Revision, &f.At, &seen); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	f.Revision = max(f.Revision, f.Floor)
@@ -117,35 +114,36 @@ func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask,
 		return err
 	}
 	f.At = max(time.Now().UnixMilli(), f.At)
-	if err := scanOne(rows, rows.NextResultSet(), &f.Now); err != nil {
+	if err := got.one(false, &f.Now); err != nil {
 		return err
 	}
-	if !rows.NextResultSet() {
-		return missing(rows)
-	}
-	if f.Rows, err = scan.NextRawRows(rows); err != nil || leases == "" {
+	rows, err := got.next(false)
+	if err != nil {
 		return err
 	}
-	if !rows.NextResultSet() {
-		return missing(rows)
+	if f.Rows, err = scan.NextRawRows(rows); err != nil {
+		return err
 	}
-	f.Leases, err = scan.NextLeases(rows)
-	return err
+	if len(ask.Leases) == 0 {
+		return got.close()
+	}
+	if rows, err = got.next(false); err != nil {
+		return err
+	}
+	if f.Leases, err = scan.NextLeases(rows); err != nil {
+		return err
+	}
+	return got.close()
 }
 
 // statements are what one packet has, without COMMIT.
 type statements struct {
-	sql  strings.Builder
-	args []any
-	size int // at most, when the arguments are in their places
+	parts []part
+	size  int // at most, when the arguments are in their places
 }
 
 func (s *statements) add(sql string, size int, args ...any) {
-	if s.sql.Len() > 0 {
-		s.sql.WriteString(`; `)
-	}
-	s.sql.WriteString(sql)
-	s.args = append(s.args, args...)
+	s.parts = append(s.parts, part{sql: sql, args: args})
 	s.size += size + len(sql)
 }
 
@@ -159,12 +157,14 @@ func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d sqlstore.Dec
 		if rows = rows[n:]; len(rows) == 0 {
 			break
 		}
-		if _, err := conn.ExecContext(ctx, s.sql.String(), s.args...); err != nil {
-			return err
+		for _, p := range s.parts {
+			if _, err := conn.ExecContext(ctx, p.sql, p.args...); err != nil {
+				return err
+			}
 		}
 		s = &statements{}
 	}
-	return commit(ctx, conn, s.sql.String(), s.args)
+	return l.commit(ctx, conn, s.parts...)
 }
 
 // fitting returns how many of rows go into a packet with so much room, and their size. Quoting
