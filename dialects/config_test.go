@@ -29,6 +29,7 @@ func TestDescribe(t *testing.T) {
 		"postgres://u@/d?host=/run/a,/run/b&sslmode=disable":      "postgres://u@/d?host=%2Frun%2Fa%2C%2Frun%2Fb&port=5432%2C5432",
 		"mariadb://u%40x:s3cret@h/d":                              "mysql://u%40x@h:3306/d",
 		"mysql://u@[::1]:99/d?password_file=/dev/null&timeout=1s": "mysql://u@[::1]:99/d",
+		"mysql://u:s3cret@h,g:99/d":                               "mysql://u@h:3306,g:99/d",
 		"mysql://u@h/d?socket=/run/mysqld/mysqld.sock":            "mysql://u@/d?socket=%2Frun%2Fmysqld%2Fmysqld.sock",
 		"oracle://u:s3cret@h/d":                                   "a database of an unknown kind",
 	} {

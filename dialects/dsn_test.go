@@ -60,6 +60,8 @@ func TestBadDSN(t *testing.T) {
 		{"postgres://u:1,hunter2/db", "cannot be parsed"},
 		{"postgres://u:hunter2,g:1/db", "colon"},
 		{"postgres://u:hunter2@h:1,g:2:3/db", "colon"},
+		{"mysql://u:hunter2,g:1/db", "colon"},
+		{"mysql://u:hunter2@h:1,g:2:3/db", "colon"},
 		{"mysql://u:hunter2@h/", "names no database"},
 		{"mysql://u:hunter2@h/db?timeout=3", "duration"},
 		{"mysql://u:hunter2@h/db?tls=perhaps", "tls must be"},
