@@ -204,7 +204,9 @@ func closeSoon(conn *pgx.Conn) {
 
 // found cuts the connections to other hosts if the primary was among them.
 func (h *hosts) found(a hostAnswer) int {
-	h.timeline.Store(a.timeline)
+	if a.timeline > 0 {
+		h.timeline.Store(a.timeline)
+	}
 	if int(h.last.Swap(int32(a.host))) != a.host {
 		for n, other := range h.each {
 			if n != a.host {
