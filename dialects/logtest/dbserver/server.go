@@ -152,7 +152,8 @@ func (s *Server) run(program string, args ...string) error {
 func (s *Server) prepared(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), "HOME="+s.dir, "LC_ALL=C")
+	// MariaDB removes what it takes for its own temporary tables when it starts, those of other servers, too.
+	cmd.Env = append(os.Environ(), "HOME="+s.dir, "TMPDIR="+s.dir, "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.cred}
 	return cmd
 }
