@@ -52,6 +52,10 @@
 // it of the copy that they read, and hand it over with the changes since then (indexes.go). An index goes
 // when nobody has had use for it for ten minutes, or when all take more than Options.IndexBytes.
 //
+// A Watcher of few entries names predicates too (WatchWhere). A change then wakes it only if the entry had one
+// of the terms of the first predicate before or has one after: who watches for a term must see that an entry has
+// lost it. What such a Watcher does not look at counts as delivered, as do changes of other keys.
+//
 // # Raw keys
 //
 // A log is either of objects or of raw keys (Kind). Objects are written one by one, by

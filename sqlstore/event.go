@@ -15,6 +15,8 @@ type Event struct {
 	Type  EventType
 	Entry *Entry
 	Prev  *Entry // what the key held before, nil if it was absent
+
+	took []took // for the attributes that were watched
 }
 
 // left returns what the key holds after the change; nil if it is absent then.
@@ -25,8 +27,11 @@ func (ev *Event) left() *Entry {
 	return ev.Entry
 }
 
+// tookBytes is what an event takes for each attribute that is watched.
+const tookBytes = 72
+
 func (ev *Event) size() int {
-	n := eventOverhead + ev.Entry.size() + len(ev.Entry.Key)
+	n := eventOverhead + tookBytes*len(ev.took) + ev.Entry.size() + len(ev.Entry.Key)
 	if ev.Prev != nil {
 		n += ev.Prev.size()
 	}

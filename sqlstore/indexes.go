@@ -23,50 +23,18 @@ const (
 
 // indexing is the part of a resource that belongs to its indexes. Guarded by state.mu.
 type indexing struct {
-	attributes []*attribute
-	building   map[string]bool
-	asked      map[string]int // entries scanned for lack of an index, by attribute
-	epoch      int            // grows when entries change without an event
+	building map[string]bool
+	asked    map[string]int // entries scanned for lack of an index, by attribute
+	epoch    int            // grows when entries change without an event
 }
 
-func (g *indexing) attribute(name string) *attribute {
-	for _, a := range g.attributes {
-		if a.name == name {
-			return a
-		}
-	}
-	return nil
-}
-
-func (g *indexing) indexes() (n int) {
-	for _, a := range g.attributes {
+func (as *attributes) indexes() (n int) {
+	for _, a := range as.known {
 		if a.index != nil {
 			n++
 		}
 	}
 	return n
-}
-
-// change brings all indexes from one entry of a key to the next; either may be nil.
-func (g *indexing) change(before, now *Entry) {
-	for _, a := range g.attributes {
-		if a.index != nil {
-			a.index.change(before, now, a.read.termOf(before), a.read.termOf(now))
-		}
-	}
-}
-
-// index brings all indexes to the state after ev.
-func (g *indexing) index(ev *Event) {
-	if len(g.attributes) > 0 {
-		g.change(ev.Prev, ev.left())
-	}
-}
-
-// reset forgets all indexes, because the entries are others now.
-func (g *indexing) reset() {
-	g.attributes, g.asked = nil, nil
-	g.epoch++
 }
 
 // order is what a reader needs to build an index.
@@ -82,7 +50,7 @@ func (st *state) orderIndex(v *stateView, attribute string, scanned int) (o orde
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.resource(v.resource)
-	known := r.attribute(attribute)
+	known := r.attributes.find(attribute)
 	if r.building[attribute] || known != nil && known.index != nil || v.from < r.start {
 		return o, false // somebody builds it, or it does not fit this old state, or will not fit the present one
 	}
@@ -125,11 +93,7 @@ func (st *state) buildIndex(v *stateView, o order) {
 		x.change(ev.Prev, ev.left(), o.read.termOf(ev.Prev), o.read.termOf(ev.left()))
 	}
 	x.use.now()
-	a := r.attribute(o.attribute)
-	if a == nil {
-		a = &attribute{name: o.attribute, read: o.read}
-		r.attributes = append(r.attributes, a)
-	}
+	a := r.attributes.make(o.attribute, o.read)
 	a.index = x
 	if r.copied != nil {
 		r.copied.offer(x.copy())
@@ -139,10 +103,10 @@ func (st *state) buildIndex(v *stateView, o order) {
 
 // makePlace drops an index of r that is used least if there are too many; it is false if all are in use.
 func (st *state) makePlace(r *resource) bool {
-	if r.indexes() < mostIndexes {
+	if r.attributes.indexes() < mostIndexes {
 		return true
 	}
-	oldest := leastUsed(r.attributes)
+	oldest := leastUsed(r.attributes.known)
 	if oldest.index.idle(time.Now()) < indexSettled {
 		return false
 	}
@@ -163,7 +127,7 @@ func (st *state) shrinkIndexes(now time.Time, idle time.Duration) {
 	var all []*attribute
 	bytes := 0
 	for _, r := range st.resources {
-		for _, a := range r.attributes {
+		for _, a := range r.attributes.known {
 			if a.index != nil && a.index.idle(now) > idle {
 				a.index = nil
 			}
@@ -179,20 +143,8 @@ func (st *state) shrinkIndexes(now time.Time, idle time.Duration) {
 		oldest.index = nil
 	}
 	for _, r := range st.resources {
-		r.forgetAttributes()
+		r.attributes.forget()
 	}
-}
-
-// forgetAttributes forgets attributes that nobody needs.
-func (g *indexing) forgetAttributes() {
-	needed := g.attributes[:0]
-	for _, a := range g.attributes {
-		if a.index != nil {
-			needed = append(needed, a)
-		}
-	}
-	clear(g.attributes[len(needed):])
-	g.attributes = needed
 }
 
 // leastUsed returns the attribute whose index was of use longest ago; nil if there are no indexes.

@@ -18,12 +18,21 @@ func (s *Store) Slowest() (slowest Slowest) {
 	defer st.mu.RUnlock()
 	now := time.Now()
 	for _, r := range st.resources {
-		for _, t := range r.topics.byPrefix {
-			for w := range t.watchers {
-				if at := w.delivered.Load(); at < t.last {
-					if found := r.behind(t, w, at, now); found.For > slowest.For {
-						slowest = found
-					}
+		slowest = r.slowest(&r.topics, slowest, now)
+		for _, a := range r.attributes.known {
+			slowest = r.slowest(&a.watched, slowest, now)
+		}
+	}
+	return slowest
+}
+
+// slowest returns which is the slowest: one of the watchers of some topics, or one that is known.
+func (r *resource) slowest(some *topics, slowest Slowest, now time.Time) Slowest {
+	for t := range some.all() {
+		for w := range t.watchers {
+			if at := w.delivered.Load(); at < t.last {
+				if found := r.behind(t, w, at, now); found.For > slowest.For {
+					slowest = found
 				}
 			}
 		}
@@ -43,7 +52,7 @@ func (r *resource) behind(t *topic, w *Watcher, at int64, now time.Time) Slowest
 		found.For = max(found.For, now.Sub(time.UnixMilli(recent[0].Entry.At)))
 	}
 	for _, ev := range recent {
-		if key := ev.Entry.Key; w.from <= key && key < w.to {
+		if w.wants(ev) {
 			found.For = max(time.Nanosecond, now.Sub(time.UnixMilli(ev.Entry.At)))
 			break
 		}

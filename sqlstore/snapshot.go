@@ -47,7 +47,7 @@ func (f *frozen) offer(x *index) {
 func (r *resource) freeze() *frozen {
 	f := &frozen{entries: r.entries.Copy()}
 	var all []*index
-	for _, a := range r.attributes {
+	for _, a := range r.attributes.known {
 		if a.index != nil {
 			all = append(all, a.index.copy())
 		}

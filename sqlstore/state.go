@@ -41,9 +41,10 @@ type resource struct {
 	kept    []*snapshot // newest last
 	indexing
 
-	start  int64 // events has everything in (start, applied]
-	events queue[*Event]
-	topics topics
+	start      int64 // events has everything in (start, applied]
+	events     queue[*Event]
+	topics     topics // of all entries
+	attributes attributes
 }
 
 // update is one row to apply to the state: the key's new entry, or its last one.
@@ -147,10 +148,10 @@ func (st *state) applyRow(e *Entry, deleted bool) {
 	if st.cache != nil {
 		st.applyRaw(ev, deleted)
 	}
-	r.index(ev)
 	r.copied = nil
 	r.last = e.Revision
-	r.topics.mark(e.Key, e.Revision, &st.window)
+	r.topics.mark(e.Key, "", e.Revision, &st.window)
+	r.attributes.note(ev, &st.window)
 	st.window.add(r, ev)
 }
 
@@ -190,13 +191,15 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 	}
 	for name, r := range st.resources {
 		r.entries, r.copied = entryMap{}, nil
-		r.indexing.reset()
+		r.asked = nil
+		r.epoch++
 		if m := loaded[name]; m != nil {
 			r.entries = *m
 		}
 		r.last, r.start, r.kept = revision, revision, nil
 		r.events = queue[*Event]{}
 		r.topics.markAll(revision, &st.window)
+		r.attributes.reset(revision, &st.window)
 	}
 	st.raise(head.Floor)
 	st.advanceAndUnlock(revision)

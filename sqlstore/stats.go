@@ -98,7 +98,7 @@ func (st *state) addStats(v *Stats) {
 	for name, r := range st.resources {
 		v.Entries[name] = r.entries.Len()
 		v.Snapshots += len(r.kept)
-		for _, a := range r.attributes {
+		for _, a := range r.attributes.known {
 			if a.index != nil {
 				v.Indexes++
 				v.IndexBytes += a.index.bytes

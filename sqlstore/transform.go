@@ -180,7 +180,7 @@ func (st *state) swap(e, again *Entry) {
 	}
 	if now, _ := r.entries.Get(e.Key); now == e {
 		r.entries.Set(e.Key, again)
-		r.indexing.change(e, again)
+		r.attributes.swap(e, again)
 		r.epoch++
 		r.copied = nil
 	}

@@ -86,6 +86,7 @@ func (st *state) close() {
 	st.closed = true
 	for _, r := range st.resources {
 		r.topics.markAll(st.applied.Load(), &st.window)
+		r.attributes.markAll(st.applied.Load(), &st.window)
 	}
 	for _, w := range st.waiters {
 		close(w.done)

@@ -22,6 +22,7 @@ type Watcher struct {
 	from, to string
 	resource *resource
 	topic    *topic
+	watches  *attribute // whose terms the topic has, else nil
 
 	pos  int64         // all changes up to here were delivered
 	wait chan struct{} // closed when there may be events that the last Poll did not see
@@ -45,17 +46,24 @@ var alwaysReady = func() chan struct{} {
 // 0 asks for everything from the beginning of the log. A revision not reached yet is
 // waited for.
 func (s *Store) Watch(resource, prefix string, after int64) (*Watcher, error) {
+	return s.WatchWhere(resource, prefix, after, nil)
+}
+
+// WatchWhere is Watch for a reader who is interested only in changes of entries that satisfy all of where
+// before or after them. It may return others too, but in memory few wake it that do not concern the
+// first predicate.
+func (s *Store) WatchWhere(resource, prefix string, after int64, where []Predicate) (*Watcher, error) {
 	if !strings.HasPrefix(prefix, resource) {
 		return nil, fmt.Errorf("watch %s: prefix %s is not of this resource", resource, prefix)
 	}
 	from, to := RangeOf(prefix)
-	return s.watch(resource, prefix, from, to, after)
+	return s.watch(resource, prefix, from, to, after, where)
 }
 
 // WatchRange is Watch for the raw keys with from <= key < to. after is an id. Its Poll never
 // divides a revision.
 func (s *Store) WatchRange(from, to string, after int64) (*Watcher, error) {
-	return s.watch("", common(from, to), from, to, after)
+	return s.watch("", common(from, to), from, to, after, nil)
 }
 
 // common returns the longest prefix that all keys in [from, to) have.
@@ -76,7 +84,7 @@ func common(from, to string) string {
 }
 
 // watch watches a range of resource, all keys of which begin with prefix.
-func (s *Store) watch(resource, prefix, from, to string, after int64) (*Watcher, error) {
+func (s *Store) watch(resource, prefix, from, to string, after int64, where []Predicate) (*Watcher, error) {
 	if after < s.Floor() {
 		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, ErrCompacted)
 	}
@@ -88,9 +96,39 @@ func (s *Store) watch(resource, prefix, from, to string, after int64) (*Watcher,
 		return nil, ErrClosed
 	}
 	w.resource = s.state.resource(resource)
-	w.topic = w.resource.topics.join(w, prefix, w.resource.last)
+	w.join(prefix, where)
 	s.stats.watchers.Add(1)
 	return w, nil
+}
+
+// join makes w wait for what it watches. The lock is held.
+func (w *Watcher) join(prefix string, where []Predicate) {
+	r := w.resource
+	if len(where) > 0 && len(where[0].Terms) > 0 {
+		p := where[0]
+		if r.attributes.find(p.Attribute) != nil || len(r.attributes.known) < mostWatched {
+			w.watches = r.attributes.make(p.Attribute, w.s.o.Format.TermOf(p.Attribute))
+			w.topic = w.watches.watched.join(w, prefix, p.Terms, r.last)
+			return
+		}
+	}
+	w.topic = r.topics.join(w, prefix, everyTerm, r.last)
+}
+
+// leave undoes join.
+func (w *Watcher) leave() {
+	if w.watches == nil {
+		w.resource.topics.leave(w, w.topic)
+		return
+	}
+	w.watches.watched.leave(w, w.topic)
+	w.resource.attributes.forget()
+}
+
+// wants says whether w may be about ev.
+func (w *Watcher) wants(ev *Event) bool {
+	key := ev.Entry.Key
+	return w.from <= key && key < w.to && (w.watches == nil || ev.concerns(w.watches, w.topic.terms))
 }
 
 // Close ends the watcher. It may be called more than once and from any goroutine.
@@ -100,7 +138,7 @@ func (w *Watcher) Close() {
 	defer mu.Unlock()
 	if !w.closed {
 		w.closed = true
-		w.resource.topics.leave(w, w.topic)
+		w.leave()
 		w.s.stats.watchers.Add(-1)
 	}
 }
@@ -160,7 +198,7 @@ func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 			return events
 		}
 		w.pos = ev.Entry.Revision
-		if key := ev.Entry.Key; w.from <= key && key < w.to {
+		if w.wants(ev) {
 			events = append(events, ev)
 		}
 	}

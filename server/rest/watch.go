@@ -151,7 +151,7 @@ func (s *watching) open(o *metainternalversion.ListOptions) (kind.Events, error)
 // That selects by itself.
 func (s *watching) events(o *metainternalversion.ListOptions) (kind.Events, error) {
 	if s.q.kind.Observed == nil {
-		return s.q.api.store.Watch(s.q.kind.Prefix(), s.sel.watched(), s.from)
+		return s.q.api.store.WatchWhere(s.q.kind.Prefix(), s.sel.watched(), s.from, s.sel.where)
 	}
 	s.sel = selection{kind: s.q.kind}
 	events, err := s.q.kind.Observed.(kind.Follower).Follow(s.q.rulesContext(), s.from, o)

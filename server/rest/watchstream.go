@@ -78,7 +78,12 @@ func (s *watching) run(ctx context.Context, watcher kind.Events, out sink) {
 		select {
 		case <-wake:
 		case <-mark.c:
-			if mark.next(); s.writeBookmark(out) != nil {
+			mark.next()
+			if _, err := s.pass(ctx, watcher, out); err != nil { // changes that did not wake it are progress
+				s.writeError(out, err)
+				return
+			}
+			if s.writeBookmark(out) != nil {
 				return
 			}
 		case <-end.C:
