@@ -133,11 +133,12 @@ type copier struct {
 	above    int64  // revision that the source must not come to
 	moved    string // the source is stopped by a copy that was cut off, which has noted this
 
-	next    string // keys below are copied, as they were at done.Revision
-	walked  bool   // all are
-	pages   pager
-	walkFor time.Duration
-	compare bool // the target may hold something at or above next
+	next     string // keys below are copied, as they were at done.Revision
+	walked   bool   // all are
+	pages    pager
+	mostRows int // of a page, at most
+	walkFor  time.Duration
+	compare  bool // the target may hold something at or above next
 
 	numbers   map[Author]int64 // of authors in the target; nil: not read yet
 	revisions map[string]int64 // newest ones in the target of keys that changed; 0: absent
@@ -149,7 +150,7 @@ type copier struct {
 }
 
 func newCopier(to, from Log, o CopyOptions) *copier {
-	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk}
+	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk, mostRows: pageMost}
 }
 
 func (c *copier) copy(ctx context.Context) (Copied, error) {

@@ -10,7 +10,8 @@ import (
 
 const (
 	// mostWalk is how long pages of one revision are read, before the changes that came meanwhile are
-	// copied. It is far less than a history lasts by default. Where it lasts less, so does the walk.
+	// copied. It is far less than a history lasts by default. Where it lasts less, so does the walk, in
+	// smaller pages.
 	mostWalk, leastWalk = 2 * time.Second, 20 * time.Millisecond
 
 	pagesBetween          = 2            // that were read and not yet written
@@ -46,7 +47,7 @@ func (c *copier) restart(ctx context.Context) error {
 	}
 	c.next, c.walked, c.compare = "", false, true
 	clear(c.revisions)
-	c.walkFor = max(c.walkFor/2, leastWalk)
+	c.walkFor, c.mostRows = max(c.walkFor/2, leastWalk), max(c.mostRows/2, pageFirst)
 	c.done.Objects, c.done.Revision = 0, head.Revision
 	return nil
 }
@@ -93,7 +94,7 @@ func (c *copier) read(ctx context.Context, pages chan<- keyRange) error {
 
 func (c *copier) readPage(ctx context.Context, from string, revision int64) (p keyRange, err error) {
 	p.from, p.to = from, End
-	limit := c.pages.limit()
+	limit := min(c.pages.limit(), c.mostRows)
 	if p.rows, err = c.from.State(ctx, p.from, p.to, revision, limit); err != nil {
 		return p, err
 	}
