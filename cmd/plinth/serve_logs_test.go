@@ -242,8 +242,15 @@ func TestLogOfAnOutage(t *testing.T) {
 			t.Errorf("%q is there %d times, want %d", text, got, n)
 		}
 	}
-	// What is logged once in an outage that lasts longer on a busy machine is less than the requests.
-	if got := strings.Count(log, "\n"); got > 60 || strings.Count(log, "Z ERROR ") > 1 {
+	// What is logged once in an outage that lasts longer on a busy machine is less than the requests. Upstream's
+	// controllers have errors of their own then.
+	own := 0
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Z ERROR ") && !strings.Contains(line, "source=klog") {
+			own++
+		}
+	}
+	if got := strings.Count(log, "\n"); got > 60 || own > 1 {
 		t.Errorf("%d records:\n%s", got, log)
 	}
 }
