@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,12 +124,5 @@ func (r *Report) write(dir string) error {
 	}
 	path := filepath.Join(dir, "report.json")
 	r.Files = append(r.Files, path)
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(b, '\n'), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return measure.WriteJSON(path, r)
 }

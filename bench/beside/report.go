@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -230,12 +229,5 @@ func (r *Report) Write(dir, name string) error {
 	}
 	path := filepath.Join(dir, name+".json")
 	r.Files = append(r.Files, path)
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(b, '\n'), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return measure.WriteJSON(path, r)
 }

@@ -1,7 +1,6 @@
 package scalebench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -153,14 +152,7 @@ func (r *Report) write(dir string) error {
 	}
 	path := filepath.Join(dir, "scale.json")
 	r.Files = append(r.Files, path)
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(b, '\n'), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return measure.WriteJSON(path, r)
 }
 
 func (r *Report) subtitle(database string) string {

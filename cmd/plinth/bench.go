@@ -127,7 +127,7 @@ func runBench(ctx context.Context, o bench.Options, stdout, stderr io.Writer) er
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, printBench(stdout, report))
+	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
 }
 
 // benchDatabases are SQLite and the servers of this project's tests.
@@ -154,13 +154,14 @@ func announceBench(o *bench.Options) string {
 	return fmt.Sprintf("Measuring %s, which takes about %s. Charts and figures will be in %s.", strings.Join(names, ", "), long, o.Dir)
 }
 
-func printBench(w io.Writer, r *bench.Report) error {
+// printReport prints the table of a report, how long it took, and the files that were written.
+func printReport(w io.Writer, r interface{ WriteTable(io.Writer) error }, seconds float64, files []string) error {
 	if err := r.WriteTable(w); err != nil {
 		return err
 	}
-	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
+	took := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
-	for _, file := range r.Files {
+	for _, file := range files {
 		fmt.Fprintf(w, "  %s\n", file)
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 
 	"github.com/plinth-io/plinth/bench"
 	"github.com/plinth-io/plinth/bench/apibench"
-	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/logging"
@@ -159,7 +158,7 @@ func runBenchAgainst(ctx context.Context, of *bench.Options, o apibench.Options,
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, printBeside(stdout, report))
+	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
 }
 
 // announceBenchAgainst says what is going to be measured and where results go.
@@ -172,17 +171,4 @@ func announceBenchAgainst(o *apibench.Options) string {
 		names = append(names, other.Name)
 	}
 	return fmt.Sprintf("Measuring %s. Charts and figures will be in %s.", strings.Join(names, ", "), o.Dir)
-}
-
-// printBeside prints a report of several servers or endpoints.
-func printBeside(w io.Writer, r *beside.Report) error {
-	if err := r.WriteTable(w); err != nil {
-		return err
-	}
-	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
-	for _, file := range r.Files {
-		fmt.Fprintf(w, "  %s\n", file)
-	}
-	return nil
 }

@@ -201,7 +201,7 @@ func runBenchEtcd(ctx context.Context, o etcdbench.Options, stdout, stderr io.Wr
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, printBeside(stdout, report))
+	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
 }
 
 // announceBenchEtcd says what is going to be measured and where results go.

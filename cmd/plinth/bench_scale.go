@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -106,17 +105,5 @@ func runBenchScale(ctx context.Context, o scalebench.Options, stdout, stderr io.
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, printBenchScale(stdout, report))
-}
-
-func printBenchScale(w io.Writer, r *scalebench.Report) error {
-	if err := r.WriteTable(w); err != nil {
-		return err
-	}
-	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "\nThe measurement took %s. Charts and figures:\n", took)
-	for _, file := range r.Files {
-		fmt.Fprintf(w, "  %s\n", file)
-	}
-	return nil
+	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
 }

@@ -115,15 +115,7 @@ func testGaleraWatch(t *testing.T, g *logtest.Galera) {
 	for i, w := range l.writers {
 		l.running.Go(func() { w.runUntil(ctx, t.Context(), at[i%3]) })
 	}
-	const moves, events = 12, 15
-	for move := range moves {
-		w, err := at[move%3].Watch(t.Context(), metav1.ListOptions{ResourceVersion: h.last})
-		must(t, err)
-		for range events {
-			h.add(t, nextEvent(t, w))
-		}
-		w.Stop()
-	}
+	watchInTurn(t, h, at, 12, 15)
 	stop()
 	l.wait()
 	for _, w := range l.writers {

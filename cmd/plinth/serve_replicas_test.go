@@ -48,6 +48,19 @@ func (w *writer) runUntil(stop, ctx context.Context, client typedcorev1.ConfigMa
 	}
 }
 
+// watchInTurn has one client's watch go from one plinth to the next, and sees some events at each.
+func watchInTurn(t *testing.T, h *history, at []typedcorev1.ConfigMapInterface, moves, events int) {
+	t.Helper()
+	for move := range moves {
+		w, err := at[move%len(at)].Watch(t.Context(), metav1.ListOptions{ResourceVersion: h.last})
+		must(t, err)
+		for range events {
+			h.add(t, nextEvent(t, w))
+		}
+		w.Stop()
+	}
+}
+
 // TestReplicasWatch has one client's watch go from one plinth to the other again and again while others
 // write at both: nothing is missing, and nothing comes twice.
 func TestReplicasWatch(t *testing.T) {
@@ -65,14 +78,7 @@ func TestReplicasWatch(t *testing.T) {
 			l.running.Go(func() { w.runUntil(ctx, t.Context(), at[i%2]) })
 		}
 		const moves, events = 20, 15
-		for move := range moves {
-			w, err := at[move%2].Watch(t.Context(), metav1.ListOptions{ResourceVersion: h.last})
-			must(t, err)
-			for range events {
-				h.add(t, nextEvent(t, w))
-			}
-			w.Stop()
-		}
+		watchInTurn(t, h, at, moves, events)
 		stop()
 		l.wait()
 		last, err := at[1].Create(t.Context(), configMap("last", "1"), metav1.CreateOptions{})
