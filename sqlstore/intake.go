@@ -79,19 +79,18 @@ func (in *Intake) resume(ctx context.Context) (head Head, err error) {
 		return head, fmt.Errorf("read the target's head: %w", err)
 	}
 	in.revisions, in.left = map[string]int64{}, map[string]struct{}{}
-	for from := ""; ; {
-		rows, err := in.to.State(ctx, from, End, head.Revision, mostChange)
+	next := func(from string, limit int) ([]Row, error) {
+		return in.to.State(ctx, from, End, head.Revision, limit)
+	}
+	for rows, err := range pagesOf("", next) {
 		if err != nil {
 			return head, fmt.Errorf("read the target: %w", err)
 		}
 		for _, r := range rows {
 			in.revisions[r.Key], in.left[r.Key] = r.Revision, struct{}{}
 		}
-		if len(rows) < mostChange {
-			return head, nil
-		}
-		from = after(rows[len(rows)-1].Key)
 	}
+	return head, nil
 }
 
 func checkEmpty(ctx context.Context, to Log) (Head, error) {
