@@ -91,9 +91,6 @@ type run struct {
 	servers  []*server
 }
 
-// ErrInterrupted says that a run was ended before everything was measured.
-var ErrInterrupted = errors.New("interrupted before everything was measured")
-
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was measured
 // until then is written, and the report comes with the error.
 func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
@@ -111,7 +108,7 @@ func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
 	r.report.Finish(measured)
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
-		err = ErrInterrupted
+		err = beside.ErrInterrupted
 	}
 	if len(r.report.Rows) == 0 {
 		return nil, err
@@ -137,56 +134,27 @@ func newRun(o Options) *run {
 
 // steps are the measurements, in the order in which they are made: memory comes before and after the
 // objects are there.
-var steps = []struct {
-	name, what string
-	do         func(*run, context.Context) error
-}{
-	{"start", "start", (*run).measureStart},
-	{"fill", "creating objects", (*run).measureFill},
-	{"get", "gets", (*run).measureGets},
-	{"list", "lists", (*run).measureLists},
-	{"write", "writes", (*run).measureWrites},
-	{"watch", "watches", (*run).measureWatch},
-	{"churn", "churn", (*run).measureChurn},
-	{"nodes", "nodes", (*run).measureNodes},
-	{"end", "memory after the load", (*run).measureEnd},
+var steps = beside.Steps[*run]{
+	{Name: "start", What: "start", Do: (*run).measureStart},
+	{Name: "fill", What: "creating objects", Do: (*run).measureFill, For: []string{"get", "list", "write"}},
+	{Name: "get", What: "gets", Do: (*run).measureGets},
+	{Name: "list", What: "lists", Do: (*run).measureLists},
+	{Name: "write", What: "writes", Do: (*run).measureWrites},
+	{Name: "watch", What: "watches", Do: (*run).measureWatch},
+	{Name: "churn", What: "churn", Do: (*run).measureChurn},
+	{Name: "nodes", What: "nodes", Do: (*run).measureNodes},
+	{Name: "end", What: "memory after the load", Do: (*run).measureEnd},
 }
 
 // Steps are the names of the measurements. All that read need fill.
-func Steps() (names []string) {
-	for _, s := range steps {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-func (r *run) asked(name string) bool {
-	if len(r.Only) == 0 {
-		return true
-	}
-	for _, only := range r.Only {
-		if only == name || name == "fill" && (only == "get" || only == "list" || only == "write") {
-			return true
-		}
-	}
-	return false
-}
+func Steps() []string { return steps.Names() }
 
 func (r *run) measure(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.disconnect(ctx)) }()
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if !r.asked(s.name) {
-			continue
-		}
-		r.progress.Say("%s", s.what)
-		if err := s.do(r, ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.what, err)
-		}
-	}
-	return nil
+	return steps.Measure(ctx, r, r.Only, r.progress.Say)
 }
 
 // connect starts plinth on each database and connects to all servers. Others come first, so that a

@@ -112,16 +112,13 @@ func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
 	r.report.Finish(r.measured())
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
-		err = ErrInterrupted
+		err = beside.ErrInterrupted
 	}
 	if len(r.report.Rows) == 0 {
 		return nil, err
 	}
 	return r.report, errors.Join(err, r.report.Write(o.Dir, "etcd"))
 }
-
-// ErrInterrupted says that a run was ended before everything was measured.
-var ErrInterrupted = errors.New("interrupted before everything was measured")
 
 func newRun(o Options) (*run, error) {
 	if o.Dir == "" {
@@ -158,60 +155,28 @@ func (r *run) measured() (all []beside.Endpoint) {
 	return all
 }
 
-// step is one of the measurements of a run.
-type step struct {
-	name, what string
-	do         func(*run, context.Context) error
-}
-
 // steps are in the order in which they are made. Memory comes first after the keys are there,
 // before anything else was asked.
-var steps = []step{
-	{"start", "start and idle CPU", (*run).measureStart},
-	{"fill", "writing keys", (*run).fill},
-	{"memory", "memory", (*run).measureMemory},
-	{"read", "reads", (*run).measureReads},
-	{"write", "writes", (*run).measureWrites},
-	{"watch", "watches", (*run).measureWatch},
-	{"churn", "churn", (*run).measureChurn},
-	{"objects", "kube-apiservers", (*run).measureObjects},
+var steps = beside.Steps[*run]{
+	{Name: "start", What: "start and idle CPU", Do: (*run).measureStart},
+	{Name: "fill", What: "writing keys", Do: (*run).fill, For: []string{"memory", "read"}},
+	{Name: "memory", What: "memory", Do: (*run).measureMemory},
+	{Name: "read", What: "reads", Do: (*run).measureReads},
+	{Name: "write", What: "writes", Do: (*run).measureWrites},
+	{Name: "watch", What: "watches", Do: (*run).measureWatch},
+	{Name: "churn", What: "churn", Do: (*run).measureChurn},
+	{Name: "objects", What: "kube-apiservers", Do: (*run).measureObjects},
 }
 
 // Steps are the names of the measurements. Memory and reads need fill.
-func Steps() (names []string) {
-	for _, s := range steps {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-func (r *run) asked(name string) bool {
-	if len(r.Only) == 0 {
-		return true
-	}
-	for _, only := range r.Only {
-		if only == name || name == "fill" && (only == "memory" || only == "read") {
-			return true
-		}
-	}
-	return false
-}
+func Steps() []string { return steps.Names() }
 
 func (r *run) measure(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.disconnect(ctx)) }()
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	for _, s := range steps {
-		if !r.asked(s.name) {
-			continue
-		}
-		r.progress.Say("%s", s.what)
-		if err := s.do(r, ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.what, err)
-		}
-	}
-	return nil
+	return steps.Measure(ctx, r, r.Only, r.progress.Say)
 }
 
 // connect starts plinth on each database and connects to all endpoints.

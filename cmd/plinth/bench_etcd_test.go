@@ -185,7 +185,7 @@ func TestBenchEtcdInterrupted(t *testing.T) {
 		DSNs: []string{"sqlite://x"}, Dir: dir, Quick: true, Churn: time.Hour, Only: []string{"watch", "churn"},
 		Command: []string{exe, "etcd"}, Progress: &cancelAt{word: "churn, ", cancel: cancel},
 	})
-	if !errors.Is(err, etcdbench.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
+	if !errors.Is(err, beside.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var table bytes.Buffer
