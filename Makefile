@@ -28,7 +28,7 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
 test: cc ## run all tests except test-cluster under the race detector, with real Postgres and MariaDB
-	go run ./dialects/logtest/withservers -- go test -race -timeout 30m ./...
+	go run ./dialects/logtest/withservers -- go test -race -timeout 60m ./...
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
