@@ -127,9 +127,35 @@ func (r *Reader) next() (rec Record, err error) {
 		}
 		return r.next()
 	default:
-		err = fmt.Errorf("%w: it has records of kind %d, which this one does not know; use the plinth that wrote it or a newer one", ErrNewer, kind)
+		err = r.unknown(kind)
 	}
 	return rec, err
+}
+
+// unknown is the error for a record of a kind that there is not. What is left of the backup tells whether a
+// newer plinth wrote it: its checksum holds then.
+func (r *Reader) unknown(kind byte) error {
+	for {
+		size, err := r.length()
+		if err != nil {
+			return err
+		}
+		if size == 0 {
+			break
+		}
+		packed, err := r.length()
+		if err != nil {
+			return err
+		}
+		if err := r.takePacked(packed); err != nil {
+			return err
+		}
+	}
+	want := r.sum.Sum(nil)
+	if got, err := r.take(make([]byte, sha256.Size)); err != nil || !bytes.Equal(want, got) {
+		return altered("its checksum differs")
+	}
+	return fmt.Errorf("%w: it has records of kind %d, which this one does not know; use the plinth that wrote it or a newer one", ErrNewer, kind)
 }
 
 // nextChunk reads the next chunk; io.EOF if that was the last one and all is well.
