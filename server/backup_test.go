@@ -40,6 +40,7 @@ func TestRestoreDrill(t *testing.T) {
 			one, other := startBoth(t, d, Config{})
 			seen := watchAll(t, one)
 			stop := writeAll(t, one, other)
+			seen.awaitFirst(t)
 			var files [][]byte
 			for n := range 3 {
 				time.Sleep(200 * time.Millisecond) // of load
@@ -96,6 +97,16 @@ func watchAll(t *testing.T, s *Server) *witnessed {
 		}
 	}()
 	return h
+}
+
+// awaitFirst waits for the first event.
+func (h *witnessed) awaitFirst(t *testing.T) {
+	t.Helper()
+	until(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.events) > 0
+	})
 }
 
 // at returns the state at a revision: names with versions and data.
