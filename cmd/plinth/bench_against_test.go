@@ -18,23 +18,21 @@ import (
 	"github.com/plinth-io/plinth/bench/beside"
 )
 
-// TestBenchAgainst measures this binary, which is plinth with asPlinth, beside another one that runs
+// TestBenchAgainst measures the program, beside another one that runs
 // already, in which nothing may be left behind.
 func TestBenchAgainst(t *testing.T) {
-	t.Setenv(asPlinth, "1")
 	other := startPlinth(t, nil, "serve", "--listen", "127.0.0.1:0", "--controllers=namespace")
 	out := filepath.Join(t.TempDir(), "out")
-	var stdout, stderr bytes.Buffer
-	code := run([]string{
-		"bench", "--quick", "--dsn", "sqlite://plinth.db", "--churn", "1s", "--against", "other=" + other.kubeconfig,
-		"--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--disk", "other=" + filepath.Dir(other.kubeconfig), "--out", out,
-	}, &stdout, &stderr)
+	code, stdout, stderr := runBuilt(t,
+		"bench", "--quick", "--dsn", "sqlite://plinth.db", "--churn", "1s", "--against", "other="+other.kubeconfig,
+		"--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--disk", "other="+filepath.Dir(other.kubeconfig), "--out", out,
+	)
 	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	t.Logf("\n%s", stdout.String())
-	if want := "Measuring plinth on sqlite, other. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr.String(), want) {
-		t.Errorf("no %q in %s", want, stderr.String())
+	t.Logf("\n%s", stdout)
+	if want := "Measuring plinth on sqlite, other. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr, want) {
+		t.Errorf("no %q in %s", want, stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(out, "against.json"))
 	must(t, err)

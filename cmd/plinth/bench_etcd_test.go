@@ -25,20 +25,18 @@ import (
 	"github.com/plinth-io/plinth/bench/etcdbench"
 )
 
-// TestBenchEtcd measures this binary, which is plinth with asPlinth, on the databases that there
+// TestBenchEtcd measures the program, on the databases that there
 // are, and another one that is running already, whose keys have to be gone in the end.
 func TestBenchEtcd(t *testing.T) {
-	t.Setenv(asPlinth, "1")
 	other := startEtcd(t, t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
-	var stdout, stderr bytes.Buffer
-	code := run([]string{"bench", "etcd", "--quick", "--churn", "2s", "--against", "other=" + other.urls[0], "--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--out", out}, &stdout, &stderr)
+	code, stdout, stderr := runBuilt(t, "bench", "etcd", "--quick", "--churn", "2s", "--against", "other="+other.urls[0], "--pid", fmt.Sprint("other=", other.cmd.Process.Pid), "--out", out)
 	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	t.Logf("\n%s", stdout.String())
-	if want := ", other. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr.String(), want) {
-		t.Errorf("no %q in %s", want, stderr.String())
+	t.Logf("\n%s", stdout)
+	if want := ", other. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr, want) {
+		t.Errorf("no %q in %s", want, stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(out, "etcd.json"))
 	must(t, err)

@@ -7,17 +7,16 @@ import (
 	"testing"
 )
 
-// TestBenchIdle measures this binary, which is plinth with asPlinth, for a moment.
+// TestBenchIdle measures the program, for a moment.
 func TestBenchIdle(t *testing.T) {
-	t.Setenv(asPlinth, "1")
-	var stdout, stderr bytes.Buffer
 	out := filepath.Join(t.TempDir(), "out")
-	if code := run([]string{"bench", "idle", "--dsn", "sqlite://plinth.db", "--nodes", "3", "--duration", "3s", "--out", out}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+	code, stdout, stderr := runBuilt(t, "bench", "idle", "--dsn", "sqlite://plinth.db", "--nodes", "3", "--duration", "3s", "--out", out)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if len(lines) != 3 {
-		t.Fatalf("the table is\n%s", stdout.String())
+		t.Fatalf("the table is\n%s", stdout)
 	}
 	for i, delay := range []string{"0s", "1s"} {
 		if row := strings.Fields(lines[i+1]); strings.Join(row[:3], " ") != "plinth on sqlite" || row[3] != "3" || row[4] != delay || row[5] < "1" {

@@ -12,18 +12,17 @@ import (
 	"github.com/plinth-io/plinth/bench/scalebench"
 )
 
-// TestBenchScale measures this binary, which is plinth with asPlinth, with a thousand and two thousand
+// TestBenchScale measures the program, with a thousand and two thousand
 // objects.
 func TestBenchScale(t *testing.T) {
-	t.Setenv(asPlinth, "1")
 	out := filepath.Join(t.TempDir(), "out")
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{"bench", "scale", "--quick", "--dsn", "sqlite://plinth.db", "--objects", "2000", "--out", out}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+	code, stdout, stderr := runBuilt(t, "bench", "scale", "--quick", "--dsn", "sqlite://plinth.db", "--objects", "2000", "--out", out)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	t.Logf("\n%s", stdout.String())
-	if !strings.Contains(stderr.String(), "sqlite: 2,000 objects are measured") {
-		t.Errorf("progress is %s", stderr.String())
+	t.Logf("\n%s", stdout)
+	if !strings.Contains(stderr, "sqlite: 2,000 objects are measured") {
+		t.Errorf("progress is %s", stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(out, "scale.json"))
 	must(t, err)

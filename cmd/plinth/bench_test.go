@@ -10,28 +10,26 @@ import (
 	"github.com/plinth-io/plinth/bench"
 )
 
-// TestBench runs the command in this process. It measures this binary, which is plinth with
-// asPlinth.
+// TestBench runs the command.
 func TestBench(t *testing.T) {
-	t.Setenv(asPlinth, "1")
 	t.Setenv("PLINTH_TEST_POSTGRES", "") // package bench tests the other databases
 	t.Setenv("PLINTH_TEST_MYSQL", "")
 	out := filepath.Join(t.TempDir(), "out")
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{"bench", "--quick", "--out", out}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr.String())
+	code, stdout, stderr := runBuilt(t, "bench", "--quick", "--out", out)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if want := "Measuring sqlite, which takes about 20 seconds. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr.String(), want) {
-		t.Errorf("no %q in %s", want, stderr.String())
+	if want := "Measuring sqlite, which takes about 20 seconds. Charts and figures will be in " + out + ".\n"; !strings.Contains(stderr, want) {
+		t.Errorf("no %q in %s", want, stderr)
 	}
 	for _, unwanted := range []string{"MISSED", " met", " MB", " -0"} {
-		if strings.Contains(stdout.String(), unwanted) {
-			t.Errorf("%q in\n%s", unwanted, stdout.String())
+		if strings.Contains(stdout, unwanted) {
+			t.Errorf("%q in\n%s", unwanted, stdout)
 		}
 	}
 	for _, want := range []string{"\nsqlite 3.", "store, 64 writers", "start to /readyz", filepath.Join(out, "targets.svg")} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(out, "report.json")); err != nil {

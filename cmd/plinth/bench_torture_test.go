@@ -49,10 +49,10 @@ type tortureRun struct {
 }
 
 func (r *tortureRun) options(t *testing.T) torture.Options {
-	self, err := os.Executable()
+	program, err := built()
 	must(t, err)
 	o := torture.Options{
-		Command: []string{"env", asPlinth + "=1", self, "serve"}, Replicas: r.replicas, Clients: 4, Pause: 40 * time.Millisecond, Dir: keptTorture(t),
+		Command: []string{program, "serve"}, Replicas: r.replicas, Clients: 4, Pause: 40 * time.Millisecond, Dir: keptTorture(t),
 		For: time.Duration(tortureNumber(t, tortureSeconds, 120)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
 		DSN: "sqlite://plinth.db", Progress: t.Output(),
 	}
@@ -105,14 +105,13 @@ func tortureNumber(t *testing.T, variable string, otherwise int) int {
 
 // TestBenchTorture runs the command.
 func TestBenchTorture(t *testing.T) {
-	t.Setenv(asPlinth, "1")
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{"bench", "torture", "--seconds", "3", "--clients", "3", "--seed", "2", "--faults", "kill", "--out", t.TempDir()}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, &stdout, &stderr)
+	code, stdout, stderr := runBuilt(t, "bench", "torture", "--seconds", "3", "--clients", "3", "--seed", "2", "--faults", "kill", "--out", t.TempDir())
+	if code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	for _, want := range []string{"sqlite, 1 replicas, seed 2", "kill ", "every guarantee held", "longest outage"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in %s", want, &stdout)
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in %s", want, stdout)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestCopyOnline(t *testing.T) {
 			if !strings.Contains(old.logged(), "has moved to "+dialects.Describe(to)) {
 				t.Error("the log does not say where the database has moved")
 			}
-			p, err := launch(dir, from, "--controllers=")
+			p, err := launchBuilt(dir, from, "--controllers=")
 			if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "has moved to "+dialects.Describe(to)) {
 				t.Errorf("a start on the source: %v", err)
 			}

@@ -23,56 +23,79 @@ func TestImportKilled(t *testing.T) {
 	for _, d := range logtest.Dialects {
 		t.Run(d.Name, func(t *testing.T) {
 			to := d.Fresh(t)
-			partly, source := false, large
-			for after := 100 * time.Millisecond; ; after += after / 2 {
-				cmd, out := plinth(t, nil, "import", "--etcd="+source, "--dsn="+to)
-				must(t, cmd.Start())
-				kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-				err := cmd.Wait()
-				kill.Stop()
-				if err == nil && partly {
-					break
-				}
-				switch {
-				case err == nil: // it was faster than the first kill
-					t.Fatalf("no import was killed in its middle; the last had %v", after)
-				case cmd.ProcessState.Exited():
-					t.Fatalf("%v: %s", err, out)
-				}
-				if partly && isWhole(t, to) { // it was killed after it had come to its end
-					break
-				}
-				if partly = partly || isPart(t, to); partly {
-					source = small
-				}
+			for !killedInMiddle(t, large, to) {
+				to = d.Fresh(t)
+			}
+			for after := 300 * time.Millisecond; !importsAll(t, small, to, after); after += after / 2 {
+				expectRefused(t, to)
 			}
 			expectImported(t, to, fewer)
 		})
 	}
 }
 
-// isPart tells whether a database has a part of an import, which no plinth serves.
-func isPart(t *testing.T, dsn string) bool {
+// killedInMiddle kills an import when there are the first objects; false if it was faster.
+func killedInMiddle(t *testing.T, from, to string) bool {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
-	must(t, err)
-	head, err := log.Head(t.Context())
-	must(t, err)
-	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 1)
-	must(t, err)
-	half := sqlstore.HalfCopied(t.Context(), log)
-	must(t, log.Close())
-	if len(rows) == 0 {
+	cmd, out := plinth(t, nil, "import", "--etcd="+from, "--dsn="+to)
+	must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for !hasObjects(t, to) {
+		select {
+		case err := <-ended:
+			if err == nil {
+				return false
+			}
+			if strings.Contains(out.String(), "another plinth is running on it") { // this test was, for a moment
+				return killedInMiddle(t, from, to)
+			}
+			t.Fatalf("%v: %s", err, out)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	_ = cmd.Process.Kill()
+	<-ended
+	if isWhole(t, to) {
 		return false
 	}
-	if half == nil {
-		t.Fatal("a killed import has left objects without a mark")
+	expectRefused(t, to)
+	return true
+}
+
+// hasObjects tells whether there is a database with a row.
+func hasObjects(t *testing.T, dsn string) bool {
+	t.Helper()
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Beside: true})
+	if err != nil {
+		return false
 	}
+	defer log.Close()
+	head, err := log.Head(t.Context())
+	return err == nil && head.Revision > 0
+}
+
+// importsAll imports, and kills that after a while; true if it came to its end.
+func importsAll(t *testing.T, from, to string, after time.Duration) bool {
+	t.Helper()
+	cmd, out := plinth(t, nil, "import", "--etcd="+from, "--dsn="+to)
+	must(t, cmd.Start())
+	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	kill.Stop()
+	if err != nil && cmd.ProcessState.Exited() {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return err == nil || isWhole(t, to)
+}
+
+// expectRefused expects that no plinth serves what was imported in part.
+func expectRefused(t *testing.T, dsn string) {
+	t.Helper()
 	code, out := runPlinth(t, "serve", "--listen=127.0.0.1:0", "--dsn="+dsn, "--data-dir="+t.TempDir())
 	if code != 2 || !strings.Contains(out, "copy or import again, which goes on with it") {
 		t.Errorf("serve: exit code %d: %s", code, out)
 	}
-	return true
 }
 
 // isWhole tells whether a database has no mark of an import that has not come to its end.

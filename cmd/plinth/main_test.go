@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +38,9 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
+	// A process with the race detector sleeps for a second before it exits, so that other threads come to
+	// tell of a race.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	// Most tests here wait for other processes, so more of them run at once than there are
 	// processors.
 	flag.Parse()
@@ -44,23 +49,56 @@ func TestMain(m *testing.M) {
 			panic(err) // not a number
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if dir := builtDir; dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
 }
+
+// built is the program plinth as users have it. Commands of tests run it, because this binary, with the race
+// detector, takes a second of a processor to start. Servers whose goroutines a test is about are this binary.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "plinth-built-")
+	if err != nil {
+		return "", err
+	}
+	builtDir = dir
+	program := filepath.Join(dir, "plinth")
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+})
+
+// builtDir is to be removed at the end.
+var builtDir string
 
 // plinth returns the command in an empty directory with env alone, and what it writes
 // to standard error.
 func plinth(t *testing.T, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	self, err := os.Executable()
+	program, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append([]string{asPlinth + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
 	stderr := new(bytes.Buffer)
 	cmd.Stderr = stderr
 	return cmd, stderr
+}
+
+// runBuilt runs the program with the databases of the tests, and what else the environment has.
+func runBuilt(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd, complaints := plinth(t, os.Environ(), args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
 func TestUsageErrors(t *testing.T) {

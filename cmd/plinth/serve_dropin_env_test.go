@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,11 +22,13 @@ import (
 	clientrest "k8s.io/client-go/rest"
 )
 
-// newAssets makes a directory as plinth test-assets does, of this test binary.
+// newAssets makes a directory by plinth test-assets.
 func newAssets(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, makeTestAssets(dir, false, io.Discard))
+	if code, out := runPlinth(t, "test-assets", dir); code != 0 {
+		t.Fatal(out)
+	}
 	return dir
 }
 
@@ -44,7 +45,6 @@ func startAsset(t *testing.T, program string, args ...string) *assetProcess {
 	t.Helper()
 	a := &assetProcess{t: t, name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	a.cmd.Dir = t.TempDir()
-	a.cmd.Env = append(os.Environ(), asPlinth+"=1")
 	a.cmd.Stderr = &a.stderr
 	must(t, a.cmd.Start())
 	go func() {

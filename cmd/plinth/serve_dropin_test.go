@@ -54,7 +54,7 @@ func TestEnvtest(t *testing.T) {
 func runSuite(t *testing.T, suite, assets string) (out string, err error) {
 	cmd := exec.Command(suite, "-test.v")
 	cmd.Dir = filepath.Join("testdata", "envtest")
-	cmd.Env = append(os.Environ(), asPlinth+"=1", "KUBEBUILDER_ASSETS="+assets, "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true",
+	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true",
 		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=2m", "HOME="+t.TempDir(), "XDG_CACHE_HOME="+t.TempDir())
 	text, err := cmd.CombinedOutput()
 	return string(text), err

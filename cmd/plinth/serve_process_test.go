@@ -26,13 +26,26 @@ type process struct {
 // launch starts plinth serve on a free port and returns when it serves. flags come after
 // those of the test and override them.
 func launch(dir, dsn string, flags ...string) (*process, error) {
-	p := &process{dir: dir, log: filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".log"), exited: make(chan struct{})}
-	args := append([]string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir, "--dsn=" + dsn}, flags...)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, args...)
+	return launchProgram(self, dir, dsn, flags...)
+}
+
+// launchBuilt is launch without the race detector.
+func launchBuilt(dir, dsn string, flags ...string) (*process, error) {
+	program, err := built()
+	if err != nil {
+		return nil, err
+	}
+	return launchProgram(program, dir, dsn, flags...)
+}
+
+func launchProgram(program, dir, dsn string, flags ...string) (*process, error) {
+	p := &process{dir: dir, log: filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".log"), exited: make(chan struct{})}
+	args := append([]string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir, "--dsn=" + dsn}, flags...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir = filepath.Dir(dir)
 	cmd.Env = append(os.Environ(), asPlinth+"=1")
 	return p, p.start(cmd)
