@@ -67,3 +67,69 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkApplyChange applies a configuration that changes one field.
+func BenchmarkApplyChange(b *testing.B) {
+	for _, o := range benchmarked {
+		b.Run(o.name, func(b *testing.B) {
+			h := newHarness(b, rest.Options{})
+			path, n := o.path+"?fieldManager=me&force=true", 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				h.serve(http.MethodPatch, path, fmt.Sprintf(o.body, n), "application/apply-patch+yaml")
+			}
+		})
+	}
+}
+
+// BenchmarkApplyCreate applies configurations of objects that do not exist.
+func BenchmarkApplyCreate(b *testing.B) {
+	for _, o := range benchmarked {
+		b.Run(o.name, func(b *testing.B) {
+			h := newHarness(b, rest.Options{})
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				name := fmt.Sprint("x", n)
+				path := strings.TrimSuffix(o.path, "x") + name + "?fieldManager=me&force=true"
+				body := strings.Replace(fmt.Sprintf(o.body, n), `"name":"x"`, `"name":"`+name+`"`, 1)
+				h.serve(http.MethodPatch, path, body, "application/apply-patch+yaml")
+			}
+		})
+	}
+}
+
+// BenchmarkMergePatch changes one field by a merge patch.
+func BenchmarkMergePatch(b *testing.B) {
+	for i, o := range benchmarked {
+		patch := []string{`{"data":{"key":"%d"}}`, `{"metadata":{"annotations":{"key":"%d"}}}`}[i]
+		b.Run(o.name, func(b *testing.B) {
+			h := newHarness(b, rest.Options{})
+			h.serve(http.MethodPost, strings.TrimSuffix(o.path, "/x"), fmt.Sprintf(o.body, 0), "application/json")
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				h.serve(http.MethodPatch, o.path, fmt.Sprintf(patch, n), "application/merge-patch+json")
+			}
+		})
+	}
+}
+
+// BenchmarkCreate creates objects.
+func BenchmarkCreate(b *testing.B) {
+	for _, o := range benchmarked {
+		b.Run(o.name, func(b *testing.B) {
+			h := newHarness(b, rest.Options{})
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				body := strings.Replace(fmt.Sprintf(o.body, n), `"name":"x"`, fmt.Sprintf(`"name":"x%d"`, n), 1)
+				h.serve(http.MethodPost, strings.TrimSuffix(o.path, "/x"), body, "application/json")
+			}
+		})
+	}
+}
