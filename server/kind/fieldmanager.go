@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,6 +37,11 @@ type FieldManager struct {
 	// Light returns a copy of an object without the fields in Resets. It is set where
 	// comparing those fields would be most of the work. Optional.
 	Light func(obj runtime.Object) runtime.Object
+	// Kind, Hub and Defaulter are those of the embedded FieldManager. They are set where Apply may
+	// take its short cut. Optional.
+	Kind      string
+	Hub       schema.GroupVersion
+	Defaulter runtime.ObjectDefaulter
 }
 
 // Track records in obj which fields manager changes. live is the object before the write,
@@ -229,20 +235,38 @@ var sets = lru.New(512)
 // largestSet is the longest JSON of a set that is cached, in bytes.
 const largestSet = 4096
 
-// setOf decodes the fields of an entry; nil if they cannot be decoded.
-func (m *FieldManager) setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
-	json := string(e.FieldsV1.Raw)
-	if set, ok := sets.Get(json); ok {
-		return set.(*fieldpath.Set)
+// knownSet is the decoded set of an entry. canonical tells whether encoding it gives the same JSON.
+type knownSet struct {
+	*fieldpath.Set
+	canonical func() bool
+}
+
+// knownSetOf decodes the fields of an entry; nil if they cannot be decoded.
+func knownSetOf(e *metav1.ManagedFieldsEntry) *knownSet {
+	text := string(e.FieldsV1.Raw)
+	if known, ok := sets.Get(text); ok {
+		return known.(*knownSet)
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(strings.NewReader(json)); err != nil || set.Empty() {
+	if err := set.FromJSON(strings.NewReader(text)); err != nil || set.Empty() {
 		return nil
 	}
-	if len(json) <= largestSet {
-		sets.Add(json, set)
+	known := &knownSet{set, sync.OnceValue(func() bool {
+		json, err := set.ToJSON()
+		return err == nil && string(json) == text
+	})}
+	if len(text) <= largestSet {
+		sets.Add(text, known)
 	}
-	return set
+	return known
+}
+
+// setOf is the set of knownSetOf.
+func (m *FieldManager) setOf(e *metav1.ManagedFieldsEntry) *fieldpath.Set {
+	if known := knownSetOf(e); known != nil {
+		return known.Set
+	}
+	return nil
 }
 
 // upToDate reports whether the lists and maps of a set have the same kind in the schema as
@@ -256,6 +280,12 @@ func upToDate(set *fieldpath.Set, live *typed.TypedValue) bool {
 func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedFieldsEntry {
 	entries = slices.Clone(entries)
 	entries[own].Time = now()
+	sortEntries(entries)
+	return entries
+}
+
+// sortEntries puts entries of one version into upstream's order.
+func sortEntries(entries []metav1.ManagedFieldsEntry) {
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
 		if c := strings.Compare(string(a.Operation), string(b.Operation)); c != 0 {
 			return c
@@ -268,7 +298,6 @@ func stamped(entries []metav1.ManagedFieldsEntry, own int) []metav1.ManagedField
 		}
 		return strings.Compare(a.Subresource, b.Subresource)
 	})
-	return entries
 }
 
 func now() *metav1.Time { return &metav1.Time{Time: time.Now().UTC()} }

@@ -62,10 +62,14 @@ func newFieldManager(scheme *runtime.Scheme, gvk schema.GroupVersionKind, subres
 	if err != nil {
 		panic(err) // the only error is a missing type converter
 	}
-	return &kind.FieldManager{
+	fields := &kind.FieldManager{
 		FieldManager: m, Types: types, Converter: converter, Version: gvk.GroupVersion(), Subresource: subresource,
 		Resets: resets[fieldpath.APIVersion(gvk.GroupVersion().String())], Light: light(gvk, subresource),
 	}
+	if subresource == "" || subresource == "status" { // others reset fields by patterns
+		fields.Kind, fields.Hub, fields.Defaulter = gvk.Kind, hub, scheme
+	}
+	return fields
 }
 
 // light is kind.FieldManager.Light. Only the status of definitions has it: it is written twice
