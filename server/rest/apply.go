@@ -36,7 +36,7 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 	if err := q.checkBodyNesting(p.patch); err != nil {
 		return nil, err
 	}
-	config, err := decodeConfiguration(p.patch, q.api.o.MaxBodyBytes)
+	config, unique, err := decodeConfiguration(p.patch, q.api.o.MaxBodyBytes, p.strict())
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,10 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 	if err != nil {
 		return nil, response.AsStatus(err)
 	}
-	if err := p.reportTwice(); err != nil {
-		return nil, err
+	if !unique {
+		if err := p.reportTwice(); err != nil {
+			return nil, err
+		}
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -67,19 +69,31 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 
 // decodeConfiguration reads YAML, or JSON, which is read much faster. Both ways keep integers
 // apart from floats, which objects without Go types depend on. limit bounds the length in bytes
-// with all aliases replaced.
-func decodeConfiguration(patch []byte, limit int64) (config map[string]any, err error) {
-	if bytes.HasPrefix(patch, openObject) && kjson.UnmarshalCaseSensitivePreserveInts(patch, &config) == nil {
-		return config, nil
+// with all aliases replaced. unique says that no field is there twice; it is known of JSON, if
+// strict asks for it.
+func decodeConfiguration(patch []byte, limit int64, strict bool) (config map[string]any, unique bool, err error) {
+	if bytes.HasPrefix(patch, openObject) {
+		if config, unique, err = decodeJSON(patch, strict); err == nil {
+			return config, unique, nil
+		}
 	}
 	if err := response.CheckAliases(patch, limit); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	config = map[string]any{}
 	if err := yaml.Unmarshal(patch, &config); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
-	return config, nil
+	return config, false, nil
+}
+
+func decodeJSON(patch []byte, strict bool) (config map[string]any, unique bool, err error) {
+	if !strict {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(patch, &config)
+		return config, false, err
+	}
+	twice, err := kjson.UnmarshalStrict(patch, &config)
+	return config, len(twice) == 0, err
 }
 
 var openObject = []byte("{")
@@ -89,11 +103,6 @@ var openObject = []byte("{")
 func (p *patching) reportTwice() error {
 	if !p.strict() {
 		return nil
-	}
-	if bytes.HasPrefix(p.patch, openObject) {
-		if twice, err := kjson.UnmarshalStrict(p.patch, &map[string]any{}); err == nil && len(twice) == 0 {
-			return nil
-		}
 	}
 	err := yaml.UnmarshalStrict(p.patch, &map[string]any{})
 	if err == nil {

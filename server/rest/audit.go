@@ -62,7 +62,7 @@ func (p *patching) auditPatch() {
 // patchAsJSON converts a configuration from YAML. A patch that cannot be read becomes a string.
 func (p *patching) patchAsJSON() []byte {
 	if p.type_ == types.ApplyYAMLPatchType {
-		if config, err := decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes); err == nil {
+		if config, _, err := decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes, false); err == nil {
 			if patch, err := json.Marshal(config); err == nil {
 				return patch
 			}
