@@ -67,6 +67,12 @@ type Config struct {
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
 	History time.Duration
 
+	// Memory is how many bytes the process is to keep within. What the server holds of objects, of recent
+	// changes and of indexes is bounded by it: values of objects that do not fit are read from the database, those
+	// of the least recently used resources first. 0: there is no bound, and all objects are in memory. Whoever
+	// sets it also sets the Go runtime's limit, as plinth serve does.
+	Memory int64
+
 	// Keep says which superseded versions stay longer than that, for reading the past; see
 	// sqlstore.ParseRules. nil: none. Servers that share a database have the same rules.
 	Keep *sqlstore.Keep

@@ -104,6 +104,9 @@ func (c *Config) checkBounds() error {
 	if c.ShutdownDelay >= c.ShutdownTimeout {
 		return configError("Config.ShutdownDelay %v: write less than Config.ShutdownTimeout, %v", c.ShutdownDelay, c.ShutdownTimeout)
 	}
+	if c.Memory != 0 && c.Memory < LeastMemory {
+		return configError("Config.Memory %d MiB: write at least %d MiB", c.Memory>>20, LeastMemory>>20)
+	}
 	if c.MaxReads < 0 {
 		return configError("Config.MaxReads %d is negative: write a number such as 400", c.MaxReads)
 	}

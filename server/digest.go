@@ -26,7 +26,10 @@ func (s *Server) serveDigest(x *guard.Call) error {
 	if x.Request().Method != http.MethodGet {
 		return response.MethodNotAllowed()
 	}
-	d := s.store.Digest()
+	d, err := s.store.Digest(x.Request().Context())
+	if err != nil {
+		return err
+	}
 	answer := digestAnswer{Revision: strconv.FormatInt(d.Revision, 10), Objects: d.Objects, Digest: d.Text(), Unreadable: d.Unreadable}
 	responsewriters.WriteRawJSON(http.StatusOK, answer, x.Response())
 	return nil

@@ -104,12 +104,20 @@ func (ts *topics) markEvent(e *Entry, was, is Term, w *window) {
 	}
 }
 
-// swap puts again in the place of an entry in all indexes.
+// swap puts again in the place of an entry in all indexes. One of the two may be away: it has the terms of the
+// other.
 func (as *attributes) swap(e, again *Entry) {
 	for _, a := range as.known {
-		if a.index != nil {
-			a.index.change(e, again, a.read.termOf(e), a.read.termOf(again))
+		if a.index == nil {
+			continue
 		}
+		was, is := a.read.termOf(e), a.read.termOf(again)
+		if e.isAway() {
+			was = is
+		} else if again.isAway() {
+			is = was
+		}
+		a.index.change(e, again, was, is)
 	}
 }
 

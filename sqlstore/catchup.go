@@ -50,7 +50,11 @@ func (s *Store) readOn(target int64) error {
 				return err
 			}
 		}
-		s.applyRows(rows)
+		if err := s.applyRows(rows); errors.Is(err, ErrCompacted) {
+			return s.reload(applied, s.boundedHead)
+		} else if err != nil {
+			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
+		}
 		s.tail.page.read(len(rows), sizeOf(rows))
 		switch {
 		case full: // there may be more
@@ -125,19 +129,23 @@ func (s *Store) reload(applied int64, readHead func() (Head, error)) error {
 	return s.load(s.ctx)
 }
 
-func (s *Store) applyRows(rows []Row) {
+func (s *Store) applyRows(rows []Row) error {
 	ctx, cancel := context.WithTimeout(s.ctx, pageTransform)
 	defer cancel()
 	updates := s.tail.updates[:0]
 	for i := range rows {
-		updates = append(updates, update{s.open(ctx, &rows[i]), rows[i].Deleted})
+		updates = append(updates, update{entry: s.open(ctx, &rows[i]), deleted: rows[i].Deleted})
 	}
-	s.state.apply(updates)
-	if n := len(rows); n > 0 {
-		s.saw(rows[n-1].Revision, rows[n-1].At)
+	err := s.readPrevs(updates)
+	if err == nil {
+		s.state.apply(updates)
+		if n := len(rows); n > 0 {
+			s.saw(rows[n-1].Revision, rows[n-1].At)
+		}
 	}
 	clear(updates)
 	s.tail.updates = updates[:0]
+	return err
 }
 
 // load reads the whole state at the head and puts it in the place of the one that is there.
@@ -204,6 +212,9 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 	}
 	loaded = make(map[string]*entryMap)
 	var bad UnreadableError
+	var held evictor
+	held.init(s.o.StateBytes)
+	var all resource
 	defer func() { s.tellUnreadable(&bad) }()
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
@@ -220,6 +231,10 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 				loaded[name] = new(entryMap)
 			}
 			e := s.loadedEntry(keys, &rows[i])
+			if held.over() && e.Value != nil {
+				e = e.withoutValue()
+			}
+			held.count(&all, nil, e)
 			loaded[name].Set(e.Key, e)
 			bad.note(e)
 		}

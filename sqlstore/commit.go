@@ -14,6 +14,15 @@ import (
 // ErrUnknown if the outcome is not known, which is also so when ctx ends during the transaction;
 // ErrClosed.
 func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
+	e, err := s.commit(ctx, c)
+	var conflict *ConflictError
+	if s.bounded() && errors.As(err, &conflict) {
+		conflict.Current = s.readable(conflict.Current)
+	}
+	return e, err
+}
+
+func (s *Store) commit(ctx context.Context, c Change) (*Entry, error) {
 	if err := s.checkChange(&c); err != nil {
 		return nil, err
 	}

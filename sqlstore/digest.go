@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -39,10 +40,10 @@ func (d *Digest) add(key string, value []byte) {
 }
 
 // Digest returns that of what reads see now. It works on a copy that takes constant time to make, and
-// costs about a second of one processor for each gigabyte of values.
-func (s *Store) Digest() Digest {
+// costs about a second of one processor for each gigabyte of values. Those that are away it reads from the log.
+func (s *Store) Digest(ctx context.Context) (Digest, error) {
 	maps, revision := s.state.copyAll()
-	return s.digest(maps, nil, revision)
+	return s.digest(ctx, maps, nil, revision)
 }
 
 // DigestAt returns the digest of memory as it was at a revision, for which it waits. ErrCompacted if the
@@ -55,11 +56,11 @@ func (s *Store) DigestAt(ctx context.Context, revision int64) (Digest, error) {
 	if !ok {
 		return Digest{}, fmt.Errorf("digest of memory at %d: %w", revision, ErrCompacted)
 	}
-	return s.digest(maps, before, revision), nil
+	return s.digest(ctx, maps, before, revision)
 }
 
 // digest adds the entries of maps. Keys in before have those entries in their place, nil for none.
-func (s *Store) digest(maps []*entryMap, before map[string]*Entry, revision int64) Digest {
+func (s *Store) digest(ctx context.Context, maps []*entryMap, before map[string]*Entry, revision int64) (Digest, error) {
 	d := Digest{Revision: revision}
 	add := func(key string, e *Entry) {
 		if e = s.readable(e); e.Unreadable() != nil {
@@ -69,19 +70,29 @@ func (s *Store) digest(maps []*entryMap, before map[string]*Entry, revision int6
 		}
 	}
 	for _, m := range maps {
-		m.Scan(func(key string, e *Entry) bool {
-			if _, changed := before[key]; !changed {
-				add(key, e)
+		for e, err := range s.fetched(ctx, unchanged(m, before)) {
+			if err != nil {
+				return d, fmt.Errorf("digest: %w", err)
 			}
-			return true
-		})
+			add(e.Key, e)
+		}
 	}
 	for key, e := range before {
 		if e != nil {
 			add(key, e)
 		}
 	}
-	return d
+	return d, nil
+}
+
+// unchanged yields the entries of m whose keys are not in before.
+func unchanged(m *entryMap, before map[string]*Entry) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		m.Scan(func(key string, e *Entry) bool {
+			_, changed := before[key]
+			return changed || yield(e)
+		})
+	}
 }
 
 // copyBack copies the state of all resources, and what the keys that have changed since revision had then,

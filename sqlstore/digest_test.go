@@ -17,7 +17,7 @@ func TestDigest(t *testing.T) {
 	seen := map[string]int64{}
 	for i := range 5 {
 		create(t, s, fmt.Sprintf("%sns/%d", maps, i))
-		own := s.Digest()
+		own := digest(t, s)
 		if before, is := seen[own.Text()]; is {
 			t.Errorf("revision %d has the digest of %d", own.Revision, before)
 		}
@@ -35,10 +35,19 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+func digest(t *testing.T, s *Store) Digest {
+	t.Helper()
+	d, err := s.Digest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // TestDigestAt goes back through creates, updates and deletes, and expects the digests that memory had.
 func TestDigestAt(t *testing.T) {
 	s := newStore(t, Options{})
-	seen := []Digest{s.Digest()}
+	seen := []Digest{digest(t, s)}
 	for i := range 30 {
 		key := fmt.Sprintf("%sns/%d", maps, i%7)
 		c := Change{Key: key, Value: []byte(`{"metadata":{}}`)}
@@ -46,7 +55,7 @@ func TestDigestAt(t *testing.T) {
 			c.Expect, c.Delete = e.Revision, i%3 == 0
 		}
 		commit(t, s, c)
-		seen = append(seen, s.Digest())
+		seen = append(seen, digest(t, s))
 	}
 	for _, want := range seen {
 		if got, err := s.DigestAt(t.Context(), want.Revision); got != want || err != nil {

@@ -27,7 +27,7 @@
 //  5. A Watcher gets every change of its range after its start, once, in revision
 //     order, or an error. A slow one reads from the log; memory is bounded by the
 //     window, never by the slowest watcher.
-//  6. A View is the exact state at one revision, however long it is read.
+//  6. A View is the exact state at one revision, however long it is read, or an error.
 //  7. The floor is the compacted revision. Reads of the past below it and watches that
 //     start below it get ErrCompacted. At the floor itself both work.
 //  8. Revisions never go back, also after a restore (Log.Raise), and also when the database is set back
@@ -64,6 +64,13 @@
 // come to a Watcher in one Poll. Each has a version and maybe a lease. All keys are in memory, and
 // as many of their values as Options.CacheBytes allows (cache.go). History stays until CutTo.
 //
+// # Memory
+//
+// All keys and revisions are in memory, and all values of objects unless Options.StateBytes bounds them: then those
+// of the least recently used resources leave memory (evict.go), and readers are given them from the log (away.go).
+// A View of such entries may fail: with ErrUnavailable, and with ErrCompacted if an entry was replaced and its old row
+// compacted while the View was read.
+//
 // # The past
 //
 // Compaction deletes what is below the floor, or by the rules of a Keep (keep.go) moves it to a second
@@ -90,13 +97,14 @@
 //
 // Each Store has these goroutines, started by Open and ended by Close: the committer
 // (commit.go) owns the batch and the write connection; the tail (tail.go) is the only
-// writer of state and window; the head reader (sync.go) asks the database for its head
+// writer of state and window, but for the evictor (evict.go), which takes values out of a bounded state, and
+// readers who bring them back; the head reader (sync.go) asks the database for its head
 // on behalf of all who wait in Sync; the compactor (compact.go) moves the floor; one waits
 // in Log.Follow; and one (health.go) logs what Log.Condition says. Watchers have none.
 // Callers never hold a lock while SQL runs.
 //
 // Get, Current, Keep, Revision, Floor, Healthy and Stats neither wait nor run SQL; only Get of an
-// unreadable entry may wait for a key. Wait
+// unreadable entry may wait for a key, and Get of one whose value has left memory for the log. Wait
 // and a Watcher in the window run none. At and its View run SQL when they read the past,
 // Values when one is not in memory, Sync when the database is shared, Poll when the Watcher is behind the window.
 package sqlstore

@@ -78,3 +78,20 @@ func (s *Store) DropIndexes(now time.Time) { s.state.dropIndexes(now) }
 
 // Reload reads the state anew, as a replica does that has missed too much.
 func (s *Store) Reload(ctx context.Context) error { return s.load(ctx) }
+
+// IsSame says that two readers were given the same.
+var IsSame = isSame
+
+// EvictNow takes values out of memory, as the evictor does, until there are few enough.
+func (s *Store) EvictNow() {
+	for s.state.evictSome() {
+	}
+}
+
+// SizeClasses are sizes of values, each with what Usage tells of one that is away.
+func SizeClasses(sizes ...int) (told []int) {
+	for _, size := range sizes {
+		told = append(told, int(aways[sizeClass(size)].size.Load()))
+	}
+	return told
+}

@@ -132,6 +132,13 @@ func (l *faultyLog) Steps(ctx context.Context, from, to string, after, through i
 	return l.Log.Steps(ctx, from, to, after, through, limit)
 }
 
+func (l *faultyLog) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+	if l.away.Load() {
+		return nil, errAway
+	}
+	return l.Log.Values(ctx, ids)
+}
+
 // cutOff makes the database go away, and returns when no read is going on any more.
 func (l *faultyLog) cutOff() {
 	l.away.Store(true)

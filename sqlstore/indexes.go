@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -74,19 +75,30 @@ func (st *state) orderIndex(v *stateView, attribute string, scanned int) (o orde
 	return order{attribute, st.format.TermOf(attribute), r.epoch}, true
 }
 
-// buildIndex builds an index of v's state and lets the tail keep it.
-func (st *state) buildIndex(v *stateView, o order) {
+// buildIndex builds an index of v's state and lets the tail keep it; false if values could not be read.
+func (s *Store) buildIndex(ctx context.Context, v *stateView, o order) bool {
 	x := newIndex(o.attribute, o.read)
-	v.entries.Scan(func(_ string, e *Entry) bool {
-		x.add(e, o.read.termOf(e))
-		return true
-	})
-	v.frozen.offer(x.copy())
+	var err error
+	for e, failed := range s.fetched(ctx, v.all()) {
+		if err = failed; err != nil {
+			break
+		}
+		x.add(v.held(e), o.read.termOf(e))
+	}
+	if err == nil {
+		v.frozen.offer(x.copy())
+	}
+	s.state.keepIndex(v, o, x, err == nil)
+	return err == nil
+}
+
+// keepIndex lets the tail keep an index that was built, unless that has failed.
+func (st *state) keepIndex(v *stateView, o order, x *index, built bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.resource(v.resource)
 	delete(r.building, o.attribute)
-	if r.epoch != o.epoch || v.from < r.start {
+	if !built || r.epoch != o.epoch || v.from < r.start {
 		return
 	}
 	for _, ev := range r.since(v.from) {

@@ -32,11 +32,16 @@ func (s *Store) Retry(ctx context.Context, key string, refused func(error) bool,
 			return err
 		}
 		now := s.Get(key)
-		if now == current {
+		if isSame(now, current) {
 			return err
 		}
 		current, sure = now, true
 	}
+}
+
+// isSame says that two readers were given the same. A value that left memory comes back in another Entry.
+func isSame(a, b *Entry) bool {
+	return a == b || a != nil && b != nil && a.Revision == b.Revision && (a.Unreadable() == nil) == (b.Unreadable() == nil)
 }
 
 // Confirm is for a write that changes nothing. It stores nothing and makes sure that
@@ -45,7 +50,7 @@ func (s *Store) Confirm(ctx context.Context, current *Entry) (*Entry, error) {
 	if _, err := s.Sync(ctx); err != nil {
 		return nil, err
 	}
-	if now := s.Get(current.Key); now != current {
+	if now := s.Get(current.Key); !isSame(now, current) {
 		return nil, &ConflictError{Key: current.Key, Expect: current.Revision, Current: now}
 	}
 	return current, nil

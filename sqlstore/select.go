@@ -10,17 +10,15 @@ import "context"
 const poorShare = 8
 
 func (v *stateView) Select(ctx context.Context, from, to string, where []Predicate, f func(*Entry) bool) error {
-	x, terms := v.choose(from, to, where)
+	x, terms := v.choose(ctx, from, to, where)
 	if x == nil {
 		return v.Scan(ctx, from, to, f)
 	}
-	visit, failed := v.store.readableOnly(f)
-	x.scan(terms, from, to, visit)
-	return failed()
+	return v.store.visit(ctx, func(yield func(*Entry) bool) { x.scan(terms, from, to, yield) }, f)
 }
 
 // choose returns the index and the terms in it that leave the fewest entries; nil: all are to be scanned.
-func (v *stateView) choose(from, to string, where []Predicate) (*index, []string) {
+func (v *stateView) choose(ctx context.Context, from, to string, where []Predicate) (*index, []string) {
 	if len(where) == 0 || v.store.state.indexLimit <= 0 {
 		return nil, nil
 	}
@@ -29,7 +27,7 @@ func (v *stateView) choose(from, to string, where []Predicate) (*index, []string
 		return nil, nil
 	}
 	x, terms, n := v.smallest(from, to, where)
-	if (x == nil || n > all/poorShare) && v.buildMissing(where, all) {
+	if (x == nil || n > all/poorShare) && v.buildMissing(ctx, where, all) {
 		x, terms, n = v.smallest(from, to, where)
 	}
 	if x == nil || n > all/2 {
@@ -55,16 +53,13 @@ func (v *stateView) smallest(from, to string, where []Predicate) (best *index, t
 
 // buildMissing builds an index for the first of the attributes that has none, if that is worth its while.
 // scanned is how many entries the reader looks at without.
-func (v *stateView) buildMissing(where []Predicate, scanned int) bool {
+func (v *stateView) buildMissing(ctx context.Context, where []Predicate, scanned int) bool {
 	for _, p := range where {
 		if v.frozen.index(p.Attribute) != nil {
 			continue
 		}
 		o, due := v.store.state.orderIndex(v, p.Attribute, scanned)
-		if due {
-			v.store.state.buildIndex(v, o)
-		}
-		return due
+		return due && v.store.buildIndex(ctx, v, o)
 	}
 	return false
 }

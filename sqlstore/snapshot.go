@@ -156,6 +156,7 @@ func (st *state) cached(name string) (snapshot, bool) {
 	if r == nil {
 		return snapshot{noEntries, st.base, st.applied.Load()}, true
 	}
+	st.evictor.use(r)
 	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
 }
 

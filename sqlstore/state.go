@@ -26,7 +26,8 @@ type state struct {
 	resources map[string]*resource
 	base      int64 // revision of the last full load; older events are only in the log
 	window    window
-	cache     *cache    // of raw keys' values, else nil
+	cache     *cache // of raw keys' values, else nil
+	evictor   evictor
 	leases    leaseKeys // of raw keys, else nil
 	waiters   []*waiter
 	closed    bool
@@ -40,6 +41,7 @@ type resource struct {
 	last    int64       // nothing changed in (last, applied]
 	kept    []*snapshot // newest last
 	indexing
+	holding
 
 	start      int64 // events has everything in (start, applied]
 	events     queue[*Event]
@@ -51,6 +53,7 @@ type resource struct {
 type update struct {
 	entry   *Entry
 	deleted bool
+	prev    *Entry // what the key held, with its value; set if values may leave memory
 }
 
 func (st *state) init(o Options, c *cache) {
@@ -58,6 +61,7 @@ func (st *state) init(o Options, c *cache) {
 	st.window.limit = o.WindowBytes
 	st.keep = o.Snapshots
 	st.indexLimit = o.IndexBytes
+	st.evictor.init(o.StateBytes)
 	st.format = o.Format
 	if _, raw := o.Format.(Raw); raw {
 		st.cache, st.leases = c, leaseKeys{}
@@ -119,6 +123,7 @@ func (st *state) get(key string) *Entry {
 	if r == nil {
 		return nil
 	}
+	st.evictor.use(r)
 	e, _ := r.entries.Get(key)
 	return e
 }
@@ -131,22 +136,28 @@ func (st *state) apply(rows []update) {
 	}
 	st.mu.Lock()
 	for i := range rows {
-		st.applyRow(rows[i].entry, rows[i].deleted)
+		st.applyRow(&rows[i])
 	}
 	st.advanceAndUnlock(rows[len(rows)-1].entry.Revision)
 }
 
-func (st *state) applyRow(e *Entry, deleted bool) {
+func (st *state) applyRow(u *update) {
+	e := u.entry
 	r := st.resource(st.format.ResourceOf(e.Key))
+	st.evictor.use(r)
 	ev := &Event{Entry: e}
-	if deleted {
+	if u.deleted {
 		ev.Type = Delete
 		ev.Prev, _ = r.entries.Delete(e.Key)
 	} else {
 		ev.Prev, _ = r.entries.Set(e.Key, e)
 	}
+	st.evictor.count(r, ev.Prev, ev.left())
+	if ev.Prev != nil && ev.Prev.isAway() {
+		ev.Prev = u.prev
+	}
 	if st.cache != nil {
-		st.applyRaw(ev, deleted)
+		st.applyRaw(ev, u.deleted)
 	}
 	r.copied = nil
 	r.last = e.Revision
@@ -201,6 +212,7 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 		r.topics.markAll(revision, &st.window)
 		r.attributes.reset(revision, &st.window)
 	}
+	st.recount()
 	st.raise(head.Floor)
 	st.advanceAndUnlock(revision)
 }

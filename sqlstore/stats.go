@@ -22,6 +22,8 @@ type Stats struct {
 	Snapshots    int // kept for paginated lists
 	Indexes      int // for selective reads
 	IndexBytes   int // about what they take in memory
+	StateBytes   int // about what the objects take in memory, if that is bounded
+	Away         int // objects whose values are not in memory
 
 	Batches       int64 // transactions tried
 	Changes       int64 // changes in them
@@ -30,6 +32,7 @@ type Stats struct {
 	Appends       [len(AppendBounds) + 1]int64 // transactions by the first of AppendBounds that they kept to; the last are slower than all
 	HeadReads     int64                        // queries for Sync
 	HeadSeconds   float64                      // that they took
+	ValueReads    int64                        // values read from the log, because they were not in memory
 	WatchReads    int64                        // pages that watchers behind the window read from the log
 	Compacted     int64                        // rows deleted from the log by this process
 	Kept          int64                        // of these, old versions that Options.Keep keeps
@@ -48,7 +51,7 @@ type counters struct {
 	appends                                 [len(AppendBounds) + 1]atomic.Int64
 	headReads, watchReads, compactedDeleted atomic.Int64
 	headNanos, outages                      atomic.Int64
-	kept, trimmed                           atomic.Int64
+	kept, trimmed, valueReads               atomic.Int64
 	setBacks, lostWrites                    atomic.Int64
 }
 
@@ -65,6 +68,7 @@ func (s *Store) Stats() Stats {
 	v := Stats{
 		Floor:         s.Floor(),
 		Watchers:      s.stats.watchers.Load(),
+		ValueReads:    s.stats.valueReads.Load(),
 		Batches:       s.stats.batches.Load(),
 		Changes:       s.stats.changes.Load(),
 		Conflicts:     s.stats.conflicts.Load(),
@@ -94,6 +98,7 @@ func (st *state) addStats(v *Stats) {
 	v.Revision = st.applied.Load()
 	v.WindowBytes = st.window.bytes
 	v.WindowEvents = st.window.order.len()
+	v.StateBytes, v.Away = st.evictor.values+st.evictor.fixed, st.evictor.away
 	v.Entries = make(map[string]int, len(st.resources))
 	for name, r := range st.resources {
 		v.Entries[name] = r.entries.Len()

@@ -28,6 +28,9 @@ type Options struct {
 	CacheBytes int
 	// IndexBytes bounds the indexes in memory; 64 MiB. Negative: there are none.
 	IndexBytes int
+	// StateBytes bounds what the state of objects takes in memory: beyond it values are read from the log, and
+	// keys, revisions and indexes stay. 0: there is no bound.
+	StateBytes int
 	// MaxBatch and MaxBatchBytes bound one transaction; 512 changes, 4 MiB.
 	MaxBatch      int
 	MaxBatchBytes int
@@ -126,6 +129,9 @@ func (s *Store) start() {
 	s.wg.Go(s.runCompactor)
 	s.wg.Go(s.runFollow)
 	s.wg.Go(s.runHealth)
+	if s.bounded() {
+		s.wg.Go(s.runEvictor)
+	}
 	go s.runCommitter() // ends the tail, which Close waits for
 }
 
@@ -158,6 +164,7 @@ func (o Options) withDefaults() Options {
 	if _, raw := o.Format.(Raw); raw {
 		o.History = -1 // Store.CutTo says what is compacted
 		o.Keep = nil
+		o.StateBytes = 0 // their values have bounds of their own
 	}
 	if o.History == 0 {
 		o.History = 5 * time.Minute

@@ -92,7 +92,7 @@ func TestRandomOperations(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			window := []int{1, 3000, 20000, 1 << 20}[r.IntN(4)]
-			s := newStore(t, Options{WindowBytes: window, Snapshots: 1 + r.IntN(4)})
+			s := newStore(t, Options{WindowBytes: window, Snapshots: 1 + r.IntN(4), StateBytes: []int{0, 1, 3000}[seed%3]})
 			a := &actor{t: t, r: r, s: s}
 			for range 600 {
 				a.step()
@@ -151,7 +151,7 @@ func (a *actor) conflict() {
 	}
 	_, err := a.s.Commit(context.Background(), c)
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || conflict.Current != a.s.Get(key) {
+	if !errors.As(err, &conflict) || !IsSame(conflict.Current, a.s.Get(key)) {
 		a.t.Fatalf("expected %d where %d is: %v", c.Expect, now, err)
 	}
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -155,6 +156,30 @@ func (s *Store) reach(revision int64) bool {
 }
 
 func (s *Store) applyOwn(b *batch) {
+	updates := s.ownUpdates(b)
+	for err := s.readPrevs(updates); err != nil; err = s.readPrevs(updates) {
+		if errors.Is(err, ErrCompacted) {
+			err = s.load(s.ctx) // somebody has compacted what this batch replaced
+		}
+		s.health.read(err)
+		if err != nil {
+			s.pause(s.tail.backOff())
+		}
+		if s.ctx.Err() != nil {
+			break // the batch is durable all the same
+		}
+		updates = s.ownUpdates(b)
+	}
+	if s.ctx.Err() == nil {
+		s.state.apply(updates)
+	}
+	s.answer(b)
+	clear(updates)
+	s.tail.updates = updates[:0]
+}
+
+// ownUpdates returns what of b is to be applied. Some may have been applied already.
+func (s *Store) ownUpdates(b *batch) []update {
 	applied := s.Revision()
 	updates := s.tail.updates[:0]
 	for i, r := range b.appended.Results {
@@ -167,20 +192,17 @@ func (s *Store) applyOwn(b *batch) {
 			continue
 		}
 		p.entry = s.entry(b, i)
-		updates = append(updates, update{p.entry, p.change.Delete})
+		updates = append(updates, update{entry: p.entry, deleted: p.change.Delete})
 	}
-	s.state.apply(updates)
-	s.answer(b)
-	clear(updates)
-	s.tail.updates = updates[:0]
+	return updates
 }
 
 // applied returns the entry of b's i-th change when its row has been applied: the one
 // that readers share if it is still current.
 func (s *Store) applied(b *batch, i int) *Entry {
-	e := s.Get(b.changes[i].Key)
+	e := s.current(b.changes[i].Key)
 	switch {
-	case e == nil || e.Revision != b.appended.Results[i].Revision:
+	case e == nil || e.isAway() || e.Revision != b.appended.Results[i].Revision:
 		return s.entry(b, i)
 	case e.Unreadable() == nil:
 		return e
@@ -197,7 +219,7 @@ func (s *Store) answer(b *batch) {
 		case r.Revision == 0:
 			s.stats.conflicts.Add(1)
 			c := &b.changes[i]
-			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: s.Get(c.Key)})
+			p.answer(nil, &ConflictError{Key: c.Key, Expect: c.Expect, Current: s.current(c.Key)})
 		case s.mayBeLost(b):
 			p.answer(nil, errMayBeLost)
 		case p.entry == nil:

@@ -70,14 +70,16 @@ func (s *Store) tellUnreadable(e *UnreadableError) {
 // beside that.
 type form struct {
 	sealed *sealed // of an unreadable entry, else nil
+	away   bool    // the value is only in the log
 	tenure         // of a raw key
 }
 
 // sealed is what an unreadable entry has in the place of a value.
 type sealed struct {
-	stored []byte
-	err    error // why it is unreadable
-	tried  atomic.Int64
+	stored  []byte
+	err     error // why it is unreadable
+	passing bool  // the value was to be read from the log, which failed
+	tried   atomic.Int64
 }
 
 // transformed is the form of all entries that can be read.
@@ -155,7 +157,13 @@ func (s *Store) open(ctx context.Context, row *Row) *Entry {
 // readable returns e, or what can be read now of an entry that could not be read before: a
 // key may have come up meanwhile.
 func (s *Store) readable(e *Entry) *Entry {
-	if e == nil || e.form == nil || e.form.sealed == nil {
+	if e == nil || e.form == nil {
+		return e
+	}
+	if e.isAway() {
+		e = s.present(e)
+	}
+	if e == nil || e.form == nil || e.form.sealed == nil || e.form.sealed.passing {
 		return e
 	}
 	f := e.form.sealed
@@ -179,10 +187,10 @@ func (st *state) swap(e, again *Entry) {
 		return
 	}
 	if now, _ := r.entries.Get(e.Key); now == e {
-		r.entries.Set(e.Key, again)
-		r.attributes.swap(e, again)
-		r.epoch++
-		r.copied = nil
+		st.swapHeld(r, e, again)
+		if !e.isAway() {
+			r.epoch++
+		}
 	}
 }
 

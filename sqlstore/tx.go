@@ -133,7 +133,7 @@ func (tx *Tx) Put(key string, value []byte, lease int64) *Entry {
 	}
 	e := rawEntry(&row, value)
 	before, _ := tx.entries.Set(key, e)
-	tx.updates = append(tx.updates, update{e, false})
+	tx.updates = append(tx.updates, update{entry: e})
 	tx.replaced = append(tx.replaced, before)
 	return e
 }
@@ -145,7 +145,7 @@ func (tx *Tx) Delete(key string) {
 		return
 	}
 	row := Row{Revision: tx.nextID(), Key: key, CreateRevision: before.CreateRevision, At: tx.at}
-	tx.updates = append(tx.updates, update{rawEntry(&row, []byte{}), true})
+	tx.updates = append(tx.updates, update{entry: rawEntry(&row, []byte{}), deleted: true})
 	tx.replaced = append(tx.replaced, before)
 }
 

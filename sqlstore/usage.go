@@ -14,7 +14,7 @@ func (s *Store) Usage() map[string]Usage {
 	for name, m := range maps {
 		u := Usage{Objects: m.Len()}
 		m.Scan(func(key string, e *Entry) bool {
-			u.Bytes += int64(len(key) + len(e.Value))
+			u.Bytes += int64(len(key) + e.size())
 			return true
 		})
 		all[name] = u

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sort"
 )
 
@@ -62,10 +63,46 @@ type stateView struct {
 func (v *stateView) Revision() int64 { return v.revision }
 
 func (v *stateView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
-	visit, failed := v.store.readableOnly(f)
-	v.entries.Ascend(from, func(key string, e *Entry) bool {
-		return key < to && visit(e)
-	})
+	return v.store.visit(ctx, v.within(from, to), f)
+}
+
+// within yields the entries from <= key < to in key order, of which some may be away.
+func (v *stateView) within(from, to string) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		v.entries.Ascend(from, func(key string, e *Entry) bool {
+			return key < to && yield(e)
+		})
+	}
+}
+
+// all yields all entries in key order, of which some may be away.
+func (f *frozen) all() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		f.entries.Scan(func(_ string, e *Entry) bool { return yield(e) })
+	}
+}
+
+// held returns e as f has it, which may be without its value.
+func (f *frozen) held(e *Entry) *Entry {
+	there, _ := f.entries.Get(e.Key)
+	return there
+}
+
+// visit calls f with the readable ones of entries until f returns false.
+func (s *Store) visit(ctx context.Context, entries iter.Seq[*Entry], f func(*Entry) bool) error {
+	visit, failed := s.readableOnly(f)
+	if !s.bounded() {
+		entries(visit)
+		return failed()
+	}
+	for e, err := range s.fetched(ctx, entries) {
+		if err != nil {
+			return err
+		}
+		if !visit(e) {
+			break
+		}
+	}
 	return failed()
 }
 
@@ -84,6 +121,13 @@ func rank(m *entryMap, key string) int {
 
 func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
 	e, _ := v.entries.Get(key)
+	if e != nil && e.isAway() {
+		one := []*Entry{e}
+		if err := v.store.fetch(ctx, one); err != nil {
+			return nil, fmt.Errorf("get %s at %d: %w", key, v.revision, err)
+		}
+		e = one[0]
+	}
 	return v.store.readable(e), nil
 }
 

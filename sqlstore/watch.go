@@ -250,7 +250,7 @@ func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]Ste
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
 func (s *Store) entryOf(ctx context.Context, row *Row) *Entry {
-	if e := s.Get(row.Key); e != nil && e.Revision == row.Revision {
+	if e := s.readableNow(row.Key); e != nil && e.Revision == row.Revision {
 		if s.raw {
 			s.cache.fill(e, given(row))
 		}

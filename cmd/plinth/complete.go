@@ -44,7 +44,7 @@ func completeServe(cmd *cobra.Command) {
 	complete(cmd, "authorization-webhook-version", "v1", "v1beta1")
 	for _, flag := range []string{
 		"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-		"listen", "advertise-address", "tls-san", "database-timeout", "history", "event-ttl", "lease-commit-delay", "backup-interval", "backup-keep", "scrub-interval", "runtime-config", "serve-removed-apis", "feature-gates",
+		"listen", "advertise-address", "tls-san", "database-timeout", "history", "memory", "event-ttl", "lease-commit-delay", "backup-interval", "backup-keep", "scrub-interval", "runtime-config", "serve-removed-apis", "feature-gates",
 		"service-cluster-ip-range", "service-node-port-range", "service-account-issuer", "api-audiences",
 	} {
 		complete(cmd, flag)

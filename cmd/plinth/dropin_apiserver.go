@@ -73,7 +73,7 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 // ownFlags are those of serve that kube-apiserver does not have, or means otherwise.
 var ownFlags = []string{
 	"backup-dir", "backup-interval", "backup-keep", "controllers", "data-dir", "database-timeout", "dsn",
-	"feature-gates", "history", "keep", "keep-file", "lease-commit-delay", "listen", "log-format", "max-connections",
+	"feature-gates", "history", "keep", "keep-file", "lease-commit-delay", "listen", "log-format", "max-connections", "memory",
 	"new-database", "scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
 }
 

@@ -236,6 +236,31 @@ func (b *byteSize) Set(text string) error {
 	return nil
 }
 
+// memorySize is byteSize for a bound that may be 0: none.
+type memorySize int64
+
+// String implements pflag.Value.
+func (m *memorySize) String() string {
+	if *m == 0 {
+		return ""
+	}
+	b := byteSize(*m)
+	return b.String()
+}
+
+// Type implements pflag.Value.
+func (m *memorySize) Type() string { return "size" }
+
+// Set implements pflag.Value.
+func (m *memorySize) Set(text string) error {
+	n, err := parseBytes(text)
+	if err != nil || n < 0 {
+		return fmt.Errorf("write a number of bytes, or one with KiB, MiB or GiB, such as 512MiB")
+	}
+	*m = memorySize(n)
+	return nil
+}
+
 // parseBytes reads a number of bytes that may have a unit.
 func parseBytes(text string) (int64, error) {
 	number, shift := text, 0

@@ -40,7 +40,7 @@ type etcdRun struct {
 // called when the server is ready: what it says must not hide why a start has failed.
 func (o *etcdOptions) run(ctx context.Context, stdout io.Writer, more func(*http.ServeMux), begun func()) error {
 	silence := logging.Libraries(o.log, o.logging.Verbosity)
-	limitMemory(o.log)
+	limitMemory(0, o.log)
 	defer memory.Keep()()
 	start := time.Now()
 	r := &etcdRun{o: o}

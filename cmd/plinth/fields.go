@@ -18,6 +18,7 @@ var flagOfField = map[string]string{
 	"DataDir":               "data-dir",
 	"SANs":                  "tls-san",
 	"History":               "history",
+	"Memory":                "memory",
 	"Keep":                  "keep",
 	"EventTTL":              "event-ttl",
 	"LeaseCommitDelay":      "lease-commit-delay",

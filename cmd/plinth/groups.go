@@ -39,6 +39,7 @@ var flagGroups = []flagGroup{
 		"new-database",
 		"data-dir",
 		"history",
+		"memory",
 		"keep",
 		"keep-file",
 		"event-ttl",

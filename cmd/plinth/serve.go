@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +142,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of the certificates, the kubeconfig and, without --dsn, the database")
 	f.StringSliceVar(&c.SANs, "tls-san", nil, "more DNS `names` and IP addresses for the serving certificate; separate them by commas or repeat the flag")
 	f.DurationVar(&c.History, "history", 5*time.Minute, "how long old versions of objects stay readable, for watches that resume and paginated lists; negative: for ever")
+	f.Var((*memorySize)(&c.Memory), "memory", "`size` that the process keeps within, such as 512MiB: objects that do not fit are read from the database; by default nine tenths of what its container may use, else there is no bound")
 	f.DurationVar(&c.LeaseCommitDelay, "lease-commit-delay", 0, "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all")
 	f.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "how long events are kept after their last change, at least 1s; 0: for ever")
 	f.DurationVar(&c.BackupInterval, "backup-interval", 0, "how often to write a backup into --backup-dir, as plinth backup does; 0: never")
@@ -223,7 +226,7 @@ func serve(ctx context.Context, c server.Config, verbosity logging.Verbosity, st
 // is.
 func runServer(ctx context.Context, c server.Config, verbosity logging.Verbosity, ready func(*server.Server)) error {
 	silence := logging.Libraries(c.Log, verbosity)
-	limitMemory(c.Log)
+	c.Memory = limitMemory(c.Memory, c.Log)
 	defer memory.Keep()()
 	s := server.New(c)
 	if err := open(ctx, s); err != nil {
@@ -242,8 +245,13 @@ func runServer(ctx context.Context, c server.Config, verbosity logging.Verbosity
 	return s.Close()
 }
 
-// limitMemory keeps the process within the memory limit of its container, if there is one.
-func limitMemory(log *slog.Logger) {
+// limitMemory keeps the process within given bytes, or GOMEMLIMIT, or the memory limit of its container, and
+// returns which it is; 0 if there is none.
+func limitMemory(given int64, log *slog.Logger) int64 {
+	if given > 0 {
+		debug.SetMemoryLimit(given)
+		return given
+	}
 	limit, err := memory.Limit()
 	switch {
 	case err != nil:
@@ -251,6 +259,10 @@ func limitMemory(log *slog.Logger) {
 	case limit > 0:
 		log.Info("memory is limited to 90% of what the container may use; GOMEMLIMIT sets another limit", "limitMiB", limit>>20)
 	}
+	if limit = debug.SetMemoryLimit(-1); limit == math.MaxInt64 {
+		return 0
+	}
+	return max(limit, server.LeastMemory)
 }
 
 // shellQuote quotes a path if a shell would change it otherwise.

@@ -36,6 +36,8 @@ var (
 		{desc("plinth_database_full", "1 while only deletes are taken, because the disk is nearly full (SQLite)."), func(s *sqlstore.Stats) float64 { return oneIf(s.Full) }},
 		{desc("plinth_indexes", "Indexes held in memory for selective lists."), func(s *sqlstore.Stats) float64 { return float64(s.Indexes) }},
 		{desc("plinth_index_bytes", "About what these indexes take in memory."), func(s *sqlstore.Stats) float64 { return float64(s.IndexBytes) }},
+		{desc("plinth_state_bytes", "About what objects take in memory, if that is bounded."), func(s *sqlstore.Stats) float64 { return float64(s.StateBytes) }},
+		{desc("plinth_state_away_objects", "Objects whose values are not in memory."), func(s *sqlstore.Stats) float64 { return float64(s.Away) }},
 		{desc("plinth_snapshots", "Past states kept for paginated lists."), func(s *sqlstore.Stats) float64 { return float64(s.Snapshots) }},
 	}
 
@@ -60,6 +62,7 @@ var (
 		{desc("plinth_transaction_seconds_total", "Seconds spent in write transactions."), func(s *sqlstore.Stats) float64 { return s.AppendSeconds }},
 		{desc("plinth_head_reads_total", "Questions to the database for its newest revision."), func(s *sqlstore.Stats) float64 { return float64(s.HeadReads) }},
 		{desc("plinth_head_read_seconds_total", "Seconds that these questions took."), func(s *sqlstore.Stats) float64 { return s.HeadSeconds }},
+		{desc("plinth_value_reads_total", "Values read from the database for lack of room in memory."), func(s *sqlstore.Stats) float64 { return float64(s.ValueReads) }},
 		{desc("plinth_watch_reads_total", "Pages of the log read by watches that start or fall behind the window."), func(s *sqlstore.Stats) float64 { return float64(s.WatchReads) }},
 		{desc("plinth_compacted_rows_total", "Rows deleted by this process."), func(s *sqlstore.Stats) float64 { return float64(s.Compacted) }},
 		{desc("plinth_kept_rows_total", "Of these, old versions that --keep keeps."), func(s *sqlstore.Stats) float64 { return float64(s.Kept) }},

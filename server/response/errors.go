@@ -99,7 +99,7 @@ const retryAfterSeconds = 1
 func fromStore(err error) apierrors.APIStatus {
 	var secret *sqlstore.Unreadable
 	switch {
-	case errors.As(err, &secret): // a write that could not be encrypted
+	case errors.As(err, &secret) && !errors.Is(err, sqlstore.ErrUnavailable): // a write that could not be encrypted
 		return apierrors.NewInternalError(secret.Err)
 	case errors.Is(err, sqlstore.ErrUnknown):
 		return apierrors.NewTimeoutError("the write was sent to the database, but whether it was stored is not known: "+err.Error(), 0)

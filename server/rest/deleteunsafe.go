@@ -44,6 +44,9 @@ func (q *request) deleteUnsafe(options *metav1.DeleteOptions) error {
 		return err
 	}
 	current := q.api.store.Get(q.key())
+	if current != nil && isAway(current.Unreadable()) {
+		return current.Unreadable()
+	}
 	if current == nil || current.Unreadable() == nil {
 		return apierrors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
 			field.Invalid(field.NewPath(unsafeOption), true, "is exclusively used to delete corrupt object(s), try again by removing this option"),

@@ -45,10 +45,17 @@ func (t *target) unreadable(e *sqlstore.Entry) error {
 	switch {
 	case e == nil || !errors.As(e.Unreadable(), &u):
 		return nil
+	case isAway(u):
+		return u.Err
 	case unsafeDeletes():
 		return apierrors.NewInternalError(t.corrupt(u))
 	}
 	return apierrors.NewInternalError(u.Err)
+}
+
+// isAway tells an entry whose value is only in a database that cannot be used now from one that cannot be decrypted.
+func isAway(err error) bool {
+	return errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrClosed)
 }
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.
@@ -57,6 +64,8 @@ func unchangeable(e *sqlstore.Entry) error {
 	switch {
 	case e == nil || !errors.As(e.Unreadable(), &u):
 		return nil
+	case isAway(u):
+		return u.Err
 	case unsafeDeletes():
 		return apierrors.NewInternalError(notTransformable(u.Err))
 	}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // conversionCase is a definition whose objects are stored in v1beta1, and converted by a
@@ -80,7 +82,9 @@ func newConversionCase(t *testing.T, h *harness) conversionCase {
 
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
 func TestConversionWebhook(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		// Objects stay in memory, and with them what was made of them.
+		h := newHarnessWith(t, d.Fresh(t), sqlstore.Options{StateBytes: 1 << 30}, rest.Options{})
 		c := newConversionCase(t, h)
 		c.define(`"v1","v1beta1"`)
 		c.do("POST", hookedBeta, hookObject("v1beta1", "a", `"hostPort":"h:1"`)).want(201)

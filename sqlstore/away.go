@@ -1,0 +1,213 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// Objects whose values are not in memory are away: the state has an entry with all but the value, which
+// readers get from the log, by its revision. What a reader is given is never away: Get, Scan and Select give
+// entries that have their values, and so does each event.
+
+// awayPage bounds what is read at once for a scan.
+const (
+	awayFirst = 16 // a reader may want a few only
+	awayPage  = 256
+	awayBytes = 4 << 20
+)
+
+// sizeSteps is how many forms there are for each doubling of a value's size.
+const sizeSteps = 16
+
+// aways are the forms of entries that are away, by the size of the value: an entry of its own would take as
+// much memory as a small value.
+var aways = func() *[64 * sizeSteps]form {
+	all := new([64 * sizeSteps]form)
+	for i := range all {
+		all[i].away = true
+		all[i].size.Store(int64(sizeOfClass(i)))
+	}
+	return all
+}()
+
+// sizeClass returns the first class that has room for a size.
+func sizeClass(size int) int {
+	if size <= sizeSteps {
+		return size
+	}
+	shift := bits.Len(uint(size-1)) - bits.Len(uint(sizeSteps))
+	return shift*sizeSteps + (size-1)>>shift + 1
+}
+
+func sizeOfClass(class int) int {
+	if class <= sizeSteps {
+		return class
+	}
+	shift := (class - sizeSteps - 1) / sizeSteps
+	return (class - shift*sizeSteps) << shift
+}
+
+// isAway says that e has no value in memory.
+func (e *Entry) isAway() bool { return e.form != nil && e.form.away }
+
+// withoutValue returns what stays in memory of e, whose value is in the log.
+func (e *Entry) withoutValue() *Entry {
+	return &Entry{
+		Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At,
+		form: &aways[sizeClass(len(e.Value))],
+	}
+}
+
+// fetch reads the values of entries that are away, and puts entries that have them in their place.
+// ErrCompacted if the log lacks one: another change has taken its place, and was compacted.
+func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
+	var ids []int64
+	for _, e := range entries {
+		if e.isAway() {
+			ids = append(ids, e.Revision)
+		}
+	}
+	if ids == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.QueryTimeout)
+	defer cancel()
+	values, err := s.log.Values(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read values: %w", err)
+	}
+	s.stats.valueReads.Add(int64(len(ids)))
+	for i, e := range entries {
+		if !e.isAway() {
+			continue
+		}
+		value, ok := values[e.Revision]
+		if !ok {
+			return fmt.Errorf("read the value of %s at %d: %w", e.Key, e.Revision, ErrCompacted)
+		}
+		entries[i] = s.open(ctx, &Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
+	}
+	return nil
+}
+
+// fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
+// of who asks for few by a few, and by more as it goes on. The last pair may be an error.
+func (s *Store) fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		var page []*Entry
+		bytes, most := 0, awayFirst
+		give := func() bool {
+			if len(page) == 0 {
+				return true
+			}
+			there := slices.Clone(page)
+			if err := s.fetch(ctx, there); err != nil {
+				yield(nil, err)
+				return false
+			}
+			s.state.keepFetched(page, there)
+			for _, e := range there {
+				if !yield(e, nil) {
+					return false
+				}
+			}
+			clear(page)
+			page, bytes, most = page[:0], 0, min(2*most, awayPage)
+			return true
+		}
+		for e := range entries {
+			if len(page) == 0 && !e.isAway() {
+				if !yield(e, nil) {
+					return
+				}
+				continue
+			}
+			page = append(page, e)
+			if bytes += e.size(); (len(page) >= most || bytes >= awayBytes) && !give() {
+				return
+			}
+		}
+		give()
+	}
+}
+
+// readPrevs sets what the keys of updates hold now, with values, because events have what was before.
+func (s *Store) readPrevs(updates []update) error {
+	if !s.bounded() {
+		return nil
+	}
+	prevs := make([]*Entry, 0, len(updates))
+	s.state.mu.RLock()
+	for i := range updates {
+		updates[i].prev = s.state.get(updates[i].entry.Key)
+		if updates[i].prev != nil {
+			prevs = append(prevs, updates[i].prev)
+		}
+	}
+	s.state.mu.RUnlock()
+	if err := s.fetch(s.ctx, prevs); err != nil {
+		return err
+	}
+	for i := range updates {
+		if updates[i].prev != nil {
+			updates[i].prev, prevs = prevs[0], prevs[1:]
+		}
+	}
+	return nil
+}
+
+// fetchOne returns e with its value, and keeps it in memory if e is current. If another entry has taken the
+// place of e in the meantime, it returns that one, or nil.
+func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
+	for e.isAway() {
+		one := []*Entry{e}
+		err := s.fetch(ctx, one)
+		if err == nil {
+			s.state.swap(e, one[0])
+			return one[0], nil
+		}
+		now := s.current(e.Key)
+		if !errors.Is(err, ErrCompacted) || now == e {
+			return nil, err
+		}
+		if e = now; e == nil {
+			return nil, nil
+		}
+	}
+	return e, nil
+}
+
+// readableNow is Get without a read of the log: nil also if the value is not in memory.
+func (s *Store) readableNow(key string) *Entry {
+	e := s.current(key)
+	if e != nil && e.isAway() {
+		return nil
+	}
+	return s.readable(e)
+}
+
+// current returns the entry of key as the state has it.
+func (s *Store) current(key string) *Entry {
+	s.state.mu.RLock()
+	defer s.state.mu.RUnlock()
+	return s.state.get(key)
+}
+
+// present is fetchOne for callers who have no error to return: what cannot be read now is an unreadable entry.
+func (s *Store) present(e *Entry) *Entry {
+	if e == nil || !e.isAway() {
+		return e
+	}
+	there, err := s.fetchOne(s.ctx, e)
+	if err != nil {
+		if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return &Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, form: &form{sealed: &sealed{err: err, passing: true}}}
+	}
+	return there
+}

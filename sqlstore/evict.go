@@ -1,0 +1,180 @@
+package sqlstore
+
+import "sync/atomic"
+
+// The evictor keeps what the state of objects takes in memory within Options.StateBytes: values leave memory,
+// those of the least recently used resources first, and keys, revisions and indexes stay.
+
+const (
+	// entryBytes is what an entry takes beside its key and value: itself, and its place in the ordered map.
+	entryBytes = 160
+	// evictWalk is how many entries the evictor looks at while others wait.
+	evictWalk = 512
+)
+
+// evictor is the part of the state that bounds it. Guarded by state.mu, but for what says otherwise.
+type evictor struct {
+	limit  int           // Options.StateBytes; 0: there is no bound. Never changes
+	wake   chan struct{} // has a token when there may be too much; may be used without the lock
+	round  atomic.Int64  // of evictions; tells which resources were used before the last ones
+	values int           // bytes of all values in memory
+	fixed  int           // bytes that entries take without values
+	away   int           // entries without values
+}
+
+// holding is the part of a resource that the evictor needs. Guarded by state.mu, but for used.
+type holding struct {
+	values int          // bytes of the values in memory
+	hand   string       // key at which the next eviction goes on
+	used   atomic.Int64 // round of the last use
+}
+
+func (v *evictor) init(limit int) {
+	v.limit = limit
+	v.wake = make(chan struct{}, 1)
+}
+
+// use notes that somebody reads or writes r.
+func (v *evictor) use(r *resource) {
+	if v.limit == 0 {
+		return
+	}
+	if now := v.round.Load(); r.used.Load() != now {
+		r.used.Store(now)
+	}
+}
+
+// over says that there is more than may be, and room that a scan may keep its values. Between the two bounds
+// nothing is done, so that eviction has a batch each time.
+func (v *evictor) over() bool { return v.values > 0 && v.values+v.fixed > v.limit }
+func (v *evictor) enough() bool {
+	return v.values == 0 || v.values+v.fixed <= v.limit-v.limit/8
+}
+
+// count notes that now is in the place of before in r; either may be nil.
+func (v *evictor) count(r *resource, before, now *Entry) {
+	if v.limit == 0 {
+		return
+	}
+	for _, c := range [...]struct {
+		e    *Entry
+		sign int
+	}{{before, -1}, {now, 1}} {
+		if c.e == nil {
+			continue
+		}
+		v.fixed += c.sign * (entryBytes + len(c.e.Key))
+		v.values += c.sign * len(c.e.Value)
+		r.values += c.sign * len(c.e.Value)
+		if c.e.isAway() {
+			v.away += c.sign
+		}
+	}
+	if v.over() {
+		put(v.wake)
+	}
+}
+
+// recount counts the entries of all resources.
+func (st *state) recount() {
+	v := &st.evictor
+	if v.limit == 0 {
+		return
+	}
+	v.values, v.fixed, v.away = 0, 0, 0
+	for _, r := range st.resources {
+		r.holding.values = 0
+		r.entries.Scan(func(_ string, e *Entry) bool {
+			v.count(r, nil, e)
+			return true
+		})
+	}
+}
+
+// bounded says that values may leave memory.
+func (s *Store) bounded() bool { return s.state.evictor.limit > 0 }
+
+func (s *Store) runEvictor() {
+	for {
+		select {
+		case <-s.state.evictor.wake:
+		case <-s.stop:
+			return
+		}
+		for s.state.evictSome() {
+		}
+		s.state.evictor.round.Add(1)
+	}
+}
+
+// evictSome takes some values out of memory; false if there are few enough.
+func (st *state) evictSome() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.evictor.enough() {
+		return false
+	}
+	r := st.leastUsed()
+	if r == nil {
+		return false
+	}
+	r.kept = nil // these hold what is to leave; later pages of a list are read from the log
+	for _, e := range r.nextHeld() {
+		st.swapHeld(r, e, e.withoutValue())
+	}
+	return true
+}
+
+// leastUsed returns the resource whose values leave memory first; of several the one that has the most. An
+// index that is being built holds the entries that it was given.
+func (st *state) leastUsed() (least *resource) {
+	for _, r := range st.resources {
+		if r.holding.values == 0 || len(r.building) > 0 {
+			continue
+		}
+		if least == nil || r.used.Load() < least.used.Load() || r.used.Load() == least.used.Load() && r.holding.values > least.holding.values {
+			least = r
+		}
+	}
+	return least
+}
+
+// nextHeld returns entries with a value from those that come next, and moves the hand on.
+func (r *resource) nextHeld() (held []*Entry) {
+	n, last := 0, ""
+	r.entries.Ascend(r.hand, func(key string, e *Entry) bool {
+		if e.Value != nil && e.Unreadable() == nil {
+			held = append(held, e)
+		}
+		n, last = n+1, key
+		return n < evictWalk
+	})
+	if r.hand = after(last); n < evictWalk {
+		r.hand = ""
+	}
+	return held
+}
+
+// swapHeld puts again in the place of e, which has the same revision and differs in whether its value is in
+// memory.
+func (st *state) swapHeld(r *resource, e, again *Entry) {
+	r.entries.Set(e.Key, again)
+	r.attributes.swap(e, again)
+	st.evictor.count(r, e, again)
+	r.copied = nil
+}
+
+// keepFetched lets values that a scan has read stay in memory while there is room for them.
+func (st *state) keepFetched(away, there []*Entry) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, e := range away {
+		if !e.isAway() || there[i].Unreadable() != nil || !st.evictor.enough() {
+			continue
+		}
+		r := st.resources[st.format.ResourceOf(e.Key)]
+		if now, _ := r.entries.Get(e.Key); now == e {
+			st.swapHeld(r, e, there[i])
+		}
+	}
+}
