@@ -249,7 +249,7 @@ func runServer(ctx context.Context, c server.Config, verbosity logging.Verbosity
 // returns which it is; 0 if there is none.
 func limitMemory(given int64, log *slog.Logger) int64 {
 	if given > 0 {
-		debug.SetMemoryLimit(given)
+		debug.SetMemoryLimit(given - given/10) // the rest is for SQLite, and for the stacks of threads
 		return given
 	}
 	limit, err := memory.Limit()
