@@ -123,8 +123,7 @@ func (s *Store) runCompactor() {
 		select {
 		case <-ticker.C:
 			s.state.dropIndexes(time.Now())
-			s.logCompaction(s.compactHistory(s.o.History))
-			s.logCompaction(s.trimPast())
+			s.logCompaction(errors.Join(s.compactHistory(s.o.History), s.trimPast()))
 		case <-hurry.C:
 			if errors.Is(s.log.Condition(), ErrFull) {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,4 +118,33 @@ func TestCompactionBehind(t *testing.T) {
 	until(t, "somebody holds compaction up", func() bool { return s.CompactionBehind() > 100*time.Millisecond })
 	pin.Release()
 	until(t, "compaction has caught up", func() bool { return s.CompactionBehind() == 0 && s.Floor() >= e.Revision-1 })
+}
+
+// uncompactable is a log that fails to compact until it is told otherwise.
+type uncompactable struct {
+	Log
+	works atomic.Bool
+	tries atomic.Int64
+}
+
+func (l *uncompactable) Compact(ctx context.Context, through int64, limit int, keep *Keep) (Compacted, error) {
+	if l.works.Load() {
+		return l.Log.Compact(ctx, through, limit, keep)
+	}
+	l.tries.Add(1)
+	return Compacted{}, fmt.Errorf("compact: %w", ErrUnavailable)
+}
+
+// TestCompactionFailsOnce expects one line when compaction begins to fail, and one when it works again.
+func TestCompactionFailsOnce(t *testing.T) {
+	var out records
+	log := &uncompactable{Log: openLog(t, fileDSN(t))}
+	s := openStore(t, log, Options{History: time.Millisecond, CompactEvery: 5 * time.Millisecond, Log: out.logger()})
+	e := create(t, s, maps+"ns/a")
+	for i := range 3 {
+		e = commit(t, s, Change{Key: e.Key, Expect: e.Revision, Value: value(e.Key, i)})
+	}
+	until(t, "compaction has failed again and again", func() bool { return log.tries.Load() > 3 })
+	log.works.Store(true)
+	out.await(t, `level=WARN msg="compaction fails`, `level=INFO msg="compaction works again`)
 }

@@ -10,6 +10,8 @@ const forgetHelp = `Remove the old versions of an object for good, such as those
 written. Nothing brings them back. The object as it is now stays, if it is there; who changed it and when
 is gone with the versions.
 
+What only --history keeps of other objects goes with them, within a minute; what a rule of --keep keeps stays.
+
 It needs the rights to delete the object and to deletecollection versions in history.plinth.io. Backups of the
 database and replicas of it keep what they have.`
 
