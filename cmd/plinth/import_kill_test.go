@@ -14,12 +14,15 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
+// firstImported is how many objects the first import has that is killed.
+const firstImported = 4000
+
 // TestImportKilled kills imports at all moments. Each leaves a database that is not served, and the next
 // import begins anew with it, until one comes to its end. The last ones have fewer objects than those before.
 func TestImportKilled(t *testing.T) {
 	t.Parallel()
-	const most, fewer = 4000, 3500
-	large, small := snapshotOf(t, most), snapshotOf(t, fewer)
+	const fewer = 3500
+	large, small := snapshotOf(t, firstImported), snapshotOf(t, fewer)
 	for _, d := range logtest.Dialects {
 		t.Run(d.Name, func(t *testing.T) {
 			to := d.Fresh(t)
@@ -57,6 +60,9 @@ func killedInMiddle(t *testing.T, from, to string) bool {
 	_ = cmd.Process.Kill()
 	<-ended
 	if isWhole(t, to) {
+		if n := len(storedEntries(t, to)); n < firstImported {
+			t.Fatalf("a killed import has left %d objects without a mark", n)
+		}
 		return false
 	}
 	expectRefused(t, to)
