@@ -136,43 +136,28 @@ func (r *Reader) next() (rec Record, err error) {
 // newer plinth wrote it: its checksum holds then.
 func (r *Reader) unknown(kind byte) error {
 	for {
-		size, err := r.length()
+		size, err := r.nextPacked()
 		if err != nil {
 			return err
 		}
 		if size == 0 {
 			break
 		}
-		packed, err := r.length()
-		if err != nil {
-			return err
-		}
-		if err := r.takePacked(packed); err != nil {
-			return err
-		}
 	}
-	want := r.sum.Sum(nil)
-	if got, err := r.take(make([]byte, sha256.Size)); err != nil || !bytes.Equal(want, got) {
-		return altered("its checksum differs")
+	if err := r.checkSum(); err != nil {
+		return err
 	}
 	return fmt.Errorf("%w: it has records of kind %d, which this one does not know; use the plinth that wrote it or a newer one", ErrNewer, kind)
 }
 
 // nextChunk reads the next chunk; io.EOF if that was the last one and all is well.
 func (r *Reader) nextChunk() error {
-	size, err := r.length()
+	size, err := r.nextPacked()
 	if err != nil {
 		return err
 	}
 	if size == 0 {
 		return r.end()
-	}
-	packed, err := r.length()
-	if err != nil {
-		return err
-	}
-	if err := r.takePacked(packed); err != nil {
-		return err
 	}
 	r.chunk, err = r.decoder.DecodeAll(r.packed, grow(r.chunk, size)[:0:size])
 	if err != nil || len(r.chunk) != size {
@@ -180,6 +165,18 @@ func (r *Reader) nextChunk() error {
 	}
 	r.rest = r.chunk
 	return nil
+}
+
+// nextPacked reads the next chunk, still packed, and returns its size when it is unpacked; 0: there are no more.
+func (r *Reader) nextPacked() (size int, err error) {
+	if size, err = r.length(); err != nil || size == 0 {
+		return 0, err
+	}
+	packed, err := r.length()
+	if err != nil {
+		return 0, err
+	}
+	return size, r.takePacked(packed)
 }
 
 // takePacked reads n bytes into packed. It takes memory as they come: n may be wrong.
@@ -202,15 +199,22 @@ func grow(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// end compares the checksum, and what was read with what was written.
-func (r *Reader) end() error {
+// checkSum reads the checksum of all that was read before.
+func (r *Reader) checkSum() error {
 	want := r.sum.Sum(nil)
 	got, err := r.take(make([]byte, sha256.Size))
+	if err == nil && !bytes.Equal(want, got) {
+		err = altered("its checksum differs")
+	}
+	return err
+}
+
+// end compares the checksum, and what was read with what was written.
+func (r *Reader) end() error {
+	err := r.checkSum()
 	switch {
 	case err != nil:
 		return err
-	case !bytes.Equal(want, got):
-		return altered("its checksum differs")
 	case r.summary == nil || *r.summary != r.seen:
 		return altered("it has %d rows, which its summary does not say", r.seen.Rows)
 	}
