@@ -160,15 +160,21 @@ func (s *Store) readPrevs(updates []update) error {
 	return nil
 }
 
+// withValue returns e with its value. Errors are those of fetch.
+func (s *Store) withValue(ctx context.Context, e *Entry) (*Entry, error) {
+	one := []*Entry{e}
+	err := s.fetch(ctx, one)
+	return one[0], err
+}
+
 // fetchOne returns e with its value, and keeps it in memory if e is current. If another entry has taken the
 // place of e in the meantime, it returns that one, or nil.
 func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
 	for e.isAway() {
-		one := []*Entry{e}
-		err := s.fetch(ctx, one)
+		there, err := s.withValue(ctx, e)
 		if err == nil {
-			s.state.swap(e, one[0])
-			return one[0], nil
+			s.state.swap(e, there)
+			return there, nil
 		}
 		now := s.current(e.Key)
 		if !errors.Is(err, ErrCompacted) || now == e {
@@ -199,15 +205,12 @@ func (s *Store) current(key string) *Entry {
 
 // present is fetchOne for callers who have no error to return: what cannot be read now is an unreadable entry.
 func (s *Store) present(e *Entry) *Entry {
-	if e == nil || !e.isAway() {
-		return e
-	}
 	there, err := s.fetchOne(s.ctx, e)
 	if err != nil {
 		if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		return &Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, form: &form{sealed: &sealed{err: err, passing: true}}}
+		return &Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, form: &form{sealed: &sealed{err: err}}}
 	}
 	return there
 }

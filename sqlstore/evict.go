@@ -44,9 +44,11 @@ func (v *evictor) use(r *resource) {
 	}
 }
 
-// over says that there is more than may be, and room that a scan may keep its values. Between the two bounds
-// nothing is done, so that eviction has a batch each time.
+// over says that values have to leave memory.
 func (v *evictor) over() bool { return v.values > 0 && v.values+v.fixed > v.limit }
+
+// enough says that enough have left, and that a scan may keep what it has read. It asks for less than over permits,
+// so that eviction has a batch each time.
 func (v *evictor) enough() bool {
 	return v.values == 0 || v.values+v.fixed <= v.limit-v.limit/8
 }
@@ -56,22 +58,23 @@ func (v *evictor) count(r *resource, before, now *Entry) {
 	if v.limit == 0 {
 		return
 	}
-	for _, c := range [...]struct {
-		e    *Entry
-		sign int
-	}{{before, -1}, {now, 1}} {
-		if c.e == nil {
-			continue
-		}
-		v.fixed += c.sign * (entryBytes + len(c.e.Key))
-		v.values += c.sign * len(c.e.Value)
-		r.values += c.sign * len(c.e.Value)
-		if c.e.isAway() {
-			v.away += c.sign
-		}
-	}
+	v.add(r, before, -1)
+	v.add(r, now, 1)
 	if v.over() {
 		put(v.wake)
+	}
+}
+
+// add counts an entry n times; nil does not count.
+func (v *evictor) add(r *resource, e *Entry, n int) {
+	if e == nil {
+		return
+	}
+	v.fixed += n * (entryBytes + len(e.Key))
+	v.values += n * len(e.Value)
+	r.values += n * len(e.Value)
+	if e.isAway() {
+		v.away += n
 	}
 }
 
@@ -83,7 +86,7 @@ func (st *state) recount() {
 	}
 	v.values, v.fixed, v.away = 0, 0, 0
 	for _, r := range st.resources {
-		r.holding.values = 0
+		r.values = 0
 		r.entries.Scan(func(_ string, e *Entry) bool {
 			v.count(r, nil, e)
 			return true
@@ -129,10 +132,10 @@ func (st *state) evictSome() bool {
 // index that is being built holds the entries that it was given.
 func (st *state) leastUsed() (least *resource) {
 	for _, r := range st.resources {
-		if r.holding.values == 0 || len(r.building) > 0 {
+		if r.values == 0 || len(r.building) > 0 {
 			continue
 		}
-		if least == nil || r.used.Load() < least.used.Load() || r.used.Load() == least.used.Load() && r.holding.values > least.holding.values {
+		if least == nil || r.used.Load() < least.used.Load() || r.used.Load() == least.used.Load() && r.values > least.values {
 			least = r
 		}
 	}

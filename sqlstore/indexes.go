@@ -83,7 +83,11 @@ func (s *Store) buildIndex(ctx context.Context, v *stateView, o order) bool {
 		if err = failed; err != nil {
 			break
 		}
-		x.add(v.held(e), o.read.termOf(e))
+		term := o.read.termOf(e)
+		if s.bounded() {
+			e = v.held(e)
+		}
+		x.add(e, term)
 	}
 	if err == nil {
 		v.frozen.offer(x.copy())

@@ -76,10 +76,9 @@ type form struct {
 
 // sealed is what an unreadable entry has in the place of a value.
 type sealed struct {
-	stored  []byte
-	err     error // why it is unreadable
-	passing bool  // the value was to be read from the log, which failed
-	tried   atomic.Int64
+	stored []byte // nil if the value was to be read from the log, which failed
+	err    error  // why it is unreadable
+	tried  atomic.Int64
 }
 
 // transformed is the form of all entries that can be read.
@@ -161,9 +160,9 @@ func (s *Store) readable(e *Entry) *Entry {
 		return e
 	}
 	if e.isAway() {
-		e = s.present(e)
+		return s.present(e)
 	}
-	if e == nil || e.form == nil || e.form.sealed == nil || e.form.sealed.passing {
+	if e.form.sealed == nil || e.form.sealed.stored == nil {
 		return e
 	}
 	f := e.form.sealed

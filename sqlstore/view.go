@@ -121,14 +121,14 @@ func rank(m *entryMap, key string) int {
 
 func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
 	e, _ := v.entries.Get(key)
-	if e != nil && e.isAway() {
-		one := []*Entry{e}
-		if err := v.store.fetch(ctx, one); err != nil {
-			return nil, fmt.Errorf("get %s at %d: %w", key, v.revision, err)
-		}
-		e = one[0]
+	if e == nil || !e.isAway() {
+		return v.store.readable(e), nil
 	}
-	return v.store.readable(e), nil
+	e, err := v.store.withValue(ctx, e)
+	if err != nil {
+		return nil, fmt.Errorf("get %s at %d: %w", key, v.revision, err)
+	}
+	return e, nil
 }
 
 // logView is a View of the past that reads the log.
