@@ -15,7 +15,7 @@ func boundTo(memory int64, o sqlstore.Options) sqlstore.Options {
 	if memory == 0 {
 		return o
 	}
-	o.StateBytes = int(max(memory-besidesState, 0) / 2)
+	o.StateBytes = int((memory - besidesState) / 2)
 	o.WindowBytes = int(min(32<<20, memory/16))
 	o.IndexBytes = int(min(64<<20, memory/16))
 	return o

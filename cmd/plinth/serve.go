@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -249,7 +247,7 @@ func runServer(ctx context.Context, c server.Config, verbosity logging.Verbosity
 // returns which it is; 0 if there is none.
 func limitMemory(given int64, log *slog.Logger) int64 {
 	if given > 0 {
-		debug.SetMemoryLimit(given - given/10) // the rest is for SQLite, and for the stacks of threads
+		memory.LimitTo(given)
 		return given
 	}
 	limit, err := memory.Limit()
@@ -259,7 +257,7 @@ func limitMemory(given int64, log *slog.Logger) int64 {
 	case limit > 0:
 		log.Info("memory is limited to 90% of what the container may use; GOMEMLIMIT sets another limit", "limitMiB", limit>>20)
 	}
-	if limit = debug.SetMemoryLimit(-1); limit == math.MaxInt64 {
+	if limit = memory.InForce(); limit == 0 {
 		return 0
 	}
 	return max(limit, server.LeastMemory)

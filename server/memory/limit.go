@@ -19,6 +19,17 @@ const share = 0.9
 // Go runtime obeys by itself.
 func Limit() (int64, error) { return limit(memlimit.FromCgroup) }
 
+// LimitTo is Limit for a process that is to keep within bytes, whatever its container may use.
+func LimitTo(bytes int64) { debug.SetMemoryLimit(int64(share * float64(bytes))) }
+
+// InForce returns the limit that the Go runtime obeys; 0: none.
+func InForce() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
+	}
+	return 0
+}
+
 func limit(container memlimit.Provider) (int64, error) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return 0, nil

@@ -50,3 +50,17 @@ func TestLimit(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitTo sets the limit of this process, so that it runs alone.
+func TestLimitTo(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	debug.SetMemoryLimit(math.MaxInt64)
+	if limit := InForce(); limit != 0 {
+		t.Errorf("without a limit, %d is in force", limit)
+	}
+	LimitTo(1000 * mib)
+	if limit := InForce(); limit != 900*mib {
+		t.Errorf("%d is in force", limit)
+	}
+}
