@@ -68,68 +68,58 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyChange applies a configuration that changes one field.
-func BenchmarkApplyChange(b *testing.B) {
-	for _, o := range benchmarked {
+// eachBenchmarked measures write, which is given the number of the write, from 1.
+func eachBenchmarked(b *testing.B, write func(h *harness, which, n int)) {
+	for which, o := range benchmarked {
 		b.Run(o.name, func(b *testing.B) {
 			h := newHarness(b, rest.Options{})
-			path, n := o.path+"?fieldManager=me&force=true", 0
+			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				n++
-				h.serve(http.MethodPatch, path, fmt.Sprintf(o.body, n), "application/apply-patch+yaml")
+				write(h, which, n)
 			}
 		})
 	}
+}
+
+// another is the n-th object to create, and its name.
+func another(which, n int) (body, name string) {
+	name = fmt.Sprint("x", n)
+	return strings.Replace(fmt.Sprintf(benchmarked[which].body, n), `"name":"x"`, `"name":"`+name+`"`, 1), name
+}
+
+// BenchmarkApplyChange applies a configuration that changes one field.
+func BenchmarkApplyChange(b *testing.B) {
+	eachBenchmarked(b, func(h *harness, which, n int) {
+		o := benchmarked[which]
+		h.serve(http.MethodPatch, o.path+"?fieldManager=me&force=true", fmt.Sprintf(o.body, n), "application/apply-patch+yaml")
+	})
 }
 
 // BenchmarkApplyCreate applies configurations of objects that do not exist.
 func BenchmarkApplyCreate(b *testing.B) {
-	for _, o := range benchmarked {
-		b.Run(o.name, func(b *testing.B) {
-			h := newHarness(b, rest.Options{})
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				n++
-				name := fmt.Sprint("x", n)
-				path := strings.TrimSuffix(o.path, "x") + name + "?fieldManager=me&force=true"
-				body := strings.Replace(fmt.Sprintf(o.body, n), `"name":"x"`, `"name":"`+name+`"`, 1)
-				h.serve(http.MethodPatch, path, body, "application/apply-patch+yaml")
-			}
-		})
-	}
+	eachBenchmarked(b, func(h *harness, which, n int) {
+		body, name := another(which, n)
+		h.serve(http.MethodPatch, strings.TrimSuffix(benchmarked[which].path, "x")+name+"?fieldManager=me&force=true", body, "application/apply-patch+yaml")
+	})
 }
 
 // BenchmarkMergePatch changes one field by a merge patch.
 func BenchmarkMergePatch(b *testing.B) {
-	for i, o := range benchmarked {
-		patch := []string{`{"data":{"key":"%d"}}`, `{"metadata":{"annotations":{"key":"%d"}}}`}[i]
-		b.Run(o.name, func(b *testing.B) {
-			h := newHarness(b, rest.Options{})
+	eachBenchmarked(b, func(h *harness, which, n int) {
+		o, patch := benchmarked[which], []string{`{"data":{"key":"%d"}}`, `{"metadata":{"annotations":{"key":"%d"}}}`}[which]
+		if n == 1 {
 			h.serve(http.MethodPost, strings.TrimSuffix(o.path, "/x"), fmt.Sprintf(o.body, 0), "application/json")
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				n++
-				h.serve(http.MethodPatch, o.path, fmt.Sprintf(patch, n), "application/merge-patch+json")
-			}
-		})
-	}
+		}
+		h.serve(http.MethodPatch, o.path, fmt.Sprintf(patch, n), "application/merge-patch+json")
+	})
 }
 
 // BenchmarkCreate creates objects.
 func BenchmarkCreate(b *testing.B) {
-	for _, o := range benchmarked {
-		b.Run(o.name, func(b *testing.B) {
-			h := newHarness(b, rest.Options{})
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				n++
-				body := strings.Replace(fmt.Sprintf(o.body, n), `"name":"x"`, fmt.Sprintf(`"name":"x%d"`, n), 1)
-				h.serve(http.MethodPost, strings.TrimSuffix(o.path, "/x"), body, "application/json")
-			}
-		})
-	}
+	eachBenchmarked(b, func(h *harness, which, n int) {
+		body, _ := another(which, n)
+		h.serve(http.MethodPost, strings.TrimSuffix(benchmarked[which].path, "/x"), body, "application/json")
+	})
 }

@@ -13,20 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
 // TestApplyMatchesUpstream: any sequence of applies and updates by several managers makes the same
 // objects, entries and errors with the short cut as without.
 func TestApplyMatchesUpstream(t *testing.T) {
-	kinds := map[schema.GroupKind]*kind.Kind{}
-	for _, k := range builtin.Kinds(builtin.Options{}) {
-		kinds[schema.GroupKind{Group: k.Group, Kind: k.Kind}] = k
-	}
+	kinds := kindsByName()
 	for _, shape := range shapes {
 		t.Run(shape.kind.String(), func(t *testing.T) {
 			a := &applying{k: kinds[shape.kind], rnd: rand.New(rand.NewPCG(3, 4)), body: shape.body, values: shape.values}

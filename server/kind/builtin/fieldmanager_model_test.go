@@ -43,13 +43,19 @@ var shapes = []struct {
 	}},
 }
 
-// TestShortCutsMatchUpstream: after any write, the short cuts record the same managers as
-// upstream.
-func TestShortCutsMatchUpstream(t *testing.T) {
+// kindsByName are the built-in kinds.
+func kindsByName() map[schema.GroupKind]*kind.Kind {
 	kinds := map[schema.GroupKind]*kind.Kind{}
 	for _, k := range builtin.Kinds(builtin.Options{}) {
 		kinds[schema.GroupKind{Group: k.Group, Kind: k.Kind}] = k
 	}
+	return kinds
+}
+
+// TestShortCutsMatchUpstream: after any write, the short cuts record the same managers as
+// upstream.
+func TestShortCutsMatchUpstream(t *testing.T) {
+	kinds := kindsByName()
 	for _, shape := range shapes {
 		t.Run(shape.kind.String(), func(t *testing.T) {
 			k := kinds[shape.kind]
