@@ -185,7 +185,8 @@ func TestImportBad(t *testing.T) {
 // TestImportFollow imports an etcd that is written to, and ends with a signal, or by itself.
 func TestImportFollow(t *testing.T) {
 	t.Parallel()
-	ctx, url := withPatience(t), "http://"+etcdtest.StartAt(t)
+	url := "http://" + etcdtest.StartAt(t) // first: where etcd was never built, that takes minutes
+	ctx := withPatience(t)
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
 	must(t, err)
 	defer c.Close()
