@@ -10,8 +10,9 @@ import (
 )
 
 // Objects whose values are not in memory are away: the state has an entry with all but the value, which
-// readers get from the log, by its revision. What a reader is given is never away: Get, Scan and Select give
-// entries that have their values, and so does each event.
+// readers get from the log, by its revision. What a reader is given is never away: Get, Scan, Select and
+// Fetched give entries that have their values, and so does each event. Only Outline and Hold give what Fetched
+// is to read: a long list is gathered so, and its values pass through memory while it is written.
 
 // awayPage bounds what is read at once for a scan.
 const (
@@ -94,9 +95,10 @@ func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
 	return nil
 }
 
-// fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
-// of who asks for few by a few, and by more as it goes on. The last pair may be an error.
-func (s *Store) fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
+// Fetched yields entries in their order, with those that are away as they are in the log. It reads ahead
+// of who asks for few by a few, and by more as it goes on. The last pair may be an error: ErrCompacted if
+// a value was replaced and compacted meanwhile.
+func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		var page []*Entry
 		bytes, most := 0, awayFirst

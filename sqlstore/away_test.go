@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -91,6 +92,61 @@ func TestAwayIsRead(t *testing.T) {
 	s.EvictNow()
 	if same, err := s.Confirm(t.Context(), now); err != nil || same != now {
 		t.Errorf("confirm: %v, %v", same, err)
+	}
+}
+
+// TestOutlineFetched gathers entries without values in the ways that there are, and fetches them.
+func TestOutlineFetched(t *testing.T) {
+	s, _ := away(t, 60)
+	now := s.Revision()
+	key := maps + "ns/020"
+	create(t, s, maps+"ns/more")
+	past, err := s.At(t.Context(), maps, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := RangeOf(maps)
+	for name, view := range map[string]View{"now": s.Current(maps), "past": past} {
+		for way, gather := range map[string]func(f func(*Entry) bool) error{
+			"outline": func(f func(*Entry) bool) error { return view.Outline(t.Context(), from, to, f) },
+			"hold": func(f func(*Entry) bool) error {
+				return view.Scan(t.Context(), from, to, func(e *Entry) bool { s.EvictNow(); return f(view.Hold(e)) })
+			},
+		} {
+			var some []*Entry
+			if err := gather(func(e *Entry) bool { some = append(some, e); return len(some) < 50 }); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for e, err := range s.Fetched(t.Context(), slices.Values(some)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wantValue(t, e); e.Key != some[n].Key {
+					t.Errorf("%s, %s: %s in the place of %s", name, way, e.Key, some[n].Key)
+				}
+				n++
+			}
+			if n != 50 {
+				t.Errorf("%s, %s: %d of 50 entries", name, way, n)
+			}
+		}
+	}
+	var held []*Entry
+	if err := past.Scan(t.Context(), from, to, func(e *Entry) bool { held = append(held, past.Hold(e)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	changed := commit(t, s, Change{Key: key, Expect: s.Get(key).Revision, Value: value(key, 1)})
+	create(t, s, maps+"ns/again")
+	if err := s.CompactTo(t.Context(), changed.Revision); err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for _, err := range s.Fetched(t.Context(), slices.Values(held)) {
+		last = err
+	}
+	if !errors.Is(last, ErrCompacted) {
+		t.Errorf("values that were compacted: %v", last)
 	}
 }
 

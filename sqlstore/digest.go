@@ -70,7 +70,7 @@ func (s *Store) digest(ctx context.Context, maps []*entryMap, before map[string]
 		}
 	}
 	for _, m := range maps {
-		for e, err := range s.fetched(ctx, unchanged(m, before)) {
+		for e, err := range s.Fetched(ctx, unchanged(m, before)) {
 			if err != nil {
 				return d, fmt.Errorf("digest: %w", err)
 			}

@@ -60,7 +60,12 @@ func (v *evictor) count(r *resource, before, now *Entry) {
 	}
 	v.add(r, before, -1)
 	v.add(r, now, 1)
-	if v.over() {
+	v.check()
+}
+
+// check wakes the evictor if there is too much.
+func (v *evictor) check() {
+	if v.limit > 0 && v.over() {
 		put(v.wake)
 	}
 }
@@ -176,6 +181,9 @@ func (st *state) keepFetched(away, there []*Entry) {
 			continue
 		}
 		r := st.resources[st.format.ResourceOf(e.Key)]
+		if r == nil {
+			continue // all of it was deleted since
+		}
 		if now, _ := r.entries.Get(e.Key); now == e {
 			st.swapHeld(r, e, there[i])
 		}

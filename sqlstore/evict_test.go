@@ -1,8 +1,10 @@
 package sqlstore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
@@ -71,6 +73,43 @@ func TestEvictLeastUsed(t *testing.T) {
 		}
 	}
 	until(t, "values have left memory", func() bool { return s.Stats().Away > 0 })
+}
+
+// duringReads calls a function during each read of values.
+type duringReads struct {
+	Log
+	call atomic.Pointer[func()]
+}
+
+func (l *duringReads) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+	if call := l.call.Load(); call != nil {
+		(*call)()
+	}
+	return l.Log.Values(ctx, ids)
+}
+
+// TestEvictAfterIndex writes while an index is built, which keeps all values of the resource in memory. They leave
+// it when the index is there.
+func TestEvictAfterIndex(t *testing.T) {
+	log := &duringReads{Log: openLog(t, fileDSN(t))}
+	s := openStore(t, log, nothingStays)
+	for i := range 1100 {
+		create(t, s, fmt.Sprintf("%sns/%04d", maps, i))
+	}
+	until(t, "all values have left memory", func() bool { s.EvictNow(); return s.Stats().Away == 1100 })
+	n := 0
+	write := func() { create(t, s, fmt.Sprintf("%sother/%04d", maps, n)); n++ }
+	log.call.Store(&write)
+	from, to := RangeOf(maps)
+	where := []Predicate{{Attribute: object.Label("a"), Terms: []string{"b"}}}
+	if err := s.Current(maps).Select(t.Context(), from, to, where, func(*Entry) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	log.call.Store(nil)
+	if s.Stats().Indexes != 1 || n == 0 {
+		t.Fatalf("there are %d indexes, and %d writes during reads", s.Stats().Indexes, n)
+	}
+	until(t, "all values have left memory again", func() bool { return s.Stats().Away == 1100+n })
 }
 
 // TestEvictScanKeeps expects that a scan leaves in memory what has room there, and no more.

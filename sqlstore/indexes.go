@@ -79,7 +79,7 @@ func (st *state) orderIndex(v *stateView, attribute string, scanned int) (o orde
 func (s *Store) buildIndex(ctx context.Context, v *stateView, o order) bool {
 	x := newIndex(o.attribute, o.read)
 	var err error
-	for e, failed := range s.fetched(ctx, v.all()) {
+	for e, failed := range s.Fetched(ctx, v.all()) {
 		if err = failed; err != nil {
 			break
 		}
@@ -102,6 +102,7 @@ func (st *state) keepIndex(v *stateView, o order, x *index, built bool) {
 	defer st.mu.Unlock()
 	r := st.resource(v.resource)
 	delete(r.building, o.attribute)
+	st.evictor.check() // nothing of r has left memory meanwhile
 	if !built || r.epoch != o.epoch || v.from < r.start {
 		return
 	}

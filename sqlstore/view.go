@@ -18,6 +18,12 @@ type View interface {
 	// call f with others too. In memory it costs what the most selective predicate leaves, if there is an
 	// index for that; what is selected often gets one.
 	Select(ctx context.Context, from, to string, where []Predicate, f func(*Entry) bool) error
+	// Outline is Scan for a reader who does not look at values yet: entries may be without them, until
+	// Store.Fetched has read them.
+	Outline(ctx context.Context, from, to string, f func(*Entry) bool) error
+	// Hold returns what a reader keeps of e, an entry of this view, to get it from Store.Fetched later: e
+	// itself if memory has its value anyway, else e without it.
+	Hold(e *Entry) *Entry
 	// Count returns the number of entries with from <= key < to.
 	Count(ctx context.Context, from, to string) (int64, error)
 	// Get returns the entry of key, nil if there was none. It may be unreadable.
@@ -66,6 +72,29 @@ func (v *stateView) Scan(ctx context.Context, from, to string, f func(*Entry) bo
 	return v.store.visit(ctx, v.within(from, to), f)
 }
 
+// Outline reads values all the same if they are transformed: only that tells which are unreadable.
+func (v *stateView) Outline(ctx context.Context, from, to string, f func(*Entry) bool) error {
+	if v.store.o.Transformer != nil {
+		return v.Scan(ctx, from, to, f)
+	}
+	for e := range v.within(from, to) {
+		if !f(e) {
+			break
+		}
+	}
+	return nil
+}
+
+func (v *stateView) Hold(e *Entry) *Entry {
+	if !v.store.bounded() {
+		return e
+	}
+	if there := v.held(e); there.isAway() {
+		return there
+	}
+	return e
+}
+
 // within yields the entries from <= key < to in key order, of which some may be away.
 func (v *stateView) within(from, to string) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
@@ -95,7 +124,7 @@ func (s *Store) visit(ctx context.Context, entries iter.Seq[*Entry], f func(*Ent
 		entries(visit)
 		return failed()
 	}
-	for e, err := range s.fetched(ctx, entries) {
+	for e, err := range s.Fetched(ctx, entries) {
 		if err != nil {
 			return err
 		}
@@ -174,4 +203,15 @@ func (v *logView) Get(ctx context.Context, key string) (*Entry, error) {
 		return nil, nil
 	}
 	return v.s.entryOf(ctx, &rows[0]), nil
+}
+
+func (v *logView) Outline(ctx context.Context, from, to string, f func(*Entry) bool) error {
+	return v.Scan(ctx, from, to, f)
+}
+
+func (v *logView) Hold(e *Entry) *Entry {
+	if v.s.current(e.Key) == e {
+		return e
+	}
+	return e.withoutValue()
 }

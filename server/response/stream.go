@@ -18,48 +18,74 @@ var chunks = sync.Pool{New: func() any {
 }}
 
 // Stream is a body that is written in pieces. Callers append to B and call More after
-// each append.
+// each append, and at the end End or Fail.
 type Stream struct {
 	B []byte
 
-	w      io.Writer
-	gz     *gzip.Writer // nil if the body is not compressed
-	failed bool         // the client is gone
+	w         http.ResponseWriter
+	mediaType string
+	compress  bool         // if the body is large enough
+	out       io.Writer    // nil before the headers are sent
+	gz        *gzip.Writer // nil if the body is not compressed
+	failed    bool         // the client is gone
 }
 
-// StartStream sends the headers of a body.
-func StartStream(w http.ResponseWriter, mediaType string, compress bool) *Stream {
-	w.Header()["Content-Type"] = contentTypes[mediaType]
-	s := &Stream{w: w, B: (*chunks.Get().(*[]byte))[:0]}
-	if compress {
-		s.gz = startGzip(w, http.StatusOK)
-		s.w = s.gz
-	} else {
-		w.WriteHeader(http.StatusOK)
-	}
-	return s
+// NewStream prepares a body. Its headers are sent with its first bytes: before those the answer can still be an
+// error, and a body of more than GzipThreshold can be told from a smaller one. compress says that the client
+// accepts gzip.
+func NewStream(w http.ResponseWriter, mediaType string, compress bool) *Stream {
+	return &Stream{w: w, mediaType: mediaType, compress: compress, B: (*chunks.Get().(*[]byte))[:0]}
 }
 
 // More sends what there is if that is a chunk. It is false if the client is gone.
 func (s *Stream) More() bool {
-	if len(s.B) >= chunk {
+	if len(s.B) >= chunk && (s.out != nil || !s.compress || len(s.B) > GzipThreshold) {
 		s.send()
 	}
 	return !s.failed
 }
 
 func (s *Stream) send() {
-	if _, err := s.w.Write(s.B); err != nil {
+	if s.out == nil {
+		s.start()
+	}
+	if _, err := s.out.Write(s.B); err != nil {
 		s.failed = true
 	}
 	s.B = s.B[:0]
 }
 
-// End sends the rest and gives the memory back.
+func (s *Stream) start() {
+	s.w.Header()["Content-Type"] = contentTypes[s.mediaType]
+	if s.compress && len(s.B) > GzipThreshold {
+		s.gz = startGzip(s.w, http.StatusOK)
+		s.out = s.gz
+		return
+	}
+	s.w.WriteHeader(http.StatusOK)
+	s.out = s.w
+}
+
+// End sends the rest.
 func (s *Stream) End() {
 	if !s.failed {
 		s.send()
 	}
+	s.release()
+}
+
+// Fail ends a body that cannot be made. It returns err while that can still be the answer. If the headers
+// are out it breaks the connection, because the client must not take this for a whole body.
+func (s *Stream) Fail(err error) error {
+	defer s.release()
+	if s.out == nil {
+		return err
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// release gives the memory back.
+func (s *Stream) release() {
 	if s.gz != nil {
 		endGzip(s.gz)
 	}

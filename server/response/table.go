@@ -2,7 +2,9 @@ package response
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,20 +27,40 @@ type Tables struct {
 	Include     metav1.IncludeObjectPolicy
 }
 
-// Of returns a Table with the entries' rows.
-func (t *Tables) Of(entries []*sqlstore.Entry) (*metav1.Table, error) {
+// Of returns a Table with the rows of entries, which end with an error if one cannot be had.
+func (t *Tables) Of(entries iter.Seq2[*sqlstore.Entry, error]) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	table.APIVersion, table.Kind = t.MetaVersion.String(), "Table"
-	var err error
-	if len(entries) == 0 {
-		err = t.columns(table)
-	}
-	for _, e := range entries {
-		if err = t.appendRows(table, e); err != nil {
-			break
+	empty := true
+	for e, err := range entries {
+		if err == nil {
+			err = t.addRows(table, e)
 		}
+		if err != nil {
+			return nil, err
+		}
+		empty = false
 	}
-	return table, err
+	if empty {
+		return table, t.columns(table)
+	}
+	return table, nil
+}
+
+// AppendRows appends an entry's rows, which are not the first of their Table, as JSON.
+func (t *Tables) AppendRows(b []byte, e *sqlstore.Entry) ([]byte, error) {
+	var table metav1.Table
+	if err := t.addRows(&table, e); err != nil {
+		return b, err
+	}
+	for i := range table.Rows {
+		row, err := json.Marshal(&table.Rows[i])
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, ','), row...)
+	}
+	return b, nil
 }
 
 // columns gives a table without rows the headers, and the rows, of an empty list: some of
@@ -51,7 +73,7 @@ func (t *Tables) columns(table *metav1.Table) error {
 	return err
 }
 
-func (t *Tables) appendRows(table *metav1.Table, e *sqlstore.Entry) error {
+func (t *Tables) addRows(table *metav1.Table, e *sqlstore.Entry) error {
 	obj, err := Load(t.Kind, e)
 	if err != nil {
 		return err

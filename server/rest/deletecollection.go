@@ -38,7 +38,7 @@ func (q *request) deleteCollection() error {
 	if q.kind.Observed != nil {
 		return q.deleteObserved(listOptions, options)
 	}
-	read := reader{q.api, &q.target, &sel}
+	read := q.reader(&sel, false)
 	p, err := read.page(q.ctx, listOptions)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ func (q *request) list() error {
 	if err != nil {
 		return err
 	}
-	read := reader{q.api, &q.target, &sel}
+	read := q.reader(&sel, true)
 	p, err := read.page(q.ctx, options)
 	if err != nil {
 		return err

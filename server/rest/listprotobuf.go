@@ -1,17 +1,19 @@
 package rest
 
 import (
+	"iter"
 	"strconv"
 	"sync"
 
 	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // messagesOf lends memory for the messages of a page's items.
 var messagesOf = sync.Pool{New: func() any { return new([][]byte) }}
 
 // protobuf writes the list from its items' messages. The envelope around the list begins with
-// the list's length, which is known because all items are there.
+// the list's length, so that all items are rendered before the first is written.
 func (l *listWriter) protobuf() error {
 	meta, err := l.p.meta().Marshal()
 	if err != nil {
@@ -22,13 +24,11 @@ func (l *listWriter) protobuf() error {
 		clear(*items)
 		messagesOf.Put(items)
 	}()
-	if *items, err = l.messages((*items)[:0]); err != nil {
+	var size int
+	if *items, size, err = l.messages((*items)[:0]); err != nil {
 		return err
 	}
-	size := response.FieldSize(len(meta))
-	for _, item := range *items {
-		size += response.FieldSize(len(item))
-	}
+	size += response.FieldSize(len(meta))
 	kind, apiVersion := listKind(l.q)
 	head, err := response.EnvelopeHead(apiVersion, kind, size)
 	if err != nil {
@@ -36,11 +36,9 @@ func (l *listWriter) protobuf() error {
 	}
 	size += len(head) + len(response.EnvelopeTail)
 	if l.itemsFirst() {
-		l.streamFields(size, head, *items, 1, append(response.AppendField(nil, 2, meta), response.EnvelopeTail...))
-	} else {
-		l.streamFields(size, response.AppendField(head, 1, meta), *items, 2, response.EnvelopeTail)
+		return l.streamFields(size, head, *items, 1, append(response.AppendField(nil, 2, meta), response.EnvelopeTail...))
 	}
-	return nil
+	return l.streamFields(size, response.AppendField(head, 1, meta), *items, 2, response.EnvelopeTail)
 }
 
 // itemsFirst tells whether the list's items are field 1 and its metadata is field 2. That is so
@@ -50,36 +48,86 @@ func (l *listWriter) itemsFirst() bool {
 	return l.q.out.Form == response.AsMetadataList && l.q.out.MetaVersion.Version == "v1beta1"
 }
 
-// streamFields writes size bytes: head, the items as fields of one number, and tail.
-func (l *listWriter) streamFields(size int, head []byte, items [][]byte, number int, tail []byte) {
+// streamFields writes size bytes: head, the items as fields of one number, and tail. Items that
+// are nil are rendered once more.
+func (l *listWriter) streamFields(size int, head []byte, items [][]byte, number int, tail []byte) error {
 	compress := size > response.GzipThreshold && response.AcceptsGzip(l.q.r)
 	if !compress {
 		l.q.w.Header()["Content-Length"] = []string{strconv.Itoa(size)}
 	}
-	s := response.StartStream(l.q.w, response.MediaProtobuf, compress)
-	defer s.End()
+	again, stop := l.again(items)
+	defer stop()
+	s := response.NewStream(l.q.w, response.MediaProtobuf, compress)
 	s.B = append(s.B, head...)
 	for _, item := range items {
+		if item == nil {
+			var err error
+			if item, err = again(); err != nil {
+				l.q.w.Header().Del("Content-Length")
+				return s.Fail(err)
+			}
+		}
 		s.B = response.AppendField(s.B, number, item)
 		if !s.More() {
-			return
+			break
 		}
 	}
 	s.B = append(s.B, tail...)
+	s.End()
+	return nil
 }
 
-// messages appends the entries' messages to items.
-func (l *listWriter) messages(items [][]byte) ([][]byte, error) {
-	r := response.ObjectRendering(l.q.kind, l.q.version, true)
+// rendering is how items are rendered.
+func (l *listWriter) rendering() *response.Rendering {
 	if l.q.out.Form == response.AsMetadataList {
-		r = response.MetadataRendering(l.q.kind, l.q.out.MetaVersion, true)
+		return response.MetadataRendering(l.q.kind, l.q.out.MetaVersion, true)
 	}
-	for _, e := range l.p.entries {
+	return response.ObjectRendering(l.q.kind, l.q.version, true)
+}
+
+// messages appends the entries' messages to items, and returns what they take as fields. It appends nil for those
+// that would take memory only for this list, beyond gatherBytes.
+func (l *listWriter) messages(items [][]byte) ([][]byte, int, error) {
+	r := l.rendering()
+	size, spare := 0, 0
+	for e, err := range l.q.fetched(l.p.entries) {
+		if err != nil {
+			return items, 0, err
+		}
 		item, err := r.Of(e)
 		if err != nil {
-			return items, err
+			return items, 0, err
+		}
+		size += response.FieldSize(len(item))
+		if e != l.p.entries[len(items)] {
+			if spare += len(item); spare > gatherBytes {
+				item = nil
+			}
 		}
 		items = append(items, item)
 	}
-	return items, nil
+	return items, size, nil
+}
+
+// again returns a function for the messages of the items that are nil, one after the other, and one to be called
+// when it is not needed any more.
+func (l *listWriter) again(items [][]byte) (message func() ([]byte, error), stop func()) {
+	var missing []*sqlstore.Entry
+	for i, item := range items {
+		if item == nil {
+			missing = append(missing, l.p.entries[i])
+		}
+	}
+	if missing == nil {
+		return nil, func() {}
+	}
+	r := l.rendering()
+	next, stop := iter.Pull2(l.q.fetched(missing))
+	return func() ([]byte, error) {
+		e, err, _ := next()
+		if err != nil {
+			return nil, err
+		}
+		return r.Of(e)
+	}, stop
 }

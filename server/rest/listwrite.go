@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -24,12 +25,7 @@ func (q *request) respondList(p page) (err error) {
 	q.auditBody(func(plain response.Output) ([]byte, error) { return l.audited(plain) })
 	switch {
 	case q.out.Form == response.AsTable:
-		body, err := q.tableOf(&p, p.entries, q.out)
-		if err != nil {
-			return err
-		}
-		response.WriteBody(q.w, q.r, http.StatusOK, q.out.MediaType, body)
-		return nil
+		return l.table()
 	case q.out.MediaType == response.MediaProtobuf:
 		return l.protobuf()
 	case q.out.MediaType == response.MediaJSON && !q.out.Pretty:
@@ -55,7 +51,7 @@ type listWriter struct {
 // audited is the list, in JSON, for the audit log.
 func (l *listWriter) audited(plain response.Output) ([]byte, error) {
 	if plain.Form == response.AsTable {
-		return l.q.tableOf(&l.p, l.p.entries, plain)
+		return l.tableOf(l.p.entries, plain)
 	}
 	return l.json()
 }
@@ -157,48 +153,114 @@ func (l *listWriter) ends() (head, tail []byte) {
 func (l *listWriter) stream() error {
 	item := l.items()
 	head, tail := l.ends()
-	size := len(head) + len(tail)
-	compress := response.AcceptsGzip(l.q.r)
-	stored := l.q.out.Form == response.AsObject && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil
-	for _, e := range l.p.entries { // first, so that errors come before the first byte
-		if stored && (!compress || size > response.GzipThreshold) {
-			break
-		}
-		open, rest, err := item(e)
-		if err != nil {
-			return err
-		}
-		size += len(open) + len(rest) + len(",")
+	if err := l.renderHeld(item); err != nil {
+		return err
 	}
-	if len(l.p.entries) > 0 {
-		size -= len(",")
-	}
-	s := response.StartStream(l.q.w, response.MediaJSON, compress && size > response.GzipThreshold)
-	defer s.End()
+	s := response.NewStream(l.q.w, response.MediaJSON, response.AcceptsGzip(l.q.r))
 	s.B = append(s.B, head...)
-	for i, e := range l.p.entries {
-		if i > 0 {
+	first := true
+	for e, err := range l.q.fetched(l.p.entries) {
+		var open, rest []byte
+		if err == nil {
+			open, rest, err = item(e)
+		}
+		if err != nil {
+			return s.Fail(err)
+		}
+		if !first {
 			s.B = append(s.B, ',')
 		}
-		open, rest, err := item(e)
-		if err != nil {
-			panic(http.ErrAbortHandler) // the headers are out, and the client must not take this for a whole list
-		}
+		first = false
 		s.B = append(append(s.B, open...), rest...)
 		if !s.More() {
-			return nil
+			break
 		}
 	}
 	s.B = append(s.B, tail...)
+	s.End()
 	return nil
+}
+
+// renderHeld renders the items that are in memory, so that errors come before the first byte. Entries keep what
+// is rendered of them. Nothing is rendered of objects that are served as they are stored.
+func (l *listWriter) renderHeld(item func(*sqlstore.Entry) (open, rest []byte, err error)) error {
+	if l.q.out.Form == response.AsObject && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil {
+		return nil
+	}
+	for _, e := range l.p.entries {
+		if e.Value == nil {
+			continue
+		}
+		if _, _, err := item(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tableRows is how many objects a Table has that is made in one piece: a page of kubectl's.
+const tableRows = 500
+
+// table writes the page as a Table. The rows of a long one are made while they are written.
+func (l *listWriter) table() error {
+	out := l.q.out
+	first, later := l.p.entries, []*sqlstore.Entry(nil)
+	if len(first) > tableRows && out.MediaType == response.MediaJSON && !out.Pretty {
+		first, later = first[:tableRows], first[tableRows:]
+	}
+	body, err := l.tableOf(first, out)
+	if err != nil {
+		return err
+	}
+	if len(later) == 0 {
+		response.WriteBody(l.q.w, l.q.r, http.StatusOK, out.MediaType, body)
+		return nil
+	}
+	return l.streamRows(bytes.TrimSuffix(body, tableEnd), later)
+}
+
+// tableEnd is what a Table has after its last row.
+var tableEnd = []byte("]}\n")
+
+// streamRows writes a Table that begins with head and has the rows of later.
+func (l *listWriter) streamRows(head []byte, later []*sqlstore.Entry) error {
+	tables, err := l.q.tables()
+	if err != nil {
+		return err
+	}
+	s := response.NewStream(l.q.w, l.q.out.MediaType, response.AcceptsGzip(l.q.r))
+	s.B = append(s.B, head...)
+	for e, err := range l.q.fetched(later) {
+		if err == nil {
+			s.B, err = tables.AppendRows(s.B, e)
+		}
+		if err != nil {
+			return s.Fail(err)
+		}
+		if !s.More() {
+			break
+		}
+	}
+	s.B = append(s.B, tableEnd...)
+	s.End()
+	return nil
+}
+
+// tableOf renders entries of the page as a finished Table.
+func (l *listWriter) tableOf(entries []*sqlstore.Entry, out response.Output) ([]byte, error) {
+	return l.q.tableOf(l.p.meta(), l.q.fetched(entries), out)
 }
 
 // json is the list in one piece, to be indented or converted to YAML.
 func (l *listWriter) json() ([]byte, error) {
 	item := l.items()
 	b, tail := l.ends()
-	for i, e := range l.p.entries {
-		if i > 0 {
+	from := len(b)
+	for e, err := range l.q.fetched(l.p.entries) {
+		if err != nil {
+			return nil, err
+		}
+		if len(b) > from {
 			b = append(b, ',')
 		}
 		open, rest, err := item(e)

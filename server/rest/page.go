@@ -3,7 +3,9 @@ package rest
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -29,6 +31,47 @@ type reader struct {
 	api    *API
 	target *target
 	sel    *selection
+	// later says that entries beyond the first gatherBytes may be without values, which request.fetched reads
+	// when they are written: a list takes no more memory than the state that it is of.
+	later bool
+	spare int // bytes of values that only this list has in memory
+}
+
+// reader returns a reader of the selected objects. later says that their values may be read when they are
+// written. A webhook converts them all at once, so that it needs them before.
+func (q *request) reader(sel *selection, later bool) reader {
+	return reader{api: q.api, target: &q.target, sel: sel, later: later && q.kind.Conversion() == nil}
+}
+
+// gatherBytes bounds the values that a list has in memory only for itself.
+const gatherBytes = 4 << 20
+
+// gather returns what a page has of e until it is written.
+func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
+	if !r.later {
+		return e
+	}
+	held := view.Hold(e)
+	if held != e {
+		if r.spare += len(e.Value); r.spare <= gatherBytes {
+			return e
+		}
+	}
+	return held
+}
+
+// fetched yields entries of a page with their values. The last pair may be an error.
+func (q *request) fetched(entries []*sqlstore.Entry) iter.Seq2[*sqlstore.Entry, error] {
+	return func(yield func(*sqlstore.Entry, error) bool) {
+		for e, err := range q.api.store.Fetched(q.ctx, slices.Values(entries)) {
+			if err == nil {
+				err = q.unreadable(e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // page finds the state that the options name and reads a page of it.
@@ -170,7 +213,7 @@ func (r *reader) scan(ctx context.Context, view sqlstore.View, from string, limi
 		last = e.Key
 		match, err := sel.matches(e)
 		if match {
-			p.entries = append(p.entries, e)
+			p.entries = append(p.entries, r.gather(view, e))
 		}
 		failed = err
 		return err == nil
@@ -218,6 +261,9 @@ const convertedAt = 500
 // each calls visit with the entries of a range, in a form that the selection can look into, until
 // visit returns false.
 func (r *reader) each(ctx context.Context, view sqlstore.View, from, to string, visit func(*sqlstore.Entry) bool) error {
+	if !r.sel.looksInside() && r.later && len(r.sel.where) == 0 {
+		return view.Outline(ctx, from, to, visit)
+	}
 	if r.target.kind.Conversion() == nil || !r.sel.looksInside() {
 		return view.Select(ctx, from, to, r.sel.where, visit)
 	}

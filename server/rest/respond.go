@@ -1,6 +1,9 @@
 package rest
 
 import (
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/plinth-io/plinth/server/response"
@@ -33,7 +36,7 @@ func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
 // without the final newline.
 func (q *request) renderEntry(e *sqlstore.Entry, out response.Output) ([]byte, error) {
 	if out.Form == response.AsTable {
-		return q.tableOf(nil, []*sqlstore.Entry{e}, out)
+		return q.tableOf(nil, q.fetched([]*sqlstore.Entry{e}), out)
 	}
 	b, err := q.encodeEntry(e, out)
 	if err != nil || out.Plain() || out.MediaType == response.MediaProtobuf {
@@ -85,8 +88,8 @@ func (q *request) tables() (response.Tables, error) {
 	return t, err
 }
 
-// tableOf renders entries as a finished Table. p is nil for a single object.
-func (q *request) tableOf(p *page, entries []*sqlstore.Entry, out response.Output) ([]byte, error) {
+// tableOf renders entries as a finished Table. list is nil for a single object.
+func (q *request) tableOf(list *metav1.ListMeta, entries iter.Seq2[*sqlstore.Entry, error], out response.Output) ([]byte, error) {
 	tables, err := q.tables()
 	if err != nil {
 		return nil, err
@@ -95,8 +98,8 @@ func (q *request) tableOf(p *page, entries []*sqlstore.Entry, out response.Outpu
 	if err != nil {
 		return nil, err
 	}
-	if p != nil {
-		table.ListMeta = *p.meta()
+	if list != nil {
+		table.ListMeta = *list
 	}
 	return response.Encode(table, out)
 }

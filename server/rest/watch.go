@@ -125,7 +125,7 @@ func (s *watching) start(o *metainternalversion.ListOptions) error {
 		return nil
 	}
 	s.markEnd = asksState(o) && s.bookmarks
-	read := reader{s.q.api, &s.q.target, &s.sel}
+	read := s.q.reader(&s.sel, true)
 	p, err := read.first(s.q.ctx, view, 0)
 	if err = s.q.unreadableList(err); err == nil {
 		s.initial, err = s.q.converted(s.q.ctx, p.entries)

@@ -209,7 +209,11 @@ func (s *watching) writeState(out sink) (err error) {
 	}
 	buffer := lendBuffer(entriesSize(s.initial))
 	defer buffer.release()
-	for _, e := range s.initial {
+	for e, err := range s.q.fetched(s.initial) {
+		if err != nil {
+			s.writeError(out, err)
+			return err
+		}
 		if buffer.b, err = s.enc.append(buffer.b, watch.Added, e); err != nil {
 			s.writeError(out, err)
 			return err

@@ -1,0 +1,184 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// createLarge creates n ConfigMaps of about size bytes; every tenth has a label.
+func (h *harness) createLarge(n, size int) {
+	h.t.Helper()
+	const clients = 16
+	value := strings.Repeat("v", size)
+	codes := atOnce(clients, func(c int) (last answer) {
+		for i := c; i < n; i += clients {
+			label := ""
+			if i%10 == 0 {
+				label = `,"labels":{"tenth":"yes"}`
+			}
+			last = h.do("POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"c%05d"%s},"data":{"key":%q}}`, i, label, value))
+			if last.code != 201 {
+				return last
+			}
+		}
+		return last
+	})
+	for _, code := range codes {
+		if code != 201 {
+			h.t.Fatalf("a create answered %d", code)
+		}
+	}
+}
+
+// inMemory and inLog are options with which all values are in memory, and none for longer than one use.
+var inMemory, inLog = sqlstore.Options{StateBytes: 1 << 40}, sqlstore.Options{StateBytes: 1, WindowBytes: 1}
+
+// TestListGathered compares lists whose values are read from the log while they are written with the same lists
+// from memory, byte for byte.
+func TestListGathered(t *testing.T) {
+	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	accepts := []string{
+		"application/json", "application/yaml", "application/vnd.kubernetes.protobuf", table,
+		"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	}
+	age := regexp.MustCompile(`"\d+[smh][^"]*"\s*\]`)
+	lists := func(h *harness, past int64) map[string]string {
+		all := make(map[string]string)
+		for i, query := range []string{
+			"", "limit=600", "labelSelector=tenth", "labelSelector=tenth%21%3Dyes", "fieldSelector=metadata.name%3Dc00012", "pretty=1",
+			"includeObject=Object", "resourceVersionMatch=Exact&resourceVersion=" + fmt.Sprint(past),
+		} {
+			for _, accept := range accepts {
+				for _, encoding := range []string{"identity", "gzip"} {
+					if i > 0 && (encoding == "gzip" || strings.HasSuffix(accept, "yaml")) {
+						continue // once is enough of what takes long
+					}
+					a := h.do("GET", configMaps+"?"+query, "", "Accept", accept, "Accept-Encoding", encoding).want(200)
+					name := query + " as " + accept + ", " + encoding
+					for _, field := range []string{"Content-Type", "Content-Encoding"} {
+						all[name+": "+field] = a.head.Get(field)
+					}
+					if encoding == "identity" {
+						all[name] = age.ReplaceAllString(a.body, `age]`)
+					}
+				}
+			}
+		}
+		_, events := h.events("/api/v1/configmaps?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 699)
+		all["watch"] = strings.Join(events, "\n")
+		return all
+	}
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		var want map[string]string
+		var past int64
+		t.Run("from memory", func(t *testing.T) {
+			h := newHarnessWith(t, dsn, inMemory, rest.Options{})
+			h.createLarge(700, 16<<10) // more than a list gathers, and than a Table has in one piece
+			past = h.store.Revision()
+			h.do("PUT", configMaps+"/c00010", configMap("c00010", "changed")).want(200)
+			h.do("DELETE", configMaps+"/c00011", "").want(200)
+			want = lists(h, past)
+		})
+		h := newHarnessWith(t, dsn, inLog, rest.Options{})
+		h.until("all values left memory", func() bool { return h.store.Stats().Away >= 699 })
+		for name, got := range lists(h, past) {
+			if got != want[name] {
+				t.Errorf("%s: %d bytes differ from the %d of memory: %.300q and %.300q", name, len(got), len(want[name]), got, want[name])
+			}
+		}
+	})
+}
+
+// slowly begins a list of about 45 MB whose values are not in memory, and reads only its first bytes.
+func slowly(t *testing.T, accept string) (h *harness, body io.Reader) {
+	h = newHarnessWith(t, "sqlite://"+t.TempDir()+"/plinth.db", inLog, rest.Options{})
+	h.createLarge(700, 64<<10)
+	h.until("all values left memory", func() bool { return h.store.Stats().Away >= 700 })
+	req, err := http.NewRequestWithContext(t.Context(), "GET", h.http.URL+configMaps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(64 << 10) // else the system takes the whole list
+		}
+		return conn, err
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	reads := int64(-1)
+	h.until("the connection takes no more", func() bool {
+		before := reads
+		time.Sleep(200 * time.Millisecond)
+		reads = h.store.Stats().ValueReads
+		return reads == before
+	})
+	return h, resp.Body
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what pools have held goes at the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestListMemory expects that a list which is being written has only a part of its objects in memory.
+func TestListMemory(t *testing.T) {
+	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+		t.Run(accept, func(t *testing.T) {
+			before := heap()
+			h, body := slowly(t, accept)
+			if grown := heap() - before; grown > 20<<20 {
+				t.Errorf("%d MiB are in memory while a list of 45 MB is written", grown>>20)
+			}
+			if _, err := io.Copy(io.Discard, body); err != nil {
+				t.Error(err)
+			}
+			runtime.KeepAlive(h)
+		})
+	}
+}
+
+// TestListBroken replaces and compacts the objects of a list that is being written. The client must not take what it
+// has for the whole.
+func TestListBroken(t *testing.T) {
+	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		t.Run(accept, func(t *testing.T) {
+			h, body := slowly(t, accept)
+			for i := range 700 {
+				h.do("PUT", fmt.Sprintf("%s/c%05d", configMaps, i), configMap(fmt.Sprintf("c%05d", i), "changed")).want(200)
+			}
+			if err := h.store.CompactTo(t.Context(), h.store.Revision()); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, body); err == nil {
+				t.Errorf("it ended after %d bytes as if it were whole", n)
+			}
+		})
+	}
+}
