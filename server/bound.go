@@ -1,12 +1,23 @@
 package server
 
-import "github.com/plinth-io/plinth/sqlstore"
+import (
+	"github.com/plinth-io/plinth/server/memory"
+	"github.com/plinth-io/plinth/sqlstore"
+)
 
 // LeastMemory is the least that Config.Memory may be: a server without objects takes two thirds of it.
 const LeastMemory = 128 << 20
 
 // besidesState is what a server takes beside objects, recent changes and indexes.
 const besidesState = 80 << 20
+
+func stateBytes(memory int64) int64 { return (memory - besidesState) / 2 }
+
+// fitState lets the state of objects take less where more than planned is needed beside it: for forms of them that
+// readers asked for, or for requests.
+func (s *Server) fitState() {
+	memory.FitIn(s.ctx, stateBytes(s.config.Memory), func() int64 { return int64(s.store.Stats().StateBytes) }, func(bytes int64) { s.store.SetRoom(int(bytes)) })
+}
 
 // boundTo bounds what a store holds, so that a process keeps within memory; 0: there is no bound. A half of
 // what there is beside the process itself is for objects. The rest is for what requests need, and for garbage
@@ -15,7 +26,7 @@ func boundTo(memory int64, o sqlstore.Options) sqlstore.Options {
 	if memory == 0 {
 		return o
 	}
-	o.StateBytes = int((memory - besidesState) / 2)
+	o.StateBytes = int(stateBytes(memory))
 	o.WindowBytes = int(min(32<<20, memory/16))
 	o.IndexBytes = int(min(64<<20, memory/16))
 	return o

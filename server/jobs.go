@@ -81,6 +81,9 @@ func (s *Server) startJobs() {
 	if s.peers != nil {
 		s.serving.Go(func() { s.peers.Run(s.ctx) }) // as long as requests may write
 	}
+	if s.config.Memory > 0 {
+		s.serving.Go(s.fitState)
+	}
 	s.serving.Go(func() { s.highWater.Keep(s.ctx, s.store.Revision, s.config.Log) })
 }
 

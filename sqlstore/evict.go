@@ -15,6 +15,7 @@ const (
 // evictor is the part of the state that bounds it. Guarded by state.mu, but for what says otherwise.
 type evictor struct {
 	limit  int           // Options.StateBytes; 0: there is no bound. Never changes
+	room   int           // what there is room for now, at most limit
 	wake   chan struct{} // has a token when there may be too much; may be used without the lock
 	round  atomic.Int64  // of evictions; tells which resources were used before the last ones
 	values int           // bytes of all values in memory
@@ -30,7 +31,7 @@ type holding struct {
 }
 
 func (v *evictor) init(limit int) {
-	v.limit = limit
+	v.limit, v.room = limit, limit
 	v.wake = make(chan struct{}, 1)
 }
 
@@ -45,12 +46,12 @@ func (v *evictor) use(r *resource) {
 }
 
 // over says that values have to leave memory.
-func (v *evictor) over() bool { return v.values > 0 && v.values+v.fixed > v.limit }
+func (v *evictor) over() bool { return v.values > 0 && v.values+v.fixed > v.room }
 
 // enough says that enough have left, and that a scan may keep what it has read. It asks for less than over permits,
 // so that eviction has a batch each time.
 func (v *evictor) enough() bool {
-	return v.values == 0 || v.values+v.fixed <= v.limit-v.limit/8
+	return v.values == 0 || v.values+v.fixed <= v.room-v.room/8
 }
 
 // count notes that now is in the place of before in r; either may be nil.
@@ -97,6 +98,16 @@ func (st *state) recount() {
 			return true
 		})
 	}
+}
+
+// SetRoom lets the state of objects take about so many bytes from now on, but not more than Options.StateBytes. What
+// is counted are keys and values; with what readers derive of these, entries may take more than was planned.
+func (s *Store) SetRoom(bytes int) {
+	st := &s.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.evictor.room = min(bytes, st.evictor.limit)
+	st.evictor.check()
 }
 
 // bounded says that values may leave memory.

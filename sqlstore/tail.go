@@ -173,6 +173,7 @@ func (s *Store) applyOwn(b *batch) {
 	if s.ctx.Err() == nil {
 		s.state.apply(updates)
 	}
+	s.tail.retry = 0
 	s.answer(b)
 	clear(updates)
 	s.tail.updates = updates[:0]
