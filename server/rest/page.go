@@ -60,10 +60,11 @@ func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
 	return held
 }
 
-// fetched yields entries of a page with their values. The last pair may be an error.
+// fetched yields entries of a page with their values. The last pair may be an error. The time of the request does not
+// bound it: a long list lasts as long as its client reads on.
 func (q *request) fetched(entries []*sqlstore.Entry) iter.Seq2[*sqlstore.Entry, error] {
 	return func(yield func(*sqlstore.Entry, error) bool) {
-		for e, err := range q.api.store.Fetched(q.ctx, slices.Values(entries)) {
+		for e, err := range q.api.store.Fetched(context.WithoutCancel(q.ctx), slices.Values(entries)) {
 			if err == nil {
 				err = q.unreadable(e)
 			}
