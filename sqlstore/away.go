@@ -18,7 +18,7 @@ import (
 const (
 	awayFirst = 16 // a reader may want a few only
 	awayPage  = 256
-	awayBytes = 4 << 20
+	awayBytes = 1 << 20 // each reader who does not read on holds so much
 )
 
 // sizeSteps is how many forms there are for each doubling of a value's size.
@@ -112,8 +112,8 @@ func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2
 				return false
 			}
 			s.state.keepFetched(page, there)
-			for _, e := range there {
-				if !yield(e, nil) {
+			for i, e := range there {
+				if there[i] = nil; !yield(e, nil) {
 					return false
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // countWatch counts a watch while it is open.
@@ -26,8 +28,14 @@ func (g *Guard) countWatch(x *Call, next echo.HandlerFunc) error {
 // finish counts the request, and survives a handler that panicked.
 func (g *Guard) finish(x *Call, begun time.Time) {
 	reason, half := recover(), x.Response().Committed
-	if reason != nil && reason != http.ErrAbortHandler {
-		g.panicked(x, reason)
+	switch reason := reason.(type) {
+	case nil:
+	case response.Broken:
+		g.o.Log.Warn("broke off a list that was being sent", "path", x.Request().URL.Path, "err", reason.Err)
+	default:
+		if reason != http.ErrAbortHandler {
+			g.panicked(x, reason)
+		}
 	}
 	if !x.watching {
 		g.o.Metrics.Series(g.labels(x)).Done(x.Response().Status, time.Since(begun))

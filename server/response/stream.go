@@ -81,8 +81,13 @@ func (s *Stream) Fail(err error) error {
 	if s.out == nil {
 		return err
 	}
-	panic(http.ErrAbortHandler)
+	panic(Broken{err})
 }
+
+// Broken is what Fail panics with.
+type Broken struct{ Err error }
+
+func (b Broken) Error() string { return "broke off a body: " + b.Err.Error() }
 
 // release gives the memory back.
 func (s *Stream) release() {

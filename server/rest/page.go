@@ -44,7 +44,7 @@ func (q *request) reader(sel *selection, later bool) reader {
 }
 
 // gatherBytes bounds the values that a list has in memory only for itself.
-const gatherBytes = 4 << 20
+const gatherBytes = 2 << 20
 
 // gather returns what a page has of e until it is written.
 func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
