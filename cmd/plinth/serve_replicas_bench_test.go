@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
-// BenchmarkReplicas measures the writes of 16 clients at one plinth, and of the same clients at two, and
-// how long an event that was written at one takes to a watch at the other. The servers should sync their
+// BenchmarkReplicas measures the writes of clients at one plinth, and of the same clients at two, half of
+// them at each, and how long an event that was written at one takes to a watch at the other. The servers should sync their
 // writes: go run ./dialects/logtest/withservers -durable -- go test -run - -bench Replicas ./cmd/plinth
 func BenchmarkReplicas(b *testing.B) {
 	for _, d := range logtest.Dialects {
@@ -27,11 +28,13 @@ func BenchmarkReplicas(b *testing.B) {
 			second := serveFor(b, dir+"/b", dsn, "--controllers=none")
 			at := []typedcorev1.ConfigMapInterface{clientFrom(first.config(b)), clientFrom(second.config(b))}
 			for range b.N {
-				writesPerSecond(b, at) // warm
-				one := writesPerSecond(b, at[:1])
-				two := writesPerSecond(b, at)
-				b.ReportMetric(one, "one-writes/s")
-				b.ReportMetric(two, "two-writes/s")
+				writesPerSecond(b, at, 16) // warm
+				for _, clients := range []int{16, 64} {
+					one := writesPerSecond(b, at[:1], clients)
+					two := writesPerSecond(b, at, clients)
+					b.ReportMetric(one, fmt.Sprintf("one-of-%d-writes/s", clients))
+					b.ReportMetric(two, fmt.Sprintf("two-of-%d-writes/s", clients))
+				}
 				times := eventTimes(b, at)
 				b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "event-p50-ms")
 				b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "event-p99-ms")
@@ -40,8 +43,8 @@ func BenchmarkReplicas(b *testing.B) {
 	}
 }
 
-func writesPerSecond(b *testing.B, at []typedcorev1.ConfigMapInterface) float64 {
-	const lasts, clients = 5 * time.Second, 16
+func writesPerSecond(b *testing.B, at []typedcorev1.ConfigMapInterface, clients int) float64 {
+	const lasts = 5 * time.Second
 	ctx, cancel := context.WithTimeout(b.Context(), lasts)
 	defer cancel()
 	var running sync.WaitGroup
