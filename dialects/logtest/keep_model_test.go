@@ -35,7 +35,7 @@ func TestRandomPast(t *testing.T) {
 		t.Logf("seed %d", seed)
 		m := &keepModel{l: db.open(t), r: rand.New(rand.NewPCG(seed, 1)), keep: forever}
 		known := 0
-		for i := 0; i < 250 && !t.Failed(); i++ {
+		for i := 0; i < 150 && !t.Failed(); i++ {
 			m.operate()
 			known += m.ask(m.r.Int64N(m.head() + 2))
 		}
