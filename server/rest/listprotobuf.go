@@ -90,7 +90,7 @@ func (l *listWriter) rendering() *response.Rendering {
 func (l *listWriter) messages(items [][]byte) ([][]byte, int, error) {
 	r := l.rendering()
 	size, spare := 0, 0
-	for e, err := range l.q.fetched(l.p.entries) {
+	for e, err := range l.q.fetched(l.q.ctx, l.p.entries) {
 		if err != nil {
 			return items, 0, err
 		}
@@ -122,7 +122,7 @@ func (l *listWriter) again(items [][]byte) (message func() ([]byte, error), stop
 		return nil, func() {}
 	}
 	r := l.rendering()
-	next, stop := iter.Pull2(l.q.fetched(missing))
+	next, stop := iter.Pull2(l.q.fetched(l.q.sending(), missing))
 	return func() ([]byte, error) {
 		e, err, _ := next()
 		if err != nil {

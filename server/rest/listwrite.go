@@ -159,7 +159,7 @@ func (l *listWriter) stream() error {
 	s := response.NewStream(l.q.w, response.MediaJSON, response.AcceptsGzip(l.q.r))
 	s.B = append(s.B, head...)
 	first := true
-	for e, err := range l.q.fetched(l.p.entries) {
+	for e, err := range l.q.fetched(l.q.sending(), l.p.entries) {
 		var open, rest []byte
 		if err == nil {
 			open, rest, err = item(e)
@@ -230,7 +230,7 @@ func (l *listWriter) streamRows(head []byte, later []*sqlstore.Entry) error {
 	}
 	s := response.NewStream(l.q.w, l.q.out.MediaType, response.AcceptsGzip(l.q.r))
 	s.B = append(s.B, head...)
-	for e, err := range l.q.fetched(later) {
+	for e, err := range l.q.fetched(l.q.sending(), later) {
 		if err == nil {
 			s.B, err = tables.AppendRows(s.B, e)
 		}
@@ -248,7 +248,7 @@ func (l *listWriter) streamRows(head []byte, later []*sqlstore.Entry) error {
 
 // tableOf renders entries of the page as a finished Table.
 func (l *listWriter) tableOf(entries []*sqlstore.Entry, out response.Output) ([]byte, error) {
-	return l.q.tableOf(l.p.meta(), l.q.fetched(entries), out)
+	return l.q.tableOf(l.p.meta(), l.q.fetched(l.q.ctx, entries), out)
 }
 
 // json is the list in one piece, to be indented or converted to YAML.
@@ -256,7 +256,7 @@ func (l *listWriter) json() ([]byte, error) {
 	item := l.items()
 	b, tail := l.ends()
 	from := len(b)
-	for e, err := range l.q.fetched(l.p.entries) {
+	for e, err := range l.q.fetched(l.q.ctx, l.p.entries) {
 		if err != nil {
 			return nil, err
 		}

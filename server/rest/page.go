@@ -43,6 +43,10 @@ func (q *request) reader(sel *selection, later bool) reader {
 	return reader{api: q.api, target: &q.target, sel: sel, later: later && q.kind.Conversion() == nil}
 }
 
+// sending is the context of what is read for an answer that is being sent. The time of the request does not bound
+// that: a long list lasts as long as its client reads on.
+func (q *request) sending() context.Context { return context.WithoutCancel(q.ctx) }
+
 // gatherBytes bounds the values that a list has in memory only for itself.
 const gatherBytes = 2 << 20
 
@@ -60,11 +64,10 @@ func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
 	return held
 }
 
-// fetched yields entries of a page with their values. The last pair may be an error. The time of the request does not
-// bound it: a long list lasts as long as its client reads on.
-func (q *request) fetched(entries []*sqlstore.Entry) iter.Seq2[*sqlstore.Entry, error] {
+// fetched yields entries of a page with their values. The last pair may be an error.
+func (q *request) fetched(ctx context.Context, entries []*sqlstore.Entry) iter.Seq2[*sqlstore.Entry, error] {
 	return func(yield func(*sqlstore.Entry, error) bool) {
-		for e, err := range q.api.store.Fetched(context.WithoutCancel(q.ctx), slices.Values(entries)) {
+		for e, err := range q.api.store.Fetched(ctx, slices.Values(entries)) {
 			if err == nil {
 				err = q.unreadable(e)
 			}

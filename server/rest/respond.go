@@ -36,7 +36,7 @@ func (q *request) respondEntry(code int, e *sqlstore.Entry) error {
 // without the final newline.
 func (q *request) renderEntry(e *sqlstore.Entry, out response.Output) ([]byte, error) {
 	if out.Form == response.AsTable {
-		return q.tableOf(nil, q.fetched([]*sqlstore.Entry{e}), out)
+		return q.tableOf(nil, q.fetched(q.ctx, []*sqlstore.Entry{e}), out)
 	}
 	b, err := q.encodeEntry(e, out)
 	if err != nil || out.Plain() || out.MediaType == response.MediaProtobuf {

@@ -79,7 +79,7 @@ func (c *eventEncoder) table(entries []*sqlstore.Entry) (*metav1.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tables.Of(c.q.fetched(entries))
+	return tables.Of(c.q.fetched(c.q.ctx, entries))
 }
 
 // frame puts an encoded object into an event. The stream of a client that accepts nothing but the

@@ -209,7 +209,7 @@ func (s *watching) writeState(out sink) (err error) {
 	}
 	buffer := lendBuffer(entriesSize(s.initial))
 	defer buffer.release()
-	for e, err := range s.q.fetched(s.initial) {
+	for e, err := range s.q.fetched(s.q.sending(), s.initial) {
 		if err != nil {
 			s.writeError(out, err)
 			return err
