@@ -61,7 +61,7 @@ func (k *keeper) due(now time.Time, u usage) bool {
 	if !idle || now.Sub(k.last) < k.pause {
 		return false
 	}
-	return k.busy && u.held > 2*slack || // what was needed under load may not be needed now
+	return k.busy || // what was needed under load, parts of the program too, may not be needed now
 		u.held > k.base.held+k.base.held/2+slack || // grown, by what may be garbage
 		u.free > u.held/4+slack ||
 		u.goroutines < k.base.goroutines/2 && u.held > 2*slack // watches have ended
