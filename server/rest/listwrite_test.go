@@ -2,15 +2,19 @@ package rest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/rest"
@@ -92,6 +96,7 @@ func TestListGathered(t *testing.T) {
 			h.do("PUT", configMaps+"/c00010", configMap("c00010", "changed")).want(200)
 			h.do("DELETE", configMaps+"/c00011", "").want(200)
 			want = lists(h, past)
+			wantRowsOfPages(t, h, h.do("GET", configMaps, "", "Accept", table).want(200).body)
 		})
 		h := newHarnessWith(t, dsn, inLog, rest.Options{})
 		h.until("all values left memory", func() bool { return h.store.Stats().Away >= 699 })
@@ -101,6 +106,36 @@ func TestListGathered(t *testing.T) {
 			}
 		}
 	})
+}
+
+// wantRowsOfPages fails the test unless a Table of all ConfigMaps is the one that the pages of the list make together,
+// of which each is made in one piece.
+func wantRowsOfPages(t *testing.T, h *harness, body string) {
+	t.Helper()
+	var whole, pages metav1.Table
+	if err := json.Unmarshal([]byte(body), &whole); err != nil {
+		t.Fatal(err)
+	}
+	for token := ""; ; token = pages.Continue {
+		var page metav1.Table
+		a := h.do("GET", configMaps+"?limit=300&continue="+token, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").want(200)
+		if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+			t.Fatal(err)
+		}
+		rows := append(pages.Rows, page.Rows...)
+		pages = page
+		if pages.Rows = rows; pages.Continue == "" {
+			break
+		}
+	}
+	for _, table := range []*metav1.Table{&whole, &pages} {
+		for i := range table.Rows {
+			table.Rows[i].Cells[2] = "its age"
+		}
+	}
+	if len(whole.Rows) != 699 || !reflect.DeepEqual(whole, pages) {
+		t.Errorf("a Table of %d rows is not that of its pages, of %d", len(whole.Rows), len(pages.Rows))
+	}
 }
 
 // slowly begins a list of about 45 MB whose values are not in memory, and reads only its first bytes.
