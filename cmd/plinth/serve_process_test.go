@@ -131,6 +131,19 @@ func (p *process) config(t testing.TB) *clientrest.Config {
 func serveFor(t testing.TB, dir, dsn string, flags ...string) *process {
 	t.Helper()
 	p, err := launch(dir, dsn, flags...)
+	return untilEnd(t, p, err)
+}
+
+// serveBuiltFor is serveFor without the race detector.
+func serveBuiltFor(t testing.TB, dir, dsn string, flags ...string) *process {
+	t.Helper()
+	p, err := launchBuilt(dir, dsn, flags...)
+	return untilEnd(t, p, err)
+}
+
+// untilEnd returns a process that was launched, which is stopped at the end of the test.
+func untilEnd(t testing.TB, p *process, err error) *process {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

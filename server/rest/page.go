@@ -43,8 +43,8 @@ func (q *request) reader(sel *selection, later bool) reader {
 	return reader{api: q.api, target: &q.target, sel: sel, later: later && q.kind.Conversion() == nil}
 }
 
-// sending is the context of what is read for an answer that is being sent. The time of the request does not bound
-// that: a long list lasts as long as its client reads on.
+// sending is the context of what is read for an answer that is being sent. The time of the request does not end
+// that by itself: after it, package guard cuts off the answers whose clients do not take what is sent.
 func (q *request) sending() context.Context { return context.WithoutCancel(q.ctx) }
 
 // gatherBytes bounds the values that a list has in memory only for itself.
