@@ -156,22 +156,31 @@ func (l *listWriter) stream() error {
 	if err := l.renderHeld(item); err != nil {
 		return err
 	}
+	first := true
+	return l.send(head, l.p.entries, tail, func(b []byte, e *sqlstore.Entry) ([]byte, error) {
+		open, rest, err := item(e)
+		if err != nil {
+			return b, err
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		return append(append(b, open...), rest...), nil
+	})
+}
+
+// send writes JSON that begins with head, and has what add appends for each of entries, and tail.
+func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, add func([]byte, *sqlstore.Entry) ([]byte, error)) error {
 	s := response.NewStream(l.q.w, response.MediaJSON, response.AcceptsGzip(l.q.r))
 	s.B = append(s.B, head...)
-	first := true
-	for e, err := range l.q.fetched(l.q.sending(), l.p.entries) {
-		var open, rest []byte
+	for e, err := range l.q.fetched(l.q.sending(), entries) {
 		if err == nil {
-			open, rest, err = item(e)
+			s.B, err = add(s.B, e)
 		}
 		if err != nil {
 			return s.Fail(err)
 		}
-		if !first {
-			s.B = append(s.B, ',')
-		}
-		first = false
-		s.B = append(append(s.B, open...), rest...)
 		if !s.More() {
 			break
 		}
@@ -216,35 +225,15 @@ func (l *listWriter) table() error {
 		response.WriteBody(l.q.w, l.q.r, http.StatusOK, out.MediaType, body)
 		return nil
 	}
-	return l.streamRows(bytes.TrimSuffix(body, tableEnd), later)
-}
-
-// tableEnd is what a Table has after its last row.
-var tableEnd = []byte("]}\n")
-
-// streamRows writes a Table that begins with head and has the rows of later.
-func (l *listWriter) streamRows(head []byte, later []*sqlstore.Entry) error {
 	tables, err := l.q.tables()
 	if err != nil {
 		return err
 	}
-	s := response.NewStream(l.q.w, l.q.out.MediaType, response.AcceptsGzip(l.q.r))
-	s.B = append(s.B, head...)
-	for e, err := range l.q.fetched(l.q.sending(), later) {
-		if err == nil {
-			s.B, err = tables.AppendRows(s.B, e)
-		}
-		if err != nil {
-			return s.Fail(err)
-		}
-		if !s.More() {
-			break
-		}
-	}
-	s.B = append(s.B, tableEnd...)
-	s.End()
-	return nil
+	return l.send(bytes.TrimSuffix(body, tableEnd), later, tableEnd, tables.AppendRows)
 }
+
+// tableEnd is what a Table has after its last row.
+var tableEnd = []byte("]}\n")
 
 // tableOf renders entries of the page as a finished Table.
 func (l *listWriter) tableOf(entries []*sqlstore.Entry, out response.Output) ([]byte, error) {
