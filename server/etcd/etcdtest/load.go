@@ -27,6 +27,8 @@ type Load struct {
 
 	history *History
 	target  atomic.Int64 // watches end when they have come so far; 0: they go on
+	writes  atomic.Int64 // that succeeded
+	leases  atomic.Int64 // that were granted
 }
 
 const (
@@ -75,6 +77,10 @@ func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 	watches.Wait()
 	return l.history, ctx.Err()
 }
+
+// Proves tells whether clients have written so much that a history without faults says something.
+// It may be called while the load runs.
+func (l *Load) Proves() bool { return l.writes.Load() >= 50 && l.leases.Load() > 0 }
 
 // client is one of the load's, with a connection of its own to each member.
 type client struct {
@@ -197,6 +203,9 @@ func (c *client) call(ctx context.Context, call Call, ask func(context.Context) 
 		call.Answer = answer
 	}
 	c.load.history.Add(call)
+	if call.Writes() && call.Succeeded {
+		c.load.writes.Add(1)
+	}
 	return call
 }
 
@@ -344,6 +353,7 @@ func (c *client) grant(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
+	c.load.leases.Add(1)
 	c.lease = c.load.history.AddLease(&Lease{ID: r.ID, TTL: time.Duration(r.TTL) * time.Second, Renewed: begin})
 	return true
 }
