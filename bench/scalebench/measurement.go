@@ -163,11 +163,17 @@ func (m *measurement) measureLists(ctx context.Context) error {
 			return nil
 		}
 	}
+	byLabel := list("?"+apiload.PartSelector(7), m.count/apiload.Parts)
+	begun := time.Now()
+	if err := byLabel(ctx, 0); err != nil {
+		return err
+	}
+	m.d.add(rowFirstLabel, measure.Millis(time.Since(begun)))
 	for _, l := range []struct {
 		row string
 		do  func(context.Context, int) error
 	}{
-		{rowLabel, list("?"+apiload.PartSelector(7), m.count/apiload.Parts)},
+		{rowLabel, byLabel},
 		{rowField, list("?fieldSelector=metadata.name%3D"+name(m.count/2), 1)},
 		{rowPage, m.pages()},
 		{rowWhole, func(ctx context.Context, _ int) error {

@@ -21,7 +21,8 @@ type Report struct {
 	CPUs      int         `json:"cpus"`
 	Begun     time.Time   `json:"begun"`
 	Seconds   float64     `json:"seconds"`
-	Quick     bool        `json:"quick"` // short rounds: a smoke test
+	Quick     bool        `json:"quick"`            // short rounds: a smoke test
+	Memory    string      `json:"memory,omitempty"` // bound of plinth's memory; empty: none was given
 	Databases []*Database `json:"databases"`
 
 	// Files are the paths of what was written, the report itself among them.
@@ -54,6 +55,7 @@ const (
 	rowGet         = "get"
 	rowWatch       = "delay of watches"
 	rowPage        = "page of a list"
+	rowFirstLabel  = "first list by label" // has the index built
 	rowLabel       = "list of 1% by label"
 	rowField       = "list of one by field"
 	rowWhole       = "whole list"
@@ -62,7 +64,8 @@ const (
 var rows = []Row{
 	{What: rowStart, Unit: "ms"}, {What: rowMemory, Unit: "MiB"}, {What: rowMemoryAfter, Unit: "MiB"}, {What: rowDisk, Unit: "MiB"},
 	{What: rowFill, Unit: "/s"}, {What: rowCreate, Unit: "ms"}, {What: rowUpdate, Unit: "ms"}, {What: rowGet, Unit: "ms"},
-	{What: rowWatch, Unit: "ms"}, {What: rowPage, Unit: "ms"}, {What: rowLabel, Unit: "ms"}, {What: rowField, Unit: "ms"}, {What: rowWhole, Unit: "ms"},
+	{What: rowWatch, Unit: "ms"}, {What: rowPage, Unit: "ms"},
+	{What: rowFirstLabel, Unit: "ms"}, {What: rowLabel, Unit: "ms"}, {What: rowField, Unit: "ms"}, {What: rowWhole, Unit: "ms"},
 }
 
 // charts are files, and the rows that each draws.
@@ -78,7 +81,7 @@ var charts = []struct {
 func newReport(o *Options, begun time.Time) *Report {
 	return &Report{
 		Plinth: o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Begun: begun, Quick: o.Quick,
+		Begun: begun, Quick: o.Quick, Memory: o.Memory,
 	}
 }
 
@@ -109,6 +112,9 @@ func (d *Database) row(what string) *Row {
 func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "plinth %s, %s, %s, %d CPUs, shared by load and server\n", r.Plinth, r.Go, r.Platform, r.CPUs)
 	fmt.Fprintln(w, "ConfigMaps of 1 KiB; one request at a time where nothing else is said, medians")
+	if r.Memory != "" {
+		fmt.Fprintln(w, "with --memory", r.Memory)
+	}
 	if r.Quick {
 		fmt.Fprintln(w, "quick run: short rounds, to see that everything works; its figures say little")
 	}
@@ -157,6 +163,9 @@ func (r *Report) write(dir string) error {
 
 func (r *Report) subtitle(database string) string {
 	s := fmt.Sprintf("plinth %s on %s, %s, %s, %d CPUs, %s", r.Plinth, database, r.Go, r.Platform, r.CPUs, r.Begun.UTC().Format("2006-01-02"))
+	if r.Memory != "" {
+		s += ", --memory " + r.Memory
+	}
 	if r.Quick {
 		s += ", quick run: not to be judged by"
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
@@ -25,6 +26,7 @@ type Options struct {
 	Counts   []int
 	Dir      string // gets the results, and holds SQLite's files meanwhile
 	Quick    bool   // short rounds, to see that everything works
+	Memory   string // bound of plinth's memory, as serve's flag has it; empty: none is given
 	Command  []string
 	Version  string    // plinth's own, for the report
 	Progress io.Writer // a terminal that shows what is being done; nil: nothing
@@ -90,7 +92,11 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 
 func (r *run) measureDatabase(ctx context.Context, dsn string) (err error) {
 	r.progress.Say("%s: start", dialects.Scheme(dsn))
-	own, err := apiload.StartOwn(ctx, r.Command, r.dir, dsn)
+	command := r.Command
+	if r.Memory != "" {
+		command = append(slices.Clone(command), "--memory="+r.Memory)
+	}
+	own, err := apiload.StartOwn(ctx, command, r.dir, dsn)
 	if err != nil {
 		return err
 	}

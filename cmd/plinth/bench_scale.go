@@ -19,8 +19,9 @@ import (
 const benchScaleHelp = `Measure what plinth costs by how many objects there are: 1,000 ConfigMaps of 1 KiB, ten times as many,
 and so on up to --objects. At each number the command starts plinth anew and measures the time until
 it is ready, its memory, get, create, update, the delay of watches, a page of 500 of a list, the whole
-list, and lists of 1% by label and of one object by field. It prints a table, and writes charts (SVG)
-and the figures (JSON) to the output directory.
+list, and lists of 1% by label and of one object by field. The first list by label stands apart, because
+an index is built for it. The command prints a table, and writes charts (SVG) and the figures (JSON) to
+the output directory.
 
 The command starts plinths by itself: without --dsn, on SQLite on the disk of the output directory,
 and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
@@ -33,8 +34,9 @@ no /proc.`
 
 // benchScaleFlags are flags that become Options.
 type benchScaleFlags struct {
-	o    scalebench.Options
-	most int
+	o      scalebench.Options
+	most   int
+	memory memorySize
 }
 
 func newBenchScale() *cobra.Command {
@@ -61,6 +63,7 @@ func newBenchScale() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several")
 	flags.IntVar(&f.most, "objects", 100_000, "highest `number` of objects, 1,000 to 10,000,000")
+	flags.Var(&f.memory, "memory", "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none")
 	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
 	flags.BoolVar(&f.o.Quick, "quick", false, "take short rounds, to see that everything works")
 	documentEnv(cmd)
@@ -80,7 +83,7 @@ func (f *benchScaleFlags) check() error {
 	if len(f.o.DSNs) == 0 {
 		f.o.DSNs = benchDatabases()
 	}
-	f.o.Counts = scaleCounts(f.most)
+	f.o.Counts, f.o.Memory = scaleCounts(f.most), f.memory.String()
 	return nil
 }
 

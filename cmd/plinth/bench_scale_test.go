@@ -16,7 +16,7 @@ import (
 // objects.
 func TestBenchScale(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	code, stdout, stderr := runBuilt(t, "bench", "scale", "--quick", "--dsn", "sqlite://plinth.db", "--objects", "2000", "--out", out)
+	code, stdout, stderr := runBuilt(t, "bench", "scale", "--quick", "--dsn", "sqlite://plinth.db", "--objects", "2000", "--memory", "300MiB", "--out", out)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -28,7 +28,7 @@ func TestBenchScale(t *testing.T) {
 	must(t, err)
 	var report scalebench.Report
 	must(t, json.Unmarshal(b, &report))
-	if len(report.Databases) != 1 || len(report.Databases[0].Rows) != 13 || !slices.Equal(report.Databases[0].Counts, []int{1000, 2000}) {
+	if len(report.Databases) != 1 || len(report.Databases[0].Rows) != 14 || !slices.Equal(report.Databases[0].Counts, []int{1000, 2000}) || report.Memory != "300MiB" {
 		t.Fatalf("the report is %s", b)
 	}
 	for _, row := range report.Databases[0].Rows {
