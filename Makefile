@@ -27,8 +27,9 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
+# go vet is part of lint.
 test: cc ## run all tests except test-cluster under the race detector, with real Postgres and MariaDB
-	go run ./dialects/logtest/withservers -- go test -race -timeout 60m ./...
+	go run ./dialects/logtest/withservers -- go test -race -vet=off -timeout 60m ./...
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.

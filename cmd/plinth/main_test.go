@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 // built is the program plinth as users have it. Commands of tests run it, because this binary, with the race
-// detector, takes a second of a processor to start. Servers whose goroutines a test is about are this binary.
+// detector, takes a second of a processor to start, and so do most servers (programFor).
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "plinth-built-")
 	if err != nil {

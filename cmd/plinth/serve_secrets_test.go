@@ -51,9 +51,9 @@ func secretive(t *testing.T, dir, dsn string, others *services) *process {
 		return path
 	}
 	p := &process{dir: dir, log: dir + ".log", exited: make(chan struct{})}
-	self, err := os.Executable()
+	program, err := programFor(dsn)
 	must(t, err)
-	cmd := exec.Command(self, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir, "--dsn="+dsn, "-v=10",
+	cmd := exec.Command(program, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir, "--dsn="+dsn, "-v=10",
 		"--audit-policy-file="+write("policy.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"),
 		"--audit-log-path="+dir+".audit", "--enable-bootstrap-token-auth",
 		"--token-auth-file="+write("tokens.csv", secretStatic+",ann,ann,\"system:masters\"\n"),
