@@ -54,6 +54,9 @@ func (c *Config) backupDir() string {
 	return c.BackupDir
 }
 
+// leastScrub is the shortest time between two searches for damage, of which each writes where it is.
+const leastScrub = 100 * time.Millisecond
+
 // checkBackups finds what is wrong with the settings of backups.
 func (c *Config) checkBackups() error {
 	switch {
@@ -61,6 +64,8 @@ func (c *Config) checkBackups() error {
 		return configError("Config.BackupInterval %v is negative: write a duration such as 24h, or 0 for no backups", c.BackupInterval)
 	case c.ScrubInterval < 0:
 		return configError("Config.ScrubInterval %v is negative: write a duration such as 24h, or 0 for no search", c.ScrubInterval)
+	case c.ScrubInterval > 0 && c.ScrubInterval < leastScrub:
+		return configError("Config.ScrubInterval %v: write at least %v", c.ScrubInterval, leastScrub)
 	case c.BackupKeep < 0:
 		return configError("Config.BackupKeep %d is negative: write how many backups are kept, or 0 for all", c.BackupKeep)
 	case c.BackupInterval > 0 && c.backupDir() == "":

@@ -150,6 +150,9 @@ func (s *Store) applyRows(rows []Row) error {
 
 // load reads the whole state at the head and puts it in the place of the one that is there.
 func (s *Store) load(ctx context.Context) error {
+	if err := s.checkCluster(ctx); err != nil {
+		return err
+	}
 	for {
 		head, err := s.log.Head(ctx)
 		if err != nil {

@@ -165,20 +165,24 @@ func (s *Store) compactHistory(history time.Duration) error {
 	if history < 0 {
 		return nil
 	}
-	s.compact.behind.begins()
 	err := s.compactBefore(history)
-	if err == nil && s.Floor() >= min(s.compact.target, s.Revision()-1) { // the newest row always stays
+	if err == nil && !s.belowHistory() {
 		s.compact.behind.ends()
 	}
 	return err
 }
+
+// belowHistory says that rows are older than the history. The newest row always stays.
+func (s *Store) belowHistory() bool { return s.Floor() < min(s.compact.target, s.Revision()-1) }
 
 func (s *Store) compactBefore(history time.Duration) error {
 	target, err := s.newestBefore(time.Now().Add(-history).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("find the end of the history: %w", err)
 	}
-	s.compact.target = target
+	if s.compact.target = target; s.belowHistory() {
+		s.compact.behind.begins()
+	}
 	return s.compactTo(s.compact.unpinned(target))
 }
 

@@ -120,6 +120,19 @@ func TestCompactionBehind(t *testing.T) {
 	until(t, "compaction has caught up", func() bool { return s.CompactionBehind() == 0 && s.Floor() >= e.Revision-1 })
 }
 
+// An outage says nothing about rows that are not older than the history.
+func TestCompactionNotBehind(t *testing.T) {
+	s, log := newFaultyStore(t, Options{History: time.Hour, CompactEvery: 5 * time.Millisecond})
+	create(t, s, maps+"ns/a")
+	log.cutOff()
+	defer log.away.Store(false)
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if behind := s.CompactionBehind(); behind > 0 {
+			t.Fatalf("compaction is behind for %v", behind)
+		}
+	}
+}
+
 // uncompactable is a log that fails to compact until it is told otherwise.
 type uncompactable struct {
 	Log

@@ -20,6 +20,10 @@ var (
 	// goes on by itself when it has read the database anew. ErrSetBack wraps ErrUnavailable.
 	ErrSetBack = fmt.Errorf("%w: it was set back to an older state", ErrUnavailable)
 
+	// ErrOther says that the log of another cluster is in the place of the one that was opened, such as a backup
+	// of the wrong one. Nothing is written to it. ErrOther wraps ErrUnavailable: the right one may come back.
+	ErrOther = fmt.Errorf("%w: it is that of another cluster", ErrUnavailable)
+
 	// ErrUnknown says that a COMMIT failed and the change may or may not be there.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
 

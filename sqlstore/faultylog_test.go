@@ -125,6 +125,13 @@ func (l *faultyLog) Head(ctx context.Context) (Head, error) {
 	return l.Log.Head(ctx)
 }
 
+func (l *faultyLog) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+	if l.away.Load() {
+		return 0, 0, errAway
+	}
+	return l.Log.Time(ctx, revision)
+}
+
 func (l *faultyLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]Step, error) {
 	if l.away.Load() {
 		return nil, errAway

@@ -6,8 +6,8 @@ import (
 )
 
 // lag knows since when something has not been where it should be: the state at the head of the log, which
-// a hint or a query has told, or the floor at the end of the history. What could not be looked at counts
-// as behind.
+// a hint or a query has told, or the floor at the end of the history. A state that could not be looked at
+// counts as behind; a floor does not, since nobody knows then whether rows have become too old.
 type lag struct {
 	since atomic.Int64 // Unix nanoseconds; 0: it is not behind
 }

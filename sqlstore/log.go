@@ -168,6 +168,10 @@ type Log interface {
 	// ClusterID names this log for as long as it lives; made by the first migration.
 	ClusterID() string
 
+	// Cluster reads from the database whose log is there now: not that of ClusterID if another one was restored
+	// in its place.
+	Cluster(ctx context.Context) (id string, err error)
+
 	// Made says that this Open has made the log: before, there was none, or a part of one
 	// that a crash had left. Of several processes that open it at once, one has made it.
 	Made() bool

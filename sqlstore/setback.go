@@ -15,7 +15,7 @@ import (
 // restored. Then acknowledged writes are gone, and their revisions are given out anew. Each statement that
 // matters carries the Store's Witness, so that the first one fails, whoever sends it, and with it all
 // others: nothing is written, and Sync fails. The tail then raises the log above every revision served,
-// reads the state anew, and names what is gone. Watches and lists of before get ErrCompacted, since the
+// reads the state anew, and names what is gone, unless the database is that of another cluster. Watches and lists of before get ErrCompacted, since the
 // floor is above them. Other replicas find the floor above what they know, and do the same.
 
 // SetBack tells of a database that was set back under a Store. Revisions are those that clients see.
@@ -63,6 +63,7 @@ type goingBack struct {
 	told   bool // by another replica, which has raised the log
 	lost   []LostWrite
 	named  bool // lost is known
+	other  bool // the log says that another cluster's database is there
 }
 
 // LastSetBack tells when the database was set back under this Store for the last time; nil: never.
@@ -109,7 +110,14 @@ func (s *Store) goOnAbove() error {
 		}
 	}
 	back := s.tail.back
-	err := s.within(s.o.AppendTimeout, func(ctx context.Context) error { return GoOnAbove(ctx, s.log, back.above) })
+	err := s.within(s.o.QueryTimeout, s.checkCluster)
+	if errors.Is(err, ErrOther) && !back.other {
+		s.o.Log.Error("another cluster's database is in the place of the one served; it is left alone, and requests are refused until the right one is back", "err", err)
+		back.other = true
+	}
+	if err == nil {
+		err = s.within(s.o.AppendTimeout, func(ctx context.Context) error { return GoOnAbove(ctx, s.log, back.above) })
+	}
 	if err == nil && !back.named {
 		back.lost, err = s.findLost()
 		back.named = err == nil
@@ -130,6 +138,20 @@ func (s *Store) goOnAbove() error {
 	}
 	s.tellSetBack(back)
 	return nil
+}
+
+// checkCluster returns ErrOther if the database is neither that of the cluster that was opened nor a copy of it:
+// who restores a backup of the wrong one must not find it changed.
+func (s *Store) checkCluster(ctx context.Context) error {
+	known := s.log.ClusterID()
+	id, err := s.log.Cluster(ctx)
+	if err != nil || id == known {
+		return err
+	}
+	if copied, err := CopiedFrom(ctx, s.log, known); copied || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: of %s instead of %s; restore the right one, or start anew to serve this one", ErrOther, id, known)
 }
 
 // isSetBack looks again, for a moment. If the database stays set back, it decides how to go on.

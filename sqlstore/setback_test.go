@@ -318,3 +318,41 @@ func TestSetBackNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherCluster has the database of another cluster restored under a Store, and then the right one, in which a write
+// is missing.
+func TestOtherCluster(t *testing.T) {
+	for _, d := range logtest.Dialects {
+		if d.Servers == 1 {
+			continue // nobody exchanges the file of a process
+		}
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			ctx, dsn := t.Context(), d.Fresh(t)
+			s := openServing(t, dsn, Options{})
+			s.mustWrite(maps+"ns/kept", false)
+			lost := s.mustWrite(maps+"ns/lost", false)
+			logtest.Exec(t, dsn, "UPDATE meta SET value = 'another' WHERE name = 'cluster_id'")
+			logtest.Exec(t, dsn, fmt.Sprintf("DELETE FROM log WHERE id = %d", lost.Revision))
+			until(t, "the other database is noticed", func() bool { _, _ = s.Sync(ctx); return errors.Is(s.Healthy(), ErrOther) })
+			for range 3 {
+				if _, err := s.write(maps+"ns/new", false); !errors.Is(err, ErrUnavailable) {
+					t.Errorf("a write to another cluster's database: %v", err)
+				}
+				if _, err := s.Sync(ctx); !errors.Is(err, ErrUnavailable) {
+					t.Errorf("a read of another cluster's database: %v", err)
+				}
+				time.Sleep(200 * time.Millisecond)
+			}
+			if marks, err := s.log.Marks(ctx); err != nil || marks["setback"] != "" || s.LastSetBack() != nil {
+				t.Errorf("the database of another cluster was changed: %v, %v", marks, err)
+			}
+			logtest.Exec(t, dsn, fmt.Sprintf("UPDATE meta SET value = '%s' WHERE name = 'cluster_id'", s.ClusterID()))
+			until(t, "the right database is served", func() bool { _, err := s.Sync(ctx); return err == nil && s.Healthy() == nil })
+			if lostOf(s.LastSetBack())[lost.Revision] != lost.Key {
+				t.Errorf("lost is %v", lostOf(s.LastSetBack()))
+			}
+			s.mustWrite(maps+"ns/new", false)
+		})
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/plinth-io/plinth/dialects"
 )
 
 // Database is a database server that a run may kill and freeze.
@@ -36,25 +38,31 @@ func FaultNames() []string {
 	return []string{kill, stop, cutClients, loseAnswer, cut, freeze, delay, loseCommit, killDB, freezeDB}
 }
 
-// possible returns the faults that can be made in this run.
-func (r *run) possible() (names []string) {
-	for _, name := range FaultNames() {
-		switch {
-		case len(r.o.Faults) > 0 && !slices.Contains(r.o.Faults, name):
-		case slices.Contains([]string{cut, freeze, delay, loseCommit}, name) && r.replicas[0].database == nil:
-		case (name == killDB || name == freezeDB) && r.o.Database == nil:
-		default:
-			names = append(names, name)
+// Possible returns the names of the faults that a run with o can make, whatever o.Faults says.
+func (o *Options) Possible() []string {
+	return slices.DeleteFunc(FaultNames(), func(name string) bool {
+		switch name {
+		case cut, freeze, delay, loseCommit:
+			return dialects.Scheme(o.DSN) == "sqlite" // there is no connection
+		case killDB, freezeDB:
+			return o.Database == nil
 		}
-	}
-	return names
+		return false
+	})
+}
+
+// chosen returns the faults that are made in this run.
+func (r *run) chosen() []string {
+	return slices.DeleteFunc(r.o.Possible(), func(name string) bool {
+		return len(r.o.Faults) > 0 && !slices.Contains(r.o.Faults, name)
+	})
 }
 
 // fail makes faults until the time is over, one after the other, in an order that the seed decides. At
 // the end all is well.
 func (r *run) fail(ctx context.Context, h *History, until time.Time) error {
 	random := rand.New(rand.NewPCG(h.Seed, uint64(h.Round)+1<<32))
-	names := r.possible()
+	names := r.chosen()
 	if len(names) == 0 {
 		sleep(ctx, time.Until(until))
 	}

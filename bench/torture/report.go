@@ -102,7 +102,11 @@ func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "  faults           %s\n", counts(r.Faults))
 	fmt.Fprintf(w, "  longest outage   %v without a call that succeeded\n", r.Outage.Round(time.Millisecond))
 	fmt.Fprintf(w, "  compared with    %d changes in the log; the memory of replicas with the database, %d times\n", r.Rows, r.Compared)
-	if len(r.Broken) == 0 {
+	switch {
+	case r.Rounds == 0:
+		fmt.Fprintf(w, "  nothing was checked: no round has come to its end\n")
+		return
+	case len(r.Broken) == 0:
 		fmt.Fprintf(w, "  every guarantee held\n")
 		return
 	}

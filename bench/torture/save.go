@@ -19,6 +19,10 @@ const shrinkTime = 30 * time.Second
 // save writes the whole history, a small one in which the first fault is still there, and a drawing of
 // that, to files whose names begin with base.
 func save(h *History, broken []Broken, base string) (files []string, err error) {
+	if len(broken) == 0 {
+		files = []string{base + ".json"}
+		return files, h.Save(files[0])
+	}
 	small, fault := Shrink(h, broken[0], shrinkTime)
 	files = []string{base + ".json", base + "-small.json", base + ".html"}
 	return files, errors.Join(h.Save(files[0]), small.Save(files[1]), Draw(small, fault, files[2]))

@@ -101,13 +101,16 @@ func (r *run) play(ctx context.Context, round int, lasts time.Duration) error {
 	space := fmt.Sprintf("torture-%d-", round)
 	all, cancel := context.WithTimeout(ctx, lasts+quietTime)
 	defer cancel()
-	if err := r.playLoad(all, h, space, lasts); err != nil {
+	err := r.playLoad(all, h, space, lasts)
+	if err == nil {
+		err = r.compareMemory(all, h)
+	}
+	if err != nil {
+		if ctx.Err() == nil { // who wants to know why needs what was told until then
+			err = errors.Join(err, r.keep(h, nil))
+		}
 		return err
 	}
-	if err := r.compareMemory(all, h); err != nil {
-		return err
-	}
-	var err error
 	if h.Log, h.Others, err = readLog(all, r.dsn, space); err != nil {
 		return err
 	}

@@ -80,6 +80,9 @@ func (f *benchScaleFlags) check() error {
 	if f.most < 1000 || f.most > 10_000_000 || f.most%1000 != 0 {
 		return usagef("--objects: %d: write a multiple of 1000 up to 10000000", f.most)
 	}
+	if f.memory > 0 && f.memory < server.LeastMemory {
+		return usagef("--memory %v: write at least %d MiB", &f.memory, server.LeastMemory>>20)
+	}
 	if len(f.o.DSNs) == 0 {
 		f.o.DSNs = benchDatabases()
 	}

@@ -52,6 +52,7 @@ func TestBenchScaleRefuses(t *testing.T) {
 		{"--objects 10", "--objects: 10: write a multiple of 1000"},
 		{"--objects 1001", "write a multiple of 1000"},
 		{"--objects 20000000", "write a multiple of 1000 up to 10000000"},
+		{"--memory 1MiB", "--memory 1MiB: write at least 128 MiB"},
 		{"--objects x", "--objects"},
 	} {
 		var stdout, stderr bytes.Buffer

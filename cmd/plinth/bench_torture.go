@@ -42,6 +42,9 @@ guarantee is broken the command leaves the history, a small part of it that stil
 the fault, and a drawing (HTML) of that in the output directory. The exit code is 0 if every guarantee
 held, and 1 if not.`
 
+// mostTorturers bounds the clients: what more of them are told takes longer to check than to play.
+const mostTorturers = 100
+
 // benchTortureFlags are flags that become Options.
 type benchTortureFlags struct {
 	o       torture.Options
@@ -76,7 +79,7 @@ func newBenchTorture() *cobra.Command {
 	flags.IntVar(&f.seconds, "seconds", 60, "how many `seconds` faults are made")
 	flags.IntVar(&f.o.Clients, "clients", 6, "`number` of clients that call; half as many watch")
 	flags.Uint64Var(&f.o.Seed, "seed", 0, "`number` that calls and faults follow from; 0: one that differs each time")
-	flags.StringSliceVar(&f.o.Faults, "faults", nil, "`names` of the faults to make, separated by commas; by default all that are possible; none: no faults")
+	flags.StringSliceVar(&f.o.Faults, "faults", nil, "`names` of the faults to make, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults")
 	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that files are written to; it decides which disk SQLite is on")
 	documentEnv(cmd)
 	return cmd
@@ -94,12 +97,13 @@ func (f *benchTortureFlags) check() error {
 		return usagef("--replicas %d: a SQLite file is for one plinth at a time: name another database in --dsn", f.o.Replicas)
 	case f.seconds < 1:
 		return usagef("--seconds %d: write 1 or more", f.seconds)
-	case f.o.Clients < 1:
-		return usagef("--clients %d: write 1 or more", f.o.Clients)
+	case f.o.Clients < 1 || f.o.Clients > mostTorturers:
+		return usagef("--clients %d: write a number from 1 to %d", f.o.Clients, mostTorturers)
 	}
+	possible := f.o.Possible()
 	for _, name := range f.o.Faults {
-		if !slices.Contains(torture.FaultNames(), name) && name != "none" {
-			return usagef("--faults: %q: write some of %s", name, strings.Join(torture.FaultNames(), ", "))
+		if !slices.Contains(possible, name) && !(name == "none" && len(f.o.Faults) == 1) {
+			return usagef("--faults: %q: on %s write some of %s, or none alone", name, dialects.Scheme(f.o.DSN), strings.Join(possible, ", "))
 		}
 	}
 	if f.o.For = time.Duration(f.seconds) * time.Second; f.o.Seed == 0 {

@@ -125,8 +125,12 @@ func TestBenchTortureRefuses(t *testing.T) {
 		{[]string{"--replicas", "2"}, "a SQLite file is for one plinth at a time"},
 		{[]string{"--replicas", "4", "--dsn", "postgres://u@h/db"}, "--replicas 4: write a number from 1 to 3"},
 		{[]string{"--seconds", "0"}, "--seconds 0: write 1 or more"},
-		{[]string{"--clients", "0"}, "--clients 0: write 1 or more"},
-		{[]string{"--faults", "fire"}, `--faults: "fire": write some of kill, stop, `},
+		{[]string{"--clients", "0"}, "--clients 0: write a number from 1 to 100"},
+		{[]string{"--clients", "101"}, "--clients 101: write a number from 1 to 100"},
+		{[]string{"--faults", "fire"}, `--faults: "fire": on sqlite write some of kill, stop, cut-clients, lose-answer, or none alone`},
+		{[]string{"--faults", "kill,cut"}, `--faults: "cut": on sqlite write some of kill, `},
+		{[]string{"--dsn", "postgres://u@h/db", "--faults", "kill-db"}, `--faults: "kill-db": on postgres write some of kill, `},
+		{[]string{"--faults", "none,kill"}, `--faults: "none": `},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(append([]string{"bench", "torture"}, c.args...), &stdout, &stderr)

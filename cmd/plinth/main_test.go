@@ -134,6 +134,7 @@ func TestUsageErrors(t *testing.T) {
 		{"what is kept of no resource", nil, []string{"serve", "--keep=deployments=7d"}, `--keep: "deployments": write deployments.apps`},
 		{"what is kept in a file", nil, []string{"serve", "--keep-file=nowhere"}, "--keep-file: open nowhere: no such file"},
 		{"number", nil, []string{"serve", "--max-requests-inflight", "many"}, "write a whole number"},
+		{"scrub without pause", nil, []string{"serve", "--scrub-interval=1ms"}, "--scrub-interval 1ms: write at least 100ms"},
 		{"negative number", nil, []string{"serve", "--max-requests-inflight=-1"}, "--max-requests-inflight -1 is negative"},
 		{"negative duration", nil, []string{"serve", "--request-timeout=-1s"}, "--request-timeout -1s is negative: write a duration such as 30s"},
 		{"delay", nil, []string{"serve", "--shutdown-delay-duration=1h"}, "--shutdown-delay-duration 1h0m0s: write less than --shutdown-timeout, 30s"},

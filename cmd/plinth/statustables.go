@@ -120,19 +120,28 @@ func (d *databaseStatus) keptText() string {
 	return fmt.Sprintf("; --keep keeps %d more", *d.Kept)
 }
 
+// seenText says how old what a replica says of itself is: one that was killed is listed until its Lease ends.
+func seenText(r *serverstatus.Replica) string {
+	ago := time.Since(r.Seen).Round(time.Second)
+	if r.Asked || ago < time.Second {
+		return "now"
+	}
+	return ago.String() + " ago"
+}
+
 // printTables prints the replicas, and the resources that take the most.
 func (s *status) printTables(w io.Writer) error {
 	if len(s.Replicas) == 0 {
 		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "\nREPLICA\tADDRESS\tVERSION\tSINCE\tREVISION\tLAG\n")
+	fmt.Fprint(table, "\nREPLICA\tADDRESS\tVERSION\tSINCE\tSEEN\tREVISION\tLAG\n")
 	for _, r := range s.Replicas {
 		name := r.Name
 		if r.Asked {
 			name += " (asked)"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", name, orDash(r.Address), orDash(r.Version), stamp(r.Since), r.Revision, durationText(r.Lag))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", name, orDash(r.Address), orDash(r.Version), stamp(r.Since), seenText(&r), r.Revision, durationText(r.Lag))
 	}
 	if err := table.Flush(); err != nil {
 		return err

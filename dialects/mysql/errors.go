@@ -93,9 +93,11 @@ func (l *Log) classify(err error) error {
 func unavailable(err error) bool {
 	switch n := code(err); n {
 	case 0:
-		return !errors.Is(err, context.Canceled) && (broken(err) || errors.Is(err, migrations.ErrLocked))
+		return !errors.Is(err, context.Canceled) && (broken(err) || errors.Is(err, migrations.ErrLocked) ||
+			errors.Is(err, sql.ErrNoRows)) // a table is empty: it may be being restored
 	case 1040, 1203, 1226, // too many connections
 		1044, 1045, 1049, 1129, 1130, // not let in, no such database
+		noSuchTable,                   // it may be being restored
 		1021, 1114, 1030, 1026, 3, 28, // disk full, table full, storage engine and write errors
 		lockTimeout, deadlock, notReady:
 		return true

@@ -161,6 +161,14 @@ func (l *Log) Kind() sqlstore.Kind { return l.kind }
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
 
+// Cluster reads whose log it is.
+func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+	if err = l.db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
+		return "", fmt.Errorf("read the cluster: %w", l.classify(err))
+	}
+	return id, nil
+}
+
 // Made says that Open has made the log.
 func (l *Log) Made() bool { return l.made }
 

@@ -5,6 +5,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -133,7 +134,8 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 		if err := l.claim(ctx); err != nil {
 			return err
 		}
-		return l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+		l.clusterID, err = l.Cluster(ctx)
+		return err
 	})
 }
 
@@ -162,6 +164,14 @@ func (l *Log) Kind() sqlstore.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
+
+// Cluster reads whose log it is.
+func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+	if err = l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
+		return "", fmt.Errorf("read the cluster: %w", l.classify(err))
+	}
+	return id, nil
+}
 
 // Made says that Open has made the log.
 func (l *Log) Made() bool { return l.made }

@@ -82,7 +82,7 @@ func (l *Log) identify(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %s has none of its tables", sqlstore.ErrNoLog, l.path)
 	}
 	if err == nil {
-		err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+		l.clusterID, err = l.Cluster(ctx)
 	}
 	if err == nil {
 		l.kind, err = kindOf(ctx, l.reads)

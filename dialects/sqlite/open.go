@@ -202,7 +202,8 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 	l.reads.SetMaxOpenConns(o.MaxConns)
 	l.reads.SetMaxIdleConns(o.MaxConns)
 	l.reads.SetConnMaxIdleTime(idleTime)
-	return l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID)
+	l.clusterID, err = l.Cluster(ctx)
+	return err
 }
 
 // Expect does nothing: the file belongs to this process, which refuses one that was exchanged under it.
@@ -216,6 +217,14 @@ func (l *Log) Kind() sqlstore.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
+
+// Cluster reads whose log it is.
+func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+	if err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
+		return "", fmt.Errorf("read the cluster: %w", classify(err))
+	}
+	return id, nil
+}
 
 // Made says that Open has made the log.
 func (l *Log) Made() bool { return l.made }
