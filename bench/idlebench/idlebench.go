@@ -142,6 +142,7 @@ func (o *Options) measure(ctx context.Context, kubeconfig string, nodes int, pid
 
 // WriteTable writes rows for people.
 func WriteTable(w io.Writer, rows []Row) error {
+	allKnown := true
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "server\tnodes\trenewals wait\twrites\tslowest renewal\tbytes for each\tMB a day")
 	for i := range rows {
@@ -150,10 +151,15 @@ func WriteTable(w io.Writer, rows []Row) error {
 		if r.Delay >= 0 {
 			delay = r.Delay.String()
 		}
+		allKnown = allKnown && r.Known
 		if r.Known {
 			each, day = fmt.Sprintf("%d", r.Written/int64(max(r.Writes, 1))), fmt.Sprintf("%.0f", r.PerDay()/1e6)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\n", r.Name, r.Nodes, delay, r.Writes, r.Slowest.Round(100*time.Microsecond), each, day)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || allKnown {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "What a database server writes is known if --pid names its process, such as --pid mysql=4711, on Linux.")
+	return err
 }

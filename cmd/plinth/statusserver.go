@@ -106,6 +106,9 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 		rules.ExplicitPath = path
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, q.overrides()).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) && q.kubeconfig != "" {
+		return nil, emptyKubeconfig(q.kubeconfig)
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, usagef("there is no kubeconfig: start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
 	}
@@ -113,6 +116,11 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 		return nil, usagef("kubeconfig: %v", err)
 	}
 	return config, nil
+}
+
+// emptyKubeconfig is what is wrong with a file that was named.
+func emptyKubeconfig(path string) error {
+	return usagef("kubeconfig: %s names no cluster: it may be empty", path)
 }
 
 func (q *statusQuery) overrides() *clientcmd.ConfigOverrides {
