@@ -12,7 +12,8 @@ import (
 const (
 	// fewEntries are scanned without an index.
 	fewEntries = 64
-	// manyEntries of a resource get an index for the first scan of all. With fewer, the fourth is the
+	// manyEntries of a resource get an index for the first scan of nearly all, such as those of the one
+	// namespace that has most. With fewer, the fourth is the
 	// first that takes longer than to build the index.
 	manyEntries  = 1000
 	scansForFew  = 4
@@ -60,7 +61,7 @@ func (st *state) orderIndex(v *stateView, attribute string, scanned int) (o orde
 	}
 	size := v.entries.Len()
 	r.asked[attribute] += scanned
-	if enough := size * scansForFew; r.asked[attribute] < enough && (size < manyEntries || r.asked[attribute] < size) {
+	if enough := size * scansForFew; r.asked[attribute] < enough && (size < manyEntries || r.asked[attribute] < size-size/poorShare) {
 		return o, false
 	}
 	if size > st.indexLimit/postingBytes || !st.makePlace(r) {

@@ -143,6 +143,8 @@ func (s *Store) goOnAbove() error {
 // checkCluster returns ErrOther if the database is neither that of the cluster that was opened nor a copy of it:
 // who restores a backup of the wrong one must not find it changed.
 func (s *Store) checkCluster(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
 	known := s.log.ClusterID()
 	id, err := s.log.Cluster(ctx)
 	if err != nil || id == known {
