@@ -126,7 +126,7 @@ func (s *Store) reload(applied int64, readHead func() (Head, error)) error {
 		return s.goOnAbove()
 	}
 	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", s.shown(head.Floor), "revision", s.shown(applied))
-	return s.load(s.ctx)
+	return s.loadAnew()
 }
 
 func (s *Store) applyRows(rows []Row) error {
@@ -148,11 +148,16 @@ func (s *Store) applyRows(rows []Row) error {
 	return err
 }
 
-// load reads the whole state at the head and puts it in the place of the one that is there.
-func (s *Store) load(ctx context.Context) error {
-	if err := s.checkCluster(ctx); err != nil {
+// loadAnew is load for a log that was opened long ago, and may be another one by now.
+func (s *Store) loadAnew() error {
+	if err := s.checkCluster(s.ctx); err != nil {
 		return err
 	}
+	return s.load(s.ctx)
+}
+
+// load reads the whole state at the head and puts it in the place of the one that is there.
+func (s *Store) load(ctx context.Context) error {
 	for {
 		head, err := s.log.Head(ctx)
 		if err != nil {

@@ -13,8 +13,7 @@ const (
 	// fewEntries are scanned without an index.
 	fewEntries = 64
 	// manyEntries of a resource get an index for the first scan of nearly all, such as those of the one
-	// namespace that has most. With fewer, the fourth is the
-	// first that takes longer than to build the index.
+	// namespace that has most. With fewer, the fourth is the first that takes longer than to build the index.
 	manyEntries  = 1000
 	scansForFew  = 4
 	mostIndexes  = 16               // of one resource, because each costs every write of it

@@ -15,8 +15,9 @@ import (
 // restored. Then acknowledged writes are gone, and their revisions are given out anew. Each statement that
 // matters carries the Store's Witness, so that the first one fails, whoever sends it, and with it all
 // others: nothing is written, and Sync fails. The tail then raises the log above every revision served,
-// reads the state anew, and names what is gone, unless the database is that of another cluster. Watches and lists of before get ErrCompacted, since the
-// floor is above them. Other replicas find the floor above what they know, and do the same.
+// reads the state anew, and names what is gone, unless the database is that of another cluster. Watches and
+// lists of before get ErrCompacted, since the floor is above them. Other replicas find the floor above what
+// they know, and do the same.
 
 // SetBack tells of a database that was set back under a Store. Revisions are those that clients see.
 type SetBack struct {

@@ -159,7 +159,7 @@ func (s *Store) applyOwn(b *batch) {
 	updates := s.ownUpdates(b)
 	for err := s.readPrevs(updates); err != nil; err = s.readPrevs(updates) {
 		if errors.Is(err, ErrCompacted) {
-			err = s.load(s.ctx) // somebody has compacted what this batch replaced
+			err = s.loadAnew() // somebody has compacted what this batch replaced
 		}
 		s.health.read(err)
 		if err != nil {

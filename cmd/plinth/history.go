@@ -74,11 +74,8 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	logging.Libraries(logging.New(io.Discard, logging.Options{}), 0) // they log what errors say too
 	loader := q.loader(cmd)
 	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) && q.kubeconfig != "" {
-		return nil, "", emptyKubeconfig(q.kubeconfig)
-	}
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", usagef("there is no kubeconfig: write --kubeconfig FILE, or start plinth serve in this directory first")
+		return nil, "", noKubeconfig(q.kubeconfig, "write --kubeconfig FILE, or start plinth serve in this directory first")
 	}
 	if err != nil {
 		return nil, "", usagef("kubeconfig: %v", err)

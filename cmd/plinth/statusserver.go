@@ -106,11 +106,8 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 		rules.ExplicitPath = path
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, q.overrides()).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) && q.kubeconfig != "" {
-		return nil, emptyKubeconfig(q.kubeconfig)
-	}
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, usagef("there is no kubeconfig: start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
+		return nil, noKubeconfig(q.kubeconfig, "start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
 	}
 	if err != nil {
 		return nil, usagef("kubeconfig: %v", err)
@@ -118,9 +115,12 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 	return config, nil
 }
 
-// emptyKubeconfig is what is wrong with a file that was named.
-func emptyKubeconfig(path string) error {
-	return usagef("kubeconfig: %s names no cluster: it may be empty", path)
+// noKubeconfig says that the file that was named has nothing in it, or what to do if none was.
+func noKubeconfig(named, advice string) error {
+	if named != "" {
+		return usagef("kubeconfig: %s names no cluster: it may be empty", named)
+	}
+	return usagef("there is no kubeconfig: %s", advice)
 }
 
 func (q *statusQuery) overrides() *clientcmd.ConfigOverrides {

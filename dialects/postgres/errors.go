@@ -134,10 +134,11 @@ func unavailableCode(code string) bool {
 	switch code {
 	case "25006", // read_only_sql_transaction
 		"57P01", "57P02", "57P03", "57P05", // shutdown, crash, cannot connect now, idle session
-		"25P03",          // idle in transaction
-		"58030",          // I/O error
-		"55P03",          // lock not available
-		"3D000", "42P01", // no such database, no such table: it may be being restored
+		"25P03", // idle in transaction
+		"58030", // I/O error
+		"55P03", // lock not available
+		"3D000", // no such database: it may be being restored
+		undefinedTable,
 		"55000", // the database takes no connections, as while it is maintained
 		"28P01", "28000":
 		return true
