@@ -107,7 +107,8 @@ func directoriesOf(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestDocumentIndex looks for a line about each file of docs/ in README.md.
+// TestDocumentIndex looks for a line in README.md about each file of docs/. The pictures of docs/scale have one
+// line together.
 func TestDocumentIndex(t *testing.T) {
 	t.Parallel()
 	readme := readDocument(t, "README.md")
@@ -116,6 +117,9 @@ func TestDocumentIndex(t *testing.T) {
 			return err
 		}
 		name, err := filepath.Rel(repository, path)
+		if filepath.Dir(name) == "docs/scale" {
+			name = filepath.Dir(name)
+		}
 		if err == nil && !regexp.MustCompile(`(?m)^\| .*\]\(`+regexp.QuoteMeta(name)+`\).* \| .+ \|$`).MatchString(readme) {
 			t.Errorf("README.md has no line for %s in its table of documentation", name)
 		}

@@ -52,7 +52,7 @@ func remove(t testing.TB, store *sqlstore.Store, prefix, namespace, name string)
 // bootstrap stores upstream's roles and bindings.
 func bootstrap(t testing.TB, store *sqlstore.Store) {
 	t.Helper()
-	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()) {
+	for _, r := range slices.Concat(BootstrapClusterRoles(), bootstrappolicy.ControllerRoles()) {
 		put(t, store, clusterRolePrefix, &r)
 	}
 	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {

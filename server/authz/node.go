@@ -14,7 +14,6 @@ import (
 	"k8s.io/kubernetes/pkg/auth/nodeidentifier"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/node"
-	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -42,7 +41,7 @@ var (
 func newNode(store *sqlstore.Store) *Node {
 	node.RegisterMetrics()
 	graph, who := node.NewGraph(), nodeidentifier.NewDefaultNodeIdentifier()
-	n := &Node{upstream: node.NewAuthorizer(graph, who, bootstrappolicy.NodeRules()), who: who}
+	n := &Node{upstream: node.NewAuthorizer(graph, who, nodeRules()), who: who}
 	n.parts = []*part{
 		newPart(store, object.Prefix("", "pods"), samePod, decoded(func(pod *corev1.Pod) {
 			if pod.Spec.NodeName != "" {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
+	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -64,7 +65,7 @@ const StatusPath = "/plinth/status"
 
 // clusterRolesOfUpstream has the right to StatusPath in the role for monitoring.
 func clusterRolesOfUpstream() []rbacv1.ClusterRole {
-	roles := bootstrappolicy.ClusterRoles()
+	roles := authz.BootstrapClusterRoles()
 	for i := range roles {
 		if roles[i].Name == user.MonitoringGroup {
 			roles[i].Rules = append(roles[i].Rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{StatusPath}})

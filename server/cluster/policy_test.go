@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/plinth-io/plinth/server/apitest"
+	"github.com/plinth-io/plinth/server/authz"
 )
 
 // policied is an API with upstream's roles and bindings.
@@ -42,7 +43,7 @@ func ensurePolicy(t *testing.T, c *Cluster) {
 func TestEnsurePolicy(t *testing.T) {
 	api, c := policied(t)
 	roles, err := api.Client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
-	if want := len(bootstrappolicy.ClusterRoles()) + len(bootstrappolicy.ControllerRoles()) + 1; err != nil || len(roles.Items) != want {
+	if want := len(authz.BootstrapClusterRoles()) + len(bootstrappolicy.ControllerRoles()) + 1; err != nil || len(roles.Items) != want {
 		t.Errorf("%d cluster roles, want %d, %v", len(roles.Items), want, err)
 	}
 	bindings, err := api.Client.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})

@@ -1,0 +1,27 @@
+package authz
+
+import (
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+)
+
+// sorting is held while upstream makes roles and rules, because it sorts lists of verbs in place that they all
+// share, and one process may have several servers. A list that was sorted once is not written to again, so
+// what upstream returns is then only read.
+var sorting sync.Mutex
+
+// BootstrapClusterRoles returns upstream's cluster roles of users and components.
+func BootstrapClusterRoles() []rbacv1.ClusterRole {
+	sorting.Lock()
+	defer sorting.Unlock()
+	return bootstrappolicy.ClusterRoles()
+}
+
+// nodeRules returns what every node may do.
+func nodeRules() []rbacv1.PolicyRule {
+	sorting.Lock()
+	defer sorting.Unlock()
+	return bootstrappolicy.NodeRules()
+}
