@@ -22,9 +22,7 @@ func (s *Server) Freeze() error {
 			return err
 		}
 		for _, pid := range pids {
-			for !stopped(pid) {
-				time.Sleep(time.Millisecond)
-			}
+			awaitState(pid, "TZ")
 		}
 	}
 	return nil
@@ -36,8 +34,15 @@ func (s *Server) Thaw() error {
 	return err
 }
 
-// stopped tells whether all threads of a process have been stopped, or have ended.
-func stopped(pid int) bool {
+// awaitState waits until all threads of a process are in one of some states, such as T for stopped and Z for ended,
+// or gone.
+func awaitState(pid int, states string) {
+	for !isIn(pid, states) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func isIn(pid int, states string) bool {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, stat := range stats {
 		text, err := os.ReadFile(stat)
@@ -45,37 +50,49 @@ func stopped(pid int) bool {
 			continue
 		}
 		// The state follows the name, which is in brackets and may have any in it.
-		if after := string(text[strings.LastIndexByte(string(text), ')')+1:]); !strings.HasPrefix(after, " T") && !strings.HasPrefix(after, " Z") {
+		after := string(text[strings.LastIndexByte(string(text), ')')+1:])
+		if len(after) < 2 || !strings.ContainsRune(states, rune(after[1])) {
 			return false
 		}
 	}
 	return true
 }
 
-// signalAll signals the server and then its children.
+// signalAll signals the server and its children.
 // Postgres has one for each connection, in process groups of their own.
 func (s *Server) signalAll(sig syscall.Signal) (pids []int, err error) {
 	if s.cmd == nil {
 		return nil, errors.New("server is not running")
 	}
-	pid := s.cmd.Process.Pid
-	if err := syscall.Kill(pid, sig); err != nil {
+	children, err := s.children() // before they lose their parent
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Kill(s.cmd.Process.Pid, sig); err != nil {
 		return nil, fmt.Errorf("signal %s: %w", s.kind.name, err)
 	}
-	pids = append(pids, pid)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-	if err != nil {
-		return pids, fmt.Errorf("find the processes of %s: %w", s.kind.name, err)
-	}
-	for _, field := range strings.Fields(string(text)) {
-		child, err := strconv.Atoi(field)
-		if err != nil {
-			return pids, err
-		}
+	pids = append(pids, s.cmd.Process.Pid)
+	for _, child := range children {
 		if err := syscall.Kill(child, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return pids, fmt.Errorf("signal a process of %s: %w", s.kind.name, err)
 		}
 		pids = append(pids, child)
+	}
+	return pids, nil
+}
+
+// children returns the processes that the server's first one has made.
+func (s *Server) children() (pids []int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", s.cmd.Process.Pid))
+	if err != nil {
+		return nil, fmt.Errorf("find the processes of %s: %w", s.kind.name, err)
+	}
+	for _, field := range strings.Fields(string(text)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
 	}
 	return pids, nil
 }

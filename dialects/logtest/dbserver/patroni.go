@@ -284,9 +284,7 @@ func (p *Patroni) Kill(n int) error {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	for _, pid := range pids {
-		for syscall.Kill(pid, 0) == nil && !stopped(pid) {
-			time.Sleep(time.Millisecond)
-		}
+		awaitState(pid, "ZX")
 	}
 	return err
 }
@@ -319,8 +317,8 @@ func (p *Patroni) signal(n int, sig syscall.Signal) error {
 		}
 	}
 	for _, pid := range append(patroni, pids...) {
-		for sig == syscall.SIGSTOP && syscall.Kill(pid, 0) == nil && !stopped(pid) {
-			time.Sleep(time.Millisecond)
+		if sig == syscall.SIGSTOP {
+			awaitState(pid, "TZ")
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ func (s *Server) prepared(program string, args ...string) *exec.Cmd {
 }
 
 // Start starts the server again after Stop or Kill, on the same port as before, and waits
-// until it answers. Processes of a killed Postgres linger for a moment and hold its data.
+// until it answers. The kernel may take a moment to let go of what a killed server held.
 func (s *Server) Start() (err error) {
 	for range 50 {
 		if err = s.startOnce(); err == nil {
@@ -237,8 +237,20 @@ func (s *Server) Use(args ...string) error {
 // Stop shuts the server down cleanly. Connections are cut.
 func (s *Server) Stop() { s.signal(s.kind.stop) }
 
-// Kill ends the server as a crash does.
-func (s *Server) Kill() { s.signal(syscall.SIGKILL) }
+// Kill ends all processes of the server as a crash of its machine does. Those of a Postgres whose first process
+// alone is killed answer for a moment longer.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.Freeze() // so that none makes another; a server that has ended by itself has none
+	pids, _ := s.signalAll(syscall.SIGKILL)
+	<-s.exited
+	s.cmd = nil
+	for _, pid := range pids {
+		awaitState(pid, "ZX")
+	}
+}
 
 func (s *Server) signal(sig syscall.Signal) {
 	if s.cmd == nil {
