@@ -226,7 +226,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 	defer func() { s.tellUnreadable(&bad) }()
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
-	for rows, err := range pagesOf(from, next) {
+	for rows, err := range ahead(pagesOf(from, next)) {
 		if err != nil {
 			return nil, newest, err
 		}

@@ -1,6 +1,9 @@
 package sqlstore
 
-import "iter"
+import (
+	"iter"
+	"sync"
+)
 
 const (
 	pageFirst = 64      // rows of a first page
@@ -41,11 +44,43 @@ func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter
 				yield(nil, err)
 				return
 			}
-			if !yield(rows, nil) || len(rows) < limit {
+			more := len(rows) == limit
+			if more { // before the rows belong to somebody else
+				from = after(rows[len(rows)-1].Key)
+				p.read(len(rows), sizeOf(rows))
+			}
+			if !yield(rows, nil) || !more {
 				return
 			}
-			from = after(rows[len(rows)-1].Key)
-			p.read(len(rows), sizeOf(rows))
+		}
+	}
+}
+
+// ahead reads a page while the one before it is worked on. It ends with the iteration.
+func ahead(pages iter.Seq2[[]Row, error]) iter.Seq2[[]Row, error] {
+	type page struct {
+		rows []Row
+		err  error
+	}
+	return func(yield func([]Row, error) bool) {
+		read, stop := make(chan page), make(chan struct{})
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			defer close(read)
+			for rows, err := range pages {
+				select {
+				case read <- page{rows, err}:
+				case <-stop:
+					return
+				}
+			}
+		})
+		defer reading.Wait()
+		defer close(stop)
+		for p := range read {
+			if !yield(p.rows, p.err) {
+				return
+			}
 		}
 	}
 }

@@ -107,8 +107,10 @@ func directoriesOf(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestDocumentIndex looks for a line in README.md about each file of docs/. The pictures of docs/scale have one
-// line together.
+// picturesOf are directories whose files have one line together.
+var picturesOf = []string{"docs/bench", "docs/scale"}
+
+// TestDocumentIndex looks for a line in README.md about each file of docs/.
 func TestDocumentIndex(t *testing.T) {
 	t.Parallel()
 	readme := readDocument(t, "README.md")
@@ -117,8 +119,8 @@ func TestDocumentIndex(t *testing.T) {
 			return err
 		}
 		name, err := filepath.Rel(repository, path)
-		if filepath.Dir(name) == "docs/scale" {
-			name = filepath.Dir(name)
+		if dir := filepath.Dir(name); slices.Contains(picturesOf, dir) {
+			name = dir
 		}
 		if err == nil && !regexp.MustCompile(`(?m)^\| .*\]\(`+regexp.QuoteMeta(name)+`\).* \| .+ \|$`).MatchString(readme) {
 			t.Errorf("README.md has no line for %s in its table of documentation", name)
