@@ -316,10 +316,11 @@ func (p *Patroni) signal(n int, sig syscall.Signal) error {
 			return fmt.Errorf("signal a process of postgres: %w", err)
 		}
 	}
+	if sig != syscall.SIGSTOP {
+		return nil
+	}
 	for _, pid := range append(patroni, pids...) {
-		if sig == syscall.SIGSTOP {
-			awaitState(pid, "TZ")
-		}
+		awaitState(pid, "TZ")
 	}
 	return nil
 }

@@ -240,13 +240,9 @@ func (s *Server) Stop() { s.signal(s.kind.stop) }
 // Kill ends all processes of the server as a crash of its machine does. Those of a Postgres whose first process
 // alone is killed answer for a moment longer.
 func (s *Server) Kill() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.Freeze() // so that none makes another; a server that has ended by itself has none
+	_ = s.Freeze() // so that none makes another
 	pids, _ := s.signalAll(syscall.SIGKILL)
-	<-s.exited
-	s.cmd = nil
+	s.signal(syscall.SIGKILL) // also where its processes cannot be found
 	for _, pid := range pids {
 		awaitState(pid, "ZX")
 	}
