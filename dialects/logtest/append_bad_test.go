@@ -59,6 +59,23 @@ func TestCommitPersisted(t *testing.T) {
 	})
 }
 
+// TestIdleCut cuts a connection while nothing is under way. What comes next takes another one, and its
+// outcome is known.
+func TestIdleCut(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		l := log{openDSN(t, dsn), t}
+		defer l.Close()
+		at := int64(0)
+		for range 2 {
+			at = l.put("/registry/a", at, "1")
+			p.cut()
+			time.Sleep(1100 * time.Millisecond) // pgx looks at connections that were idle for a second
+		}
+		l.put("/registry/a", at, "1")
+	})
+}
+
 // TestCutPersisted cuts the connection after the COMMIT of a Cut was done and before its answer. The
 // call says what it found, not what it wrote itself, or that its outcome is unknown.
 func TestCutPersisted(t *testing.T) {

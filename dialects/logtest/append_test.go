@@ -56,6 +56,32 @@ func TestAppendExpectations(t *testing.T) {
 	})
 }
 
+// TestRoundTrips counts what is sent for an append: once for a lone change that holds, twice for several.
+func TestRoundTrips(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		p, dsn := through(t, db.dsn)
+		l := log{openDSN(t, dsn), t}
+		defer l.Close()
+		n := 0
+		for changes, want := range map[int]int64{1: 1, 2: 2} {
+			least := int64(100) // a first one may prepare statements, or open a connection
+			for range 5 {
+				var batch []sqlstore.Change
+				for range changes {
+					n++
+					batch = append(batch, sqlstore.Change{Key: keyOf(n), Value: []byte("x")})
+				}
+				before := p.sent.Load()
+				l.append(batch...)
+				least = min(least, p.sent.Load()-before)
+			}
+			if least != want {
+				t.Errorf("%d changes: %d round trips, want %d", changes, least, want)
+			}
+		}
+	})
+}
+
 func TestKeysAreBytes(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)

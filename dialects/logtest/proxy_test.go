@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,6 +17,7 @@ type proxy struct {
 	listener net.Listener
 	server   string
 	wg       sync.WaitGroup
+	sent     atomic.Int64 // pieces of data that clients have sent; what is short comes in one
 
 	mu     sync.Mutex
 	marker []byte
@@ -154,6 +156,7 @@ func (c *passage) forward() {
 		if err != nil {
 			return
 		}
+		c.proxy.sent.Add(1)
 		switch c.proxy.see(tail, buf[:n]) {
 		case lose:
 			return

@@ -19,7 +19,8 @@ const attempts = 5
 // an impatient client must not make the outcome unknown for its whole batch.
 const commitTimeout = 30 * time.Second
 
-// Append writes a batch in two round trips: lock and look; insert and commit.
+// Append writes a batch in two round trips: lock and look; insert and commit. A lone change
+// whose expectation holds takes one.
 func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
 	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
 		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
@@ -43,6 +44,15 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 		return a, err
 	}
 	defer func() { l.release(conn, err) }()
+	if l.lone(batch) {
+		if a, err = l.appendOne(ctx, conn, &batch[0]); err != nil {
+			return a, err
+		}
+		if a.Results != nil {
+			l.settled(a.Results[0].Revision)
+			return a, nil
+		}
+	}
 	a.Results = make([]sqlstore.Result, len(batch))
 	if err := l.lockAndLook(ctx, conn, batch, &a); err != nil {
 		return a, err
@@ -278,8 +288,12 @@ func (l *Log) commit(ctx context.Context, conn *sql.Conn, parts ...part) error {
 	if err != nil {
 		return beforeCommit(err)
 	}
-	rows := got.rows
-	defer rows.Close()
+	defer got.close()
+	return committed(got.rows)
+}
+
+// committed reads what is left of the answers to a packet that ends with COMMIT.
+func committed(rows *sql.Rows) error {
 	for more := true; more; more = rows.NextResultSet() {
 		for rows.Next() {
 		}

@@ -1,5 +1,5 @@
 // Package mysql keeps the log in a MySQL or MariaDB database. A commit is two packets of
-// several statements each, so two round trips.
+// several statements each, so two round trips, and that of a lone change one.
 package mysql
 
 import (
