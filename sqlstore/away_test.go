@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -199,7 +200,7 @@ func TestAwayCompacted(t *testing.T) {
 // TestAwayRaces has readers, selective readers, watchers, writers, evictions and compactions at once. Each
 // entry that is seen has the value of its revision.
 func TestAwayRaces(t *testing.T) {
-	s := newStore(t, Options{StateBytes: 30_000, WindowBytes: 20_000})
+	s := newStore(t, Options{StateBytes: 30_000, WindowBytes: 20_000, WindowAge: time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())
 	whole := func(e *Entry) {
 		if plain := object.Unsplice(e); string(object.Splice(plain, e.Revision)) != string(e.Value) {

@@ -18,6 +18,9 @@ const PingEvery = pingEvery
 // WindowLimit is the bound of the window in bytes.
 func (s *Store) WindowLimit() int { return s.o.WindowBytes }
 
+// Age has the window age once more.
+func (s *Store) Age() { s.state.age() }
+
 // LogOf returns the log of s.
 func LogOf(s *Store) Log { return s.log }
 

@@ -127,7 +127,7 @@ func TestIndexesEqualScans(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 17))
-			s := newStore(t, Options{IndexBytes: []int{0, 0, 20000, 5000}[r.IntN(4)], WindowBytes: []int{0, 20000}[r.IntN(2)], StateBytes: []int{0, 1, 40000}[seed%3]})
+			s := newStore(t, Options{IndexBytes: []int{0, 0, 20000, 5000}[r.IntN(4)], WindowBytes: []int{0, 20000}[r.IntN(2)], WindowAge: []time.Duration{0, 50 * time.Millisecond}[seed%2], StateBytes: []int{0, 1, 40000}[seed%3]})
 			views := []View{s.Current(pods)}
 			most, fewer := 0, 0
 			for range 1500 {

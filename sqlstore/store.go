@@ -24,6 +24,8 @@ type Options struct {
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
 	WindowBytes int
+	// WindowAge is how long they are kept at least, within WindowBytes; 1 minute. They leave before they are twice as old.
+	WindowAge time.Duration
 	// CacheBytes bounds the values of raw keys in memory; 8 MiB. Their keys are all there.
 	CacheBytes int
 	// IndexBytes bounds the indexes in memory; 64 MiB. Negative: there are none.
@@ -129,6 +131,7 @@ func (s *Store) start() {
 	s.wg.Go(s.runCompactor)
 	s.wg.Go(s.runFollow)
 	s.wg.Go(s.runHealth)
+	s.wg.Go(s.runAging)
 	if s.bounded() {
 		s.wg.Go(s.runEvictor)
 	}
@@ -173,6 +176,9 @@ func (o Options) withDefaults() Options {
 		o.CompactEvery = min(max(o.History/10, time.Second), time.Minute)
 	}
 	orInt(&o.WindowBytes, 32<<20)
+	if o.WindowAge <= 0 {
+		o.WindowAge = time.Minute
+	}
 	orInt(&o.CacheBytes, 8<<20)
 	if o.IndexBytes == 0 {
 		o.IndexBytes = 64 << 20

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
@@ -92,7 +93,7 @@ func TestRandomOperations(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			window := []int{1, 3000, 20000, 1 << 20}[r.IntN(4)]
-			s := newStore(t, Options{WindowBytes: window, Snapshots: 1 + r.IntN(4), StateBytes: []int{0, 1, 3000}[seed%3]})
+			s := newStore(t, Options{WindowBytes: window, WindowAge: []time.Duration{0, time.Millisecond}[r.IntN(2)], Snapshots: 1 + r.IntN(4), StateBytes: []int{0, 1, 3000}[seed%3]})
 			a := &actor{t: t, r: r, s: s}
 			for range 600 {
 				a.step()

@@ -22,6 +22,9 @@ func TestWatchRange(t *testing.T) {
 					tx.Put("other", nil, 0)
 					return nil
 				})
+				if r%2 == 0 {
+					s.Age()
+				}
 			}
 			for start := range sizes {
 				w, err := s.WatchRange("k", "l", LastID(int64(start+1)))

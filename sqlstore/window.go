@@ -1,6 +1,9 @@
 package sqlstore
 
-import "sort"
+import (
+	"sort"
+	"time"
+)
 
 // eventOverhead is what an event costs beside its objects' bytes: Event, Entry, key,
 // places in queues, and a little for what is derived from the entry.
@@ -12,6 +15,7 @@ type window struct {
 	limit int
 	bytes int
 	order queue[*resource] // the resource of the oldest event, of the second oldest, …
+	old   int              // how many of them, the oldest, leave when the window ages next
 
 	marked []*topic // topics that have events in the batch that is being applied
 }
@@ -24,16 +28,59 @@ func (w *window) add(r *resource, ev *Event) {
 	w.order.push(r)
 	w.bytes += ev.size()
 	for w.bytes > w.limit && w.order.len() > 0 {
-		oldest := w.order.pop()
-		ev := oldest.events.pop()
-		w.bytes -= ev.size()
-		oldest.start = ev.Entry.Revision
+		w.drop()
 	}
 }
 
+// drop drops the oldest event.
+func (w *window) drop() {
+	oldest := w.order.pop()
+	ev := oldest.events.pop()
+	w.bytes -= ev.size()
+	oldest.start = ev.Entry.Revision
+	w.old = max(0, w.old-1)
+}
+
 func (w *window) clear() {
-	w.bytes = 0
+	w.bytes, w.old = 0, 0
 	w.order = queue[*resource]{}
+}
+
+// ageStep is how many events leave while others wait.
+const ageStep = 512
+
+// age drops the events that were there when it was called last.
+func (st *state) age() {
+	for {
+		st.mu.Lock()
+		for n := 0; n < ageStep && st.window.old > 0; n++ {
+			st.window.drop()
+		}
+		done := st.window.old == 0
+		if done {
+			st.window.old = st.window.order.len()
+		}
+		st.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// runAging lets events leave memory that are one to two times Options.WindowAge old. A watch that resumes comes
+// back sooner, and finds later ones in the log; without this the window of a small cluster
+// would have old states of all that changes, up to its bound.
+func (s *Store) runAging() {
+	tick := time.NewTicker(s.o.WindowAge)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.state.age()
+		case <-s.stop:
+			return
+		}
+	}
 }
 
 // takeMarked returns the channels that wake the watchers of marked topics and gives

@@ -26,6 +26,9 @@ const (
 	// fiftieth of one processor's time, which heaps of more than 300 MiB reach.
 	pause = 20 * time.Second
 	most  = 50
+	// afterwards is when memory is given back once more after load: what a server keeps for a minute or two,
+	// such as recent events, is of no more use then.
+	afterwards = 150 * time.Second
 	// idleBytes and idleCPU are what a process allocates and uses in an interval at most while
 	// it has little to do. A hundred nodes that heartbeat cause about half of it.
 	idleBytes = 20 << 20
@@ -48,8 +51,9 @@ type keeper struct {
 	base  usage     // after memory was given back last, so what was really needed
 	last  time.Time // when that was
 	pause time.Duration
-	then  usage // at the last look
-	busy  bool  // there was load since memory was given back
+	then  usage     // at the last look
+	busy  bool      // there was load since memory was given back
+	again time.Time // once more then, because there was load; zero: no
 }
 
 // due tells whether to give memory back now: when the process has little to do and it is
@@ -61,6 +65,9 @@ func (k *keeper) due(now time.Time, u usage) bool {
 	if !idle || now.Sub(k.last) < k.pause {
 		return false
 	}
+	if !k.again.IsZero() && !now.Before(k.again) {
+		return true
+	}
 	return k.busy || // what was needed under load, parts of the program too, may not be needed now
 		u.held > k.base.held+k.base.held/2+slack || // grown, by what may be garbage
 		u.free > u.held/4+slack ||
@@ -69,13 +76,17 @@ func (k *keeper) due(now time.Time, u usage) bool {
 
 // gaveBack takes in what is used after memory has been given back, which took some CPU time.
 func (k *keeper) gaveBack(now time.Time, took time.Duration, u usage) {
+	k.again = time.Time{}
+	if k.busy {
+		k.again = now.Add(afterwards)
+	}
 	k.base, k.last, k.then, k.busy = u, now, u, false
 	k.pause = max(pause, most*took)
 }
 
 // Keep gives memory back to the system shortly after the start and then after each burst of
-// load, within 30 seconds of its end, until stop is called. It costs a garbage collection
-// each time, and never happens while the process allocates much.
+// load, within 30 seconds of its end, and once more when what was kept for a while is not needed any more,
+// until stop is called. It costs a garbage collection each time, and never happens while the process allocates much.
 func Keep() (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
