@@ -17,12 +17,14 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 )
 
-// echoServer answers every request with the same bytes, on a listener like plinth's.
+// echoServer answers every request with the same bytes, on a listener like plinth's. A watch has these bytes
+// as an event for each PUT.
 type echoServer struct {
 	pki     *pki.PKI
 	url     string
 	http    *http.Server
 	body    atomic.Pointer[[]byte]
+	fan     *fan
 	serving sync.WaitGroup
 }
 
@@ -41,7 +43,7 @@ func startEcho() (*echoServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &echoServer{pki: pki, url: "https://" + listener.Addr().String()}
+	s := &echoServer{fan: newFan(), pki: pki, url: "https://" + listener.Addr().String()}
 	s.body.Store(&[]byte{})
 	s.http = server.NewHTTP(s.handler(), pki.Serving)
 	s.serving.Go(func() { _ = s.http.ServeTLS(listener, "", "") })
@@ -58,7 +60,16 @@ func (s *echoServer) handler() http.Handler {
 	}
 	e.GET(echoPath+"/:name", answer)
 	e.POST(echoPath, answer)
-	e.PUT(echoPath+"/:name", answer)
+	e.PUT(echoPath+"/:name", func(c echo.Context) error {
+		s.fan.put(*s.body.Load())
+		return answer(c)
+	})
+	e.GET(echoPath, func(c echo.Context) error {
+		if c.QueryParam("watch") == "" {
+			return answer(c)
+		}
+		return s.fan.serve(c.Response(), c.Request())
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == plainPath {
 			s.plain(w)

@@ -59,6 +59,7 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 		{"list in protobuf", g.measureProtobufList},
 		{"get", g.measureGet},
 		{"watch", g.measureWatch},
+		{"watches beside a handler", g.measureFanOut},
 		{"memory after a burst of watches", g.measureBurst},
 		{"update", g.measureUpdate},
 		{"tracking of fields", func(ctx context.Context) error { return g.measureTracking(ctx, dsn) }},

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/measure"
+)
+
+// fanRate is how many objects are changed in a second while many watches see each change.
+const fanRate = 50
+
+// measureFanOut compares the CPU time for each event, with many watches on few connections, with that of
+// a handler that writes bytes of the same size. Each has the changes as well.
+func (g *rig) measureFanOut(ctx context.Context) error {
+	var object bytes.Buffer
+	if _, err := g.toPlinth[0].Do(ctx, http.MethodGet, echoPath+"/cm-00000", nil, &object); err != nil {
+		return err
+	}
+	event := fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", bytes.TrimSpace(object.Bytes()))
+	if _, err := g.echo.do(order{Do: doAnswer, Body: event}); err != nil {
+		return err
+	}
+	var s sides
+	for range g.scale.fanRounds {
+		for _, side := range []struct {
+			of      *side
+			at      *process
+			clients []*apiload.Client
+		}{{&s.plinth, g.plinth, g.toPlinth}, {&s.echo, g.echo, g.toEcho}} {
+			cpu, err := g.fanOut(ctx, side.at, side.clients)
+			if err != nil {
+				return err
+			}
+			side.of.cpus = append(side.of.cpus, cpu)
+		}
+	}
+	f := s.cpu(fmt.Sprintf("watch, %s watches, %d writes/s: server CPU", measure.Number(float64(g.scale.fanWatches)), fanRate))
+	f.Unit, f.Target = "µs/event", atMost(1.1)
+	g.d.add(f)
+	return nil
+}
+
+// fanOut returns the microseconds of CPU time for each event.
+func (g *rig) fanOut(ctx context.Context, p *process, clients []*apiload.Client) (float64, error) {
+	var newest bytes.Buffer
+	if _, err := clients[0].Do(ctx, http.MethodGet, echoPath+"?limit=1", nil, &newest); err != nil {
+		return 0, err
+	}
+	path := fmt.Sprintf("%s?watch=1&resourceVersion=%d", echoPath, apiload.IntField(newest.Bytes(), "resourceVersion"))
+	watching, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel()
+	writes := int(g.scale.fanFor.Seconds() * fanRate)
+	all := eventCount{want: int64(writes * g.scale.fanWatches), done: make(chan struct{})}
+	for i := range g.scale.fanWatches {
+		response, err := clients[i%connections].Send(watching, http.MethodGet, path, nil)
+		if err != nil {
+			return 0, fmt.Errorf("watch: %w", err)
+		}
+		readers.Go(func() {
+			defer response.Body.Close()
+			_, _ = io.Copy(&all, response.Body) // ends with the watch
+		})
+	}
+	before, err := p.cpu()
+	if err != nil {
+		return 0, err
+	}
+	if err := changeAtPace(ctx, clients, writes); err != nil {
+		return 0, err
+	}
+	select {
+	case <-all.done:
+	case <-time.After(watchGrace):
+		return 0, fmt.Errorf("%d of %d events have come", all.got.Load(), all.want)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, err := p.cpu()
+	return float64(after-before) / float64(time.Microsecond) / float64(all.want), err
+}
+
+// changeAtPace changes an object again and again, each time at its time.
+func changeAtPace(ctx context.Context, clients []*apiload.Client, writes int) error {
+	tick := time.NewTicker(time.Second / fanRate)
+	defer tick.Stop()
+	for n := range writes {
+		body := apiload.ConfigMap("cm-00000", n, 0)
+		apiload.SetField(body, "sent", fmt.Sprintf("%020d", time.Now().UnixNano())) // no two are alike
+		if _, err := clients[n%connections].Do(ctx, http.MethodPut, echoPath+"/cm-00000", body, nil); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// eventCount counts events that many watches write to it.
+type eventCount struct {
+	want int64
+	got  atomic.Int64
+	done chan struct{} // closed when as many have come as are wanted
+}
+
+// Write implements io.Writer.
+func (c *eventCount) Write(b []byte) (int, error) {
+	n := int64(bytes.Count(b, []byte{'\n'}))
+	if now := c.got.Add(n); n > 0 && now >= c.want && now-n < c.want {
+		close(c.done)
+	}
+	return len(b), nil
+}
+
+// fan is what the handler's watches wait for.
+type fan struct {
+	mu   sync.Mutex
+	next *happening
+}
+
+// happening is one event and what comes after it, which are set before c is closed.
+type happening struct {
+	c     chan struct{}
+	event []byte
+	next  *happening
+}
+
+func newFan() *fan { return &fan{next: &happening{c: make(chan struct{})}} }
+
+// last returns what comes next.
+func (f *fan) last() *happening {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
+}
+
+// put has bytes as the next event.
+func (f *fan) put(event []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.next
+	h.event, h.next = event, &happening{c: make(chan struct{})}
+	f.next = h.next
+	close(h.c)
+}
+
+// serve writes what happens until the client leaves.
+func (f *fan) serve(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	flush := http.NewResponseController(w).Flush
+	for h := f.last(); ; h = h.next {
+		if err := flush(); err != nil {
+			return err
+		}
+		select {
+		case <-h.c:
+		case <-r.Context().Done():
+			return nil
+		}
+		if _, err := w.Write(h.event); err != nil {
+			return err
+		}
+	}
+}
