@@ -32,6 +32,11 @@ var ErrNoPath = &TextError{http.StatusNotFound, "404 page not found"}
 // WriteError answers with err as a metav1.Status in an encoding that the client accepts,
 // JSON if it accepts none. A TextError stays text.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	StatusObjects.WriteError(w, r, err)
+}
+
+// WriteError is the function of that name, with the encodings that are offered.
+func (o Offer) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	var text *TextError
 	if errors.As(err, &text) {
 		http.Error(w, text.Text, text.Code)
@@ -46,7 +51,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	out, ok := Negotiate(r, plainObjects)
+	out, ok := Negotiate(r, o)
 	if ok {
 		AuditAnswer(r.Context(), status)
 	} else { // upstream's audit log has only the code then

@@ -19,6 +19,20 @@ const (
 	MediaJSON     = "application/json"
 	MediaYAML     = "application/yaml"
 	MediaProtobuf = "application/vnd.kubernetes.protobuf"
+	MediaCBOR     = "application/cbor"
+)
+
+// mediaCBORSequence is the media type of events in CBOR, one after the other.
+const mediaCBORSequence = "application/cbor-seq"
+
+// Encoding is how objects are encoded within bodies and events.
+type Encoding uint8
+
+// The Encodings of objects. YAML is made of JSON.
+const (
+	JSON Encoding = iota
+	Protobuf
+	CBOR
 )
 
 // Form is what a response holds instead of the objects themselves.
@@ -40,6 +54,31 @@ type Output struct {
 	MetaVersion schema.GroupVersion // of Table or PartialObjectMetadata
 }
 
+// Encoding is the encoding of objects that the body is made of.
+func (o Output) Encoding() Encoding {
+	switch o.MediaType {
+	case MediaProtobuf:
+		return Protobuf
+	case MediaCBOR:
+		return CBOR
+	}
+	return JSON
+}
+
+// EventsType is the Content-Type of a stream of events.
+func (o Output) EventsType() string {
+	switch o.MediaType {
+	case MediaJSON:
+		return MediaJSON
+	case MediaCBOR:
+		return mediaCBORSequence
+	}
+	return o.MediaType + watchParameter
+}
+
+// watchParameter is what the media type of a stream of events ends with.
+const watchParameter = ";stream=watch"
+
 // Plain tells whether stored JSON can be written as it is.
 func (o Output) Plain() bool {
 	return o.MediaType == MediaJSON && o.Form == AsObject && !o.Pretty
@@ -48,6 +87,7 @@ func (o Output) Plain() bool {
 // Offer says what an endpoint can answer with.
 type Offer struct {
 	Protobuf bool // objects have a protobuf encoding
+	CBOR     bool // the feature gate CBORServingAndStorage is on
 	Metadata bool // PartialObjectMetadata
 	Tables   bool
 	Routed   bool // Accept also has to pass RouteAccepts
@@ -59,22 +99,41 @@ var (
 	ResourceObjects = Offer{Protobuf: true, Metadata: true, Tables: true, Routed: true}
 	UntabledObjects = Offer{Protobuf: true, Metadata: true, Routed: true}
 	CustomObjects   = Offer{Metadata: true, Tables: true}
-	plainObjects    = Offer{Protobuf: true}
+	StatusObjects   = Offer{Protobuf: true}
 )
+
+// WithCBOR is the same offer with CBOR, if that is on.
+func (o Offer) WithCBOR(on bool) Offer {
+	o.CBOR = on
+	return o
+}
 
 // MediaTypes lists the media types of whole objects.
 func (o Offer) MediaTypes() []string {
+	list := []string{MediaJSON, MediaYAML}
 	if o.Protobuf {
-		return []string{MediaJSON, MediaYAML, MediaProtobuf}
+		list = append(list, MediaProtobuf)
 	}
-	return []string{MediaJSON, MediaYAML}
+	if o.CBOR {
+		list = append(list, MediaCBOR)
+	}
+	return list
+}
+
+// StreamTypes lists the media types of events.
+func (o Offer) StreamTypes() []string {
+	list := []string{MediaJSON + watchParameter, MediaProtobuf + watchParameter}
+	if o.CBOR {
+		list = append(list, mediaCBORSequence)
+	}
+	return list
 }
 
 // serializers tells upstream's negotiation which media types there are. Each can stream,
 // which is why they have a StreamSerializer; nothing is serialized through them.
 func (o Offer) serializers() []runtime.SerializerInfo {
 	var list []runtime.SerializerInfo
-	for _, m := range ResourceObjects.MediaTypes() {
+	for _, m := range ResourceObjects.WithCBOR(o.CBOR).MediaTypes() {
 		if m == MediaProtobuf && !o.Protobuf && !o.Metadata {
 			continue
 		}
@@ -162,11 +221,6 @@ func negotiateAccept(accept string, o Offer) (any, bool) {
 		out.Form = forms[options.Convert.Kind]
 	}
 	return out, true
-}
-
-// StreamTypes are the media types in which events can be streamed.
-func StreamTypes() []string {
-	return []string{MediaJSON + ";stream=watch", MediaProtobuf + ";stream=watch"}
 }
 
 // wantsPretty tells whether JSON is indented. As in upstream the parameter pretty decides, else

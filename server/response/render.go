@@ -50,27 +50,33 @@ func (r *Rendering) Of(e *sqlstore.Entry) ([]byte, error) {
 type (
 	objectKey struct {
 		gv       schema.GroupVersion
-		protobuf bool
+		encoding Encoding
 		gone     <-chan struct{}
 	}
 	metadataKey struct {
 		gv       schema.GroupVersion
-		protobuf bool
+		encoding Encoding
 	}
 )
 
-// ObjectRendering is the whole object in a version, as JSON or as a protobuf message
-// without the envelope.
-func ObjectRendering(k *kind.Kind, version string, protobuf bool) *Rendering {
+// ObjectRendering is the whole object in a version: as JSON, as a protobuf message without the
+// envelope, or as CBOR without the tag and, as in a list, with a type only if items have one.
+func ObjectRendering(k *kind.Kind, version string, encoding Encoding) *Rendering {
 	gv := schema.GroupVersion{Group: k.Group, Version: version}
 	marshal := json.Marshal
-	if protobuf {
+	switch encoding {
+	case Protobuf:
 		marshal = marshalProtobuf
+	case CBOR:
+		marshal = marshalCBOR
 	}
-	return &Rendering{objectKey{gv, protobuf, k.Gone()}, func(e *sqlstore.Entry) ([]byte, error) {
+	return &Rendering{objectKey{gv, encoding, k.Gone()}, func(e *sqlstore.Entry) ([]byte, error) {
 		obj, err := versioned(k, e, gv)
 		if err != nil {
 			return nil, err
+		}
+		if encoding == CBOR && !k.TypedItems {
+			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		}
 		return marshal(obj)
 	}}
@@ -84,17 +90,24 @@ func IsStoredAs(k *kind.Kind, e *sqlstore.Entry, version string) bool {
 	return version == k.Stored.Version && k.Group == k.Stored.Group && !k.Stale(e.Value, e.Revision, e.At)
 }
 
-// ObjectJSON returns the whole object as JSON in a version.
-func ObjectJSON(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
-	if IsStoredAs(k, e, version) {
+// Object returns the whole object in a version, as bodies and events contain it.
+func Object(k *kind.Kind, e *sqlstore.Entry, version string, encoding Encoding) ([]byte, error) {
+	if encoding == JSON && IsStoredAs(k, e, version) {
 		return e.Value, nil
 	}
-	return ObjectRendering(k, version, false).Of(e)
-}
-
-// ObjectProtobuf returns the object's protobuf message without the envelope.
-func ObjectProtobuf(k *kind.Kind, e *sqlstore.Entry, version string) ([]byte, error) {
-	return ObjectRendering(k, version, true).Of(e)
+	b, err := ObjectRendering(k, version, encoding).Of(e)
+	if err != nil {
+		return nil, err
+	}
+	switch apiVersion := k.GVK(version).GroupVersion().String(); {
+	case encoding == Protobuf:
+		return Envelope(apiVersion, k.Kind, b)
+	case encoding == CBOR && k.TypedItems:
+		return SelfDescribed(b), nil
+	case encoding == CBOR:
+		return WithTypeCBOR(apiVersion, k.Kind, b)
+	}
+	return b, nil
 }
 
 func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime.Object, error) {
@@ -105,35 +118,71 @@ func versioned(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) (runtime
 	return k.Codec.Versioned(hub, gv)
 }
 
-// MetadataRendering is the object's PartialObjectMetadata in JSON, or its protobuf message.
-func MetadataRendering(k *kind.Kind, gv schema.GroupVersion, protobuf bool) *Rendering {
-	key := metadataKey{gv, protobuf}
-	if protobuf {
-		return &Rendering{key, func(e *sqlstore.Entry) ([]byte, error) { return metadataMessage(k, e) }}
+// MetadataRendering is the object's PartialObjectMetadata in JSON, its protobuf message, or CBOR
+// without the tag.
+func MetadataRendering(k *kind.Kind, gv schema.GroupVersion, encoding Encoding) *Rendering {
+	makes := metadataText
+	switch encoding {
+	case Protobuf:
+		makes = metadataMessage
+	case CBOR:
+		makes = metadataItem
 	}
-	return &Rendering{key, func(e *sqlstore.Entry) ([]byte, error) {
-		meta, err := metadataOf(k, e)
-		if err != nil {
-			return nil, err
-		}
-		b := make([]byte, 0, len(meta)+96)
-		b = append(b, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
-		b = append(b, gv.String()...)
-		b = append(b, `","metadata":`...)
-		return append(append(b, meta...), '}'), nil
-	}}
+	return &Rendering{metadataKey{gv, encoding}, func(e *sqlstore.Entry) ([]byte, error) { return makes(k, e, gv) }}
 }
 
-func metadataMessage(k *kind.Kind, e *sqlstore.Entry) ([]byte, error) {
+// ObjectMetadata returns the object's PartialObjectMetadata, as bodies and events contain it.
+func ObjectMetadata(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion, encoding Encoding) ([]byte, error) {
+	b, err := MetadataRendering(k, gv, encoding).Of(e)
+	switch {
+	case err != nil || encoding == JSON:
+		return b, err
+	case encoding == CBOR:
+		return SelfDescribed(b), nil
+	}
+	return Envelope(gv.String(), "PartialObjectMetadata", b)
+}
+
+func metadataText(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) ([]byte, error) {
 	meta, err := metadataOf(k, e)
 	if err != nil {
 		return nil, err
 	}
-	var partial metav1.PartialObjectMetadata
+	b := make([]byte, 0, len(meta)+96)
+	b = append(b, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
+	b = append(b, gv.String()...)
+	b = append(b, `","metadata":`...)
+	return append(append(b, meta...), '}'), nil
+}
+
+func metadataItem(k *kind.Kind, e *sqlstore.Entry, gv schema.GroupVersion) ([]byte, error) {
+	partial, err := partialOf(k, e)
+	if err != nil {
+		return nil, err
+	}
+	partial.SetGroupVersionKind(gv.WithKind("PartialObjectMetadata"))
+	return marshalCBOR(partial)
+}
+
+func metadataMessage(k *kind.Kind, e *sqlstore.Entry, _ schema.GroupVersion) ([]byte, error) {
+	partial, err := partialOf(k, e)
+	if err != nil {
+		return nil, err
+	}
+	return partial.Marshal()
+}
+
+// partialOf is an object's metadata without a type.
+func partialOf(k *kind.Kind, e *sqlstore.Entry) (*metav1.PartialObjectMetadata, error) {
+	meta, err := metadataOf(k, e)
+	if err != nil {
+		return nil, err
+	}
+	partial := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(meta, &partial.ObjectMeta); err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", e.Key, err)
 	}
-	return partial.Marshal()
+	return partial, nil
 }
 
 // metadataOf returns an object's metadata without what depends on the object's version.
@@ -217,6 +266,10 @@ func Encode(obj runtime.Object, out Output) ([]byte, error) {
 		}
 		gvk := obj.GetObjectKind().GroupVersionKind()
 		return Envelope(gvk.GroupVersion().String(), gvk.Kind, raw)
+	}
+	if out.MediaType == MediaCBOR {
+		b, err := marshalCBOR(obj)
+		return SelfDescribed(b), err
 	}
 	b, err := json.Marshal(obj)
 	if err != nil {

@@ -103,9 +103,9 @@ func (t *Tables) rowObject(e *sqlstore.Entry) ([]byte, error) {
 	case metav1.IncludeNone:
 		return nil, nil
 	case metav1.IncludeObject:
-		return ObjectJSON(t.Kind, e, t.Version)
+		return Object(t.Kind, e, t.Version, JSON)
 	}
-	return MetadataRendering(t.Kind, t.MetaVersion, false).Of(e)
+	return MetadataRendering(t.Kind, t.MetaVersion, JSON).Of(e)
 }
 
 // convert passes no options: upstream's option for a table without headers cannot be set by a

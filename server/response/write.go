@@ -42,6 +42,7 @@ var contentTypes = map[string][]string{
 	MediaJSON:     {MediaJSON},
 	MediaYAML:     {MediaYAML},
 	MediaProtobuf: {MediaProtobuf},
+	MediaCBOR:     {MediaCBOR},
 }
 
 // WriteBody answers with a finished body.

@@ -42,6 +42,9 @@ type Options struct {
 	// CommitDelay bounds how long updates wait for others to share their transaction, of those that
 	// may (kind.Hooks.MayWait). 0: none waits.
 	CommitDelay time.Duration
+	// CBOR says that requests and answers may be in CBOR, as upstream's feature gate
+	// CBORServingAndStorage does.
+	CBOR bool
 	// Audited says that requests may come with a place for an event of the audit log in
 	// their context (k8s.io/apiserver/pkg/audit).
 	Audited bool
@@ -55,6 +58,9 @@ type API struct {
 	store *sqlstore.Store
 	kinds *kind.Registry
 	o     Options
+
+	mediaTypes []string       // of objects, as errors list them
+	errors     response.Offer // of the verbs
 
 	unchanged *unchanged
 
@@ -77,6 +83,8 @@ func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 		o.FutureWait = 3 * time.Second
 	}
 	a := &API{store: store, kinds: kinds, o: o, unchanged: newUnchanged()}
+	a.mediaTypes = response.ResourceObjects.WithCBOR(o.CBOR).MediaTypes() // also where there is no protobuf
+	a.errors = response.StatusObjects.WithCBOR(o.CBOR)
 	a.draining, a.drain = context.WithCancel(context.Background())
 	return a
 }
@@ -93,7 +101,11 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.Req
 	if err == nil {
 		err = q.serve()
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case q != nil && q.routed:
+		a.errors.WriteError(w, r, err)
+	default: // upstream's router knows no CBOR
 		response.WriteError(w, r, err)
 	}
 }
@@ -114,6 +126,7 @@ func (q *request) serve() error {
 	if err != nil {
 		return err
 	}
+	q.routed = true
 	if q.refused != nil && !q.connects() && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
 	}

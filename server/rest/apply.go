@@ -11,9 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 )
 
@@ -33,10 +36,7 @@ func (p *patching) apply() error {
 // that its manager applied before and no longer does. old is nil if there is no object yet.
 func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Object, error) {
 	q := p.q
-	if err := q.checkBodyNesting(p.patch); err != nil {
-		return nil, err
-	}
-	config, unique, err := decodeConfiguration(p.patch, q.api.o.MaxBodyBytes, p.strict())
+	config, unique, err := p.configuration()
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,25 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", m.GetUID()))
 	}
 	return obj, q.checkIdentity(m)
+}
+
+// configuration reads the patch. unique is as in decodeConfiguration: CBOR with a field that is there
+// twice is an error.
+func (p *patching) configuration() (config map[string]any, unique bool, err error) {
+	if p.type_ == types.ApplyCBORPatchType {
+		if err := p.q.checkValues(p.patch); err != nil {
+			return nil, false, err
+		}
+		if err := direct.Unmarshal(p.patch, &config); err != nil {
+			return nil, false, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err)) // upstream's words
+		}
+		kind.ValidText(config)
+		return config, true, nil
+	}
+	if err := p.q.checkBodyNesting(p.patch); err != nil {
+		return nil, false, err
+	}
+	return decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes, p.strict())
 }
 
 // decodeConfiguration reads YAML, or JSON, which is read much faster. Both ways keep integers

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	apiaudit "k8s.io/apiserver/pkg/audit"
 
@@ -59,10 +58,10 @@ func (p *patching) auditPatch() {
 	apiaudit.LogRequestPatch(q.ctx, patch)
 }
 
-// patchAsJSON converts a configuration from YAML. A patch that cannot be read becomes a string.
+// patchAsJSON converts a configuration. A patch that cannot be read becomes a string.
 func (p *patching) patchAsJSON() []byte {
-	if p.type_ == types.ApplyYAMLPatchType {
-		if config, _, err := decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes, false); err == nil {
+	if p.applies() {
+		if config, _, err := p.configuration(); err == nil {
 			if patch, err := json.Marshal(config); err == nil {
 				return patch
 			}

@@ -26,6 +26,7 @@ type call struct {
 
 	query   url.Values      // parsed at the first use, see values
 	out     response.Output // negotiated response encoding
+	routed  bool            // a verb answers: errors come in the encodings of objects
 	refused error           // set if the client accepts nothing that is offered; out is empty then
 	warn    *response.Warnings
 }
@@ -49,6 +50,6 @@ func (c *call) body() ([]byte, error) { return response.ReadBody(c.r, c.api.o.Ma
 func (c *call) negotiate(o response.Offer) {
 	ok := false
 	if c.out, ok = response.Negotiate(c.r, o); !ok {
-		c.refused = response.NotAcceptable(response.ResourceObjects.MediaTypes()) // also where there is no protobuf
+		c.refused = response.NotAcceptable(c.api.mediaTypes)
 	}
 }

@@ -80,4 +80,6 @@ func (r responder) Object(code int, obj runtime.Object) {
 	}
 }
 
-func (r responder) Error(err error) { response.WriteError(r.q.w, r.q.r, response.FromRegistry(err)) }
+func (r responder) Error(err error) {
+	r.q.api.errors.WriteError(r.q.w, r.q.r, response.FromRegistry(err))
+}

@@ -19,15 +19,10 @@ import (
 // into hub form, with defaults. fieldValidation is the option of the same name.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#setting-the-field-validation-level
 func (q *request) decode(media string, body []byte, fieldValidation string) (runtime.Object, error) {
-	if err := q.checkBodyNesting(body); err != nil {
+	if err := q.checkBody(media, body); err != nil {
 		return nil, err
 	}
 	want := q.gvk()
-	if media == response.MediaYAML {
-		if err := response.CheckAliases(body, q.api.o.MaxBodyBytes); err != nil {
-			return nil, err
-		}
-	}
 	strict := fieldValidation != metav1.FieldValidationIgnore
 	obj, got, err := q.codec().Decode(body, media, want, strict)
 	if err != nil {
@@ -47,15 +42,30 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 	return obj, nil
 }
 
+// checkBody refuses a body that would take too long to read, or would become too large. CBOR has
+// bounds in its decoder: 64 levels, and 1,024 entries for each list or map.
+func (q *request) checkBody(media string, body []byte) error {
+	if media == response.MediaCBOR {
+		return q.checkValues(body)
+	}
+	if err := q.checkBodyNesting(body); err != nil {
+		return err
+	}
+	if media != response.MediaYAML {
+		return nil
+	}
+	return response.CheckAliases(body, q.api.o.MaxBodyBytes)
+}
+
 // inputMedia is the media type of a body that is an object, by its Content-Type.
-func (t *target) inputMedia(header string) (string, error) {
+func (q *request) inputMedia(header string) (string, error) {
 	if header == "" || header == response.MediaJSON {
 		return response.MediaJSON, nil
 	}
-	supported := response.ResourceObjects.MediaTypes()
+	supported := q.api.mediaTypes
 	if m, _, err := mime.ParseMediaType(header); err == nil {
 		for _, s := range supported {
-			if m == s && (m != response.MediaProtobuf || t.kind.Protobuf || t.sub != nil && t.sub.Codec != nil) {
+			if m == s && (m != response.MediaProtobuf || q.kind.Protobuf || q.sub != nil && q.sub.Codec != nil) {
 				return m, nil
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 
 	"github.com/plinth-io/plinth/server/response"
 )
@@ -37,6 +39,9 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
+// optionsCodecs decode options in each encoding.
+var optionsCodecs = serializer.NewCodecFactory(metainternalversionscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
+
 // decodeDeleteOptions reads a body of any group's DeleteOptions. As in upstream, a body of another
 // kind is answered with a 500.
 func decodeDeleteOptions(q *request, body []byte, options *metav1.DeleteOptions) error {
@@ -49,13 +54,12 @@ func decodeDeleteOptions(q *request, body []byte, options *metav1.DeleteOptions)
 			return err
 		}
 	}
-	codecs := metainternalversionscheme.Codecs
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+	info, ok := runtime.SerializerInfoForMediaType(optionsCodecs.SupportedMediaTypes(), media)
 	if !ok {
-		return response.UnsupportedMediaType(response.ResourceObjects.MediaTypes())
+		return response.UnsupportedMediaType(q.api.mediaTypes)
 	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-	obj, got, err := codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
+	obj, got, err := optionsCodecs.DecoderToVersion(info.Serializer, kind.GroupVersion()).Decode(body, &kind, options)
 	if err == nil && obj != options {
 		err = errors.New("decoded object cannot be converted to DeleteOptions")
 	}

@@ -55,11 +55,12 @@ func (h *harness) fill(n int) {
 // BenchmarkList measures one list of 10,000 ConfigMaps that are encoded already, from the request
 // to the last byte of the answer.
 func BenchmarkList(b *testing.B) {
-	h := newHarness(b, rest.Options{})
+	h := newHarness(b, rest.Options{CBOR: true})
 	h.fill(10_000)
 	for _, bench := range []struct{ name, accept string }{
 		{"json", "application/json"},
 		{"protobuf", "application/vnd.kubernetes.protobuf"},
+		{"cbor", "application/cbor"},
 		{"metadata-json", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"},
 		{"metadata-protobuf", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"},
 	} {

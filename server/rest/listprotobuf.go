@@ -77,18 +77,10 @@ func (l *listWriter) streamFields(size int, head []byte, items [][]byte, number 
 	return nil
 }
 
-// rendering is how items are rendered.
-func (l *listWriter) rendering() *response.Rendering {
-	if l.q.out.Form == response.AsMetadataList {
-		return response.MetadataRendering(l.q.kind, l.q.out.MetaVersion, true)
-	}
-	return response.ObjectRendering(l.q.kind, l.q.version, true)
-}
-
 // messages appends the entries' messages to items, and returns what they take as fields. It appends nil for those
 // that would take memory only for this list, beyond gatherBytes.
 func (l *listWriter) messages(items [][]byte) ([][]byte, int, error) {
-	r := l.rendering()
+	r := l.rendering(response.Protobuf)
 	size, spare := 0, 0
 	for e, err := range l.q.fetched(l.q.ctx, l.p.entries) {
 		if err != nil {
@@ -121,7 +113,7 @@ func (l *listWriter) again(items [][]byte) (message func() ([]byte, error), stop
 	if missing == nil {
 		return nil, func() {}
 	}
-	r := l.rendering()
+	r := l.rendering(response.Protobuf)
 	next, stop := iter.Pull2(l.q.fetched(l.q.sending(), missing))
 	return func() ([]byte, error) {
 		e, err, _ := next()

@@ -28,6 +28,8 @@ func (q *request) respondList(p page) (err error) {
 		return l.table()
 	case q.out.MediaType == response.MediaProtobuf:
 		return l.protobuf()
+	case q.out.MediaType == response.MediaCBOR:
+		return l.cbor()
 	case q.out.MediaType == response.MediaJSON && !q.out.Pretty:
 		return l.stream()
 	}
@@ -65,12 +67,7 @@ func (l *listWriter) head() []byte {
 	b = append(b, `","apiVersion":"`...)
 	b = append(b, apiVersion...)
 	b = append(b, `","metadata":`...)
-	var meta []byte // encoding strings and a number cannot fail
-	if l.q.kind.TypedItems && l.q.out.Form == response.AsObject {
-		meta, _ = json.Marshal(untypedMeta(*l.p.meta()))
-	} else {
-		meta, _ = json.Marshal(l.p.meta())
-	}
+	meta, _ := json.Marshal(l.meta()) // encoding strings and a number cannot fail
 	b = append(b, meta...)
 	return append(b, `,"items":`...)
 }
@@ -83,17 +80,21 @@ func listKind(q *request) (kind, apiVersion string) {
 	return q.kind.ListKind, q.kind.GVK(q.version).GroupVersion().String()
 }
 
+// meta is the list's metadata.
+func (l *listWriter) meta() any {
+	m := l.p.meta()
+	if l.q.kind.TypedItems && l.q.out.Form == response.AsObject {
+		return untypedMeta{m.Continue, m.RemainingItemCount, m.ResourceVersion}
+	}
+	return m
+}
+
 // untypedMeta is the metadata of a list of custom resources, which has a continue token even if
 // the token is empty.
-type untypedMeta metav1.ListMeta
-
-// MarshalJSON implements json.Marshaler.
-func (m untypedMeta) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Continue           string `json:"continue"`
-		RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
-		ResourceVersion    string `json:"resourceVersion"`
-	}{m.Continue, m.RemainingItemCount, m.ResourceVersion})
+type untypedMeta struct {
+	Continue           string `json:"continue"`
+	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+	ResourceVersion    string `json:"resourceVersion"`
 }
 
 func (p *page) meta() *metav1.ListMeta {
@@ -112,10 +113,9 @@ func (p *page) meta() *metav1.ListMeta {
 func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err error) {
 	q := l.q // captured below instead of l, which then need not be on the heap
 	stored := q.version == q.kind.Stored.Version && q.kind.Group == q.kind.Stored.Group
-	r := response.ObjectRendering(q.kind, q.version, false)
+	r := l.rendering(response.JSON)
 	switch {
 	case q.out.Form == response.AsMetadataList:
-		r = response.MetadataRendering(q.kind, q.out.MetaVersion, false)
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.Of(e)) }
 	case q.kind.TypedItems:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) {
@@ -135,6 +135,14 @@ func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err err
 		open, rest := object.WithoutType(b)
 		return open, rest, nil
 	}
+}
+
+// rendering is how items are rendered.
+func (l *listWriter) rendering(encoding response.Encoding) *response.Rendering {
+	if l.q.out.Form == response.AsMetadataList {
+		return response.MetadataRendering(l.q.kind, l.q.out.MetaVersion, encoding)
+	}
+	return response.ObjectRendering(l.q.kind, l.q.version, encoding)
 }
 
 func whole(b []byte, err error) ([]byte, []byte, error) { return nil, b, err }
@@ -170,9 +178,30 @@ func (l *listWriter) stream() error {
 	})
 }
 
-// send writes JSON that begins with head, and has what add appends for each of entries, and tail.
+// cbor writes a CBOR list piece by piece from the renderings of its items.
+func (l *listWriter) cbor() error {
+	n := len(l.p.entries)
+	if n == 0 && l.q.out.Form == response.AsMetadataList {
+		n = -1 // see ends
+	}
+	kind, apiVersion := listKind(l.q)
+	head, err := response.ListHeadCBOR(apiVersion, kind, l.meta(), n)
+	if err != nil {
+		return err
+	}
+	r := l.rendering(response.CBOR)
+	if err := l.renderHeld(func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.Of(e)) }); err != nil {
+		return err
+	}
+	return l.send(head, l.p.entries, nil, func(b []byte, e *sqlstore.Entry) ([]byte, error) {
+		item, err := r.Of(e)
+		return append(b, item...), err
+	})
+}
+
+// send writes a body that begins with head, and has what add appends for each of entries, and tail.
 func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, add func([]byte, *sqlstore.Entry) ([]byte, error)) error {
-	s := response.NewStream(l.q.w, response.MediaJSON, response.AcceptsGzip(l.q.r))
+	s := response.NewStream(l.q.w, l.q.out.MediaType, response.AcceptsGzip(l.q.r))
 	s.B = append(s.B, head...)
 	for e, err := range l.q.fetched(l.q.sending(), entries) {
 		if err == nil {
@@ -193,7 +222,7 @@ func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, a
 // renderHeld renders the items that are in memory, so that errors come before the first byte. Entries keep what
 // is rendered of them. Nothing is rendered of objects that are served as they are stored.
 func (l *listWriter) renderHeld(item func(*sqlstore.Entry) (open, rest []byte, err error)) error {
-	if l.q.out.Form == response.AsObject && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil {
+	if l.q.out.Plain() && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil {
 		return nil
 	}
 	for _, e := range l.p.entries {

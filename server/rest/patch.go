@@ -44,11 +44,16 @@ func (q *request) patch() error {
 		return err
 	}
 	p.auditPatch()
-	if p.type_ == types.ApplyYAMLPatchType {
+	if p.applies() {
 		return p.apply()
 	}
 	mod := modification{q: q, options: p.updateOptions(), creates: q.createsOnUpdate(), body: p.patched}
 	return mod.respond()
+}
+
+// applies tells whether the patch is a server-side apply.
+func (p *patching) applies() bool {
+	return p.type_ == types.ApplyYAMLPatchType || p.type_ == types.ApplyCBORPatchType
 }
 
 func (p *patching) updateOptions() *metav1.UpdateOptions {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
 // Bounds on the work that one patch can cause. The libraries read a value again at each level of
@@ -31,6 +32,40 @@ func (t *target) checkBodyNesting(body []byte) error {
 		return apierrors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
 	}
 	return nil
+}
+
+// checkValues refuses a body in CBOR that its kind would take too much memory to read: one that has
+// more values than a body in JSON can have, where a value with its comma takes three bytes. In CBOR a
+// value takes one.
+func (q *request) checkValues(body []byte) error {
+	most := q.api.o.MaxBodyBytes / 3
+	if q.kind.MaxNesting == 0 || int64(len(body)) <= most {
+		return nil
+	}
+	var object any
+	if err := direct.Unmarshal(body, &object); err != nil {
+		return nil // the kind's decoder says what is wrong
+	}
+	if int64(values(object)) > most {
+		return apierrors.NewRequestEntityTooLargeError("The body has too many values")
+	}
+	return nil
+}
+
+// values counts the values within a value, with the value itself.
+func values(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, field := range v {
+			n += values(field)
+		}
+	case []any:
+		for _, item := range v {
+			n += values(item)
+		}
+	}
+	return n
 }
 
 // nesting is the sum of the levels of nesting of all bytes.

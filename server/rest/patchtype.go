@@ -22,9 +22,12 @@ func (q *request) patchType() (types.PatchType, error) {
 // patchTypes lists the types of patch that the resource or its subresource takes.
 func (q *request) patchTypes() (list []string) {
 	for _, t := range q.kind.PatchTypes {
-		if t != types.ApplyPatchType || q.fieldManager() != nil {
+		if t != types.ApplyYAMLPatchType || q.fieldManager() != nil {
 			list = append(list, string(t))
 		}
+	}
+	if q.api.o.CBOR && q.fieldManager() != nil {
+		list = append(list, string(types.ApplyCBORPatchType))
 	}
 	return list
 }

@@ -50,6 +50,18 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 	return q, nil
 }
 
+// offer says how answers about the target can be encoded.
+func (q *request) offer() response.Offer {
+	o := response.ResourceObjects
+	switch {
+	case !q.kind.Protobuf:
+		o = response.CustomObjects
+	case q.kind.Virtual != nil, q.sub != nil && q.sub.NoTable:
+		o = response.UntabledObjects
+	}
+	return o.WithCBOR(q.api.o.CBOR)
+}
+
 // at returns a request of the same call for another object of the same resource.
 func (q *request) at(namespace, name string) *request {
 	one := &request{call: q.call, target: q.target}

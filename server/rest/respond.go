@@ -39,31 +39,19 @@ func (q *request) renderEntry(e *sqlstore.Entry, out response.Output) ([]byte, e
 		return q.tableOf(nil, q.fetched(q.ctx, []*sqlstore.Entry{e}), out)
 	}
 	b, err := q.encodeEntry(e, out)
-	if err != nil || out.Plain() || out.MediaType == response.MediaProtobuf {
+	if err != nil || out.Plain() || out.Encoding() != response.JSON {
 		return b, err
 	}
 	return response.Finish(b, out)
 }
 
-// encodeEntry returns one object, or its metadata, as JSON or as protobuf in its envelope: the
-// form that bodies and events contain. It is not for Tables.
+// encodeEntry returns one object, or its metadata, in the form that bodies and events contain: JSON,
+// protobuf in its envelope, or CBOR with its tag. It is not for Tables.
 func (t *target) encodeEntry(e *sqlstore.Entry, out response.Output) ([]byte, error) {
-	protobuf := out.MediaType == response.MediaProtobuf
 	if out.Form == response.AsMetadata {
-		b, err := response.MetadataRendering(t.kind, out.MetaVersion, protobuf).Of(e)
-		if err != nil || !protobuf {
-			return b, err
-		}
-		return response.Envelope(out.MetaVersion.String(), "PartialObjectMetadata", b)
+		return response.ObjectMetadata(t.kind, e, out.MetaVersion, out.Encoding())
 	}
-	if !protobuf {
-		return response.ObjectJSON(t.kind, e, t.version)
-	}
-	raw, err := response.ObjectProtobuf(t.kind, e, t.version)
-	if err != nil {
-		return nil, err
-	}
-	return response.Envelope(t.kind.GVK(t.version).GroupVersion().String(), t.kind.Kind, raw)
+	return response.Object(t.kind, e, t.version, out.Encoding())
 }
 
 // respondObject answers with an object that is not in the log (a Scale, a review). It is in its

@@ -154,6 +154,11 @@ func (a answer) asJSON() answer {
 		a.body = string(b)
 	case inProtobuf:
 		a.body = fromProtobuf(a.t, []byte(a.body))
+	case inCBOR:
+		if !strings.HasPrefix(a.body, tagged) {
+			a.t.Errorf("no tag in %x", a.body)
+		}
+		a.body = fromCBOR(a.t, []byte(a.body))
 	}
 	return a
 }

@@ -22,15 +22,16 @@ func (r routing) refusal() error {
 	if r.q.refused == nil {
 		return nil
 	}
-	types := r.q.offer().MediaTypes()
+	offer := r.q.offer()
+	types := offer.MediaTypes()
+	if r.q.info.Verb == "list" || r.q.info.Verb == "watch" {
+		types = append(types, offer.StreamTypes()...)
+	}
 	if r.q.sub != nil && r.q.sub.Stream != nil {
 		types = append([]string{"text/plain"}, types...) // for the router, not for negotiation
 	}
 	if response.RouteAccepts(r.q.r.Header.Get("Accept"), types) {
 		return nil
-	}
-	if r.q.info.Verb == "list" || r.q.info.Verb == "watch" {
-		types = append(types, response.StreamTypes()...)
 	}
 	return response.RouteRefusal(r.q.r, types)
 }

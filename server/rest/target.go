@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/response"
 )
 
 // target is what a call is about: a collection, an object or a subresource, in a version. A call
@@ -66,14 +65,3 @@ func (t *target) hasView() bool { return t.sub != nil && t.sub.View != nil }
 // cached tells whether upstream has a watch cache for the resource. From that it answers lists at
 // resourceVersion 0, and then ignores their limit.
 func (t *target) cached() bool { return !t.kind.Uncached }
-
-// offer says how answers about the target can be encoded.
-func (t *target) offer() response.Offer {
-	switch {
-	case !t.kind.Protobuf:
-		return response.CustomObjects
-	case t.kind.Virtual != nil, t.sub != nil && t.sub.NoTable:
-		return response.UntabledObjects
-	}
-	return response.ResourceObjects
-}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/lru"
 
@@ -37,6 +38,7 @@ type applyKey struct {
 	manager         string
 	force           bool
 	fieldValidation string
+	type_           types.PatchType
 	body            [sha256.Size]byte
 }
 
@@ -44,7 +46,7 @@ func (p *patching) applyKey(current *sqlstore.Entry) applyKey {
 	return applyKey{
 		kind: p.q.kind, version: p.q.version, sub: p.q.subresource(), key: current.Key, revision: current.Revision,
 		manager: p.options.FieldManager, fieldValidation: fieldValidation(p.options.FieldValidation),
-		force: p.options.Force != nil && *p.options.Force, body: p.sum,
+		force: p.options.Force != nil && *p.options.Force, type_: p.type_, body: p.sum,
 	}
 }
 

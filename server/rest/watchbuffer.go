@@ -44,9 +44,10 @@ func (e *eventBuffer) release() {
 	}
 }
 
-// writeFull writes the buffer out if it holds enough to be worth the cost of a write.
+// writeFull writes the buffer out if it holds enough to be worth the cost of a write. It is called
+// after each event.
 func (e *eventBuffer) writeFull(out sink) error {
-	if len(e.b) < eventChunk-2<<10 { // another event would hardly fit
+	if len(e.b) < eventChunk-2<<10 && !out.OneEach() { // another event would fit
 		return nil
 	}
 	return e.write(out)

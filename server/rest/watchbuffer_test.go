@@ -19,7 +19,8 @@ func (w *written) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-func (w *written) Flush() {}
+func (w *written) Flush()        {}
+func (w *written) OneEach() bool { return false }
 
 // TestEventBuffer wants the buffer of a watch to be as large as the events that it has to send, up
 // to a bound.

@@ -16,7 +16,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// eventEncoder frames events in the negotiated encoding: JSON objects one after the
+// eventEncoder frames events in the negotiated encoding: JSON or CBOR objects one after the
 // other, or length-prefixed protobuf. Objects inside are the entries' shared renderings.
 type eventEncoder struct {
 	q       *request
@@ -32,20 +32,13 @@ func newEventEncoder(q *request) (*eventEncoder, error) {
 		}
 	}
 	if q.out.MediaType == response.MediaYAML {
-		return nil, response.NotAcceptable(response.StreamTypes())
+		return nil, response.NotAcceptable(q.offer().StreamTypes())
 	}
 	c := &eventEncoder{q: q, sent: func(int) {}}
 	if q.api.o.Sent != nil {
 		c.sent = q.api.o.Sent(q.kind.GVK(q.version))
 	}
 	return c, nil
-}
-
-func (c *eventEncoder) contentType() string {
-	if c.q.out.MediaType == response.MediaProtobuf {
-		return response.MediaProtobuf + ";stream=watch"
-	}
-	return response.MediaJSON
 }
 
 // append adds one framed event to b.
@@ -89,15 +82,21 @@ func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte
 		return b, errGone
 	}
 	c.sent(len(object))
-	if c.q.out.MediaType != response.MediaProtobuf {
-		b = append(b, `{"type":"`...)
-		b = append(b, t...)
-		b = append(b, `","object":`...)
-		b = append(b, object...)
-		return append(b, "}\n"...), nil
+	switch c.q.out.Encoding() {
+	case response.Protobuf:
+		return appendEvent(b, string(t), object), nil
+	case response.CBOR:
+		return response.AppendEventCBOR(b, t, object), nil
 	}
-	return appendEvent(b, string(t), object), nil
+	b = append(b, `{"type":"`...)
+	b = append(b, t...)
+	b = append(b, `","object":`...)
+	b = append(b, object...)
+	return append(b, "}\n"...), nil
 }
+
+// lengthPrefix is how many bytes the length of an event in protobuf takes.
+const lengthPrefix = 4
 
 // appendEvent appends the length of a metav1.WatchEvent and the event as protobuf. The object in
 // it is in an envelope, the event is not.
@@ -207,8 +206,8 @@ func (c *eventEncoder) failure(status *metav1.Status) ([]byte, error) {
 
 // encode encodes an object with kind and apiVersion as it stands inside an event.
 func (c *eventEncoder) encode(obj runtime.Object) ([]byte, error) {
-	if c.q.out.MediaType == response.MediaProtobuf {
-		return response.Encode(obj, c.q.out)
+	if c.q.out.Encoding() == response.JSON {
+		return json.Marshal(obj)
 	}
-	return json.Marshal(obj)
+	return response.Encode(obj, c.q.out)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 
 	"github.com/plinth-io/plinth/server/rest"
 )
@@ -82,12 +83,15 @@ func (h *harness) stream(path, accept string, n int) (media string, events []ans
 	}
 	defer resp.Body.Close()
 	media = resp.Header.Get("Content-Type")
-	next := json.NewDecoder(resp.Body)
+	next, items := json.NewDecoder(resp.Body), cbor.NewFramer().NewFrameReader(resp.Body)
 	for len(events) < n {
 		var event json.RawMessage
-		if strings.HasPrefix(media, inProtobuf) {
+		switch {
+		case strings.HasPrefix(media, inProtobuf):
 			event, err = readFrame(h.t, resp.Body)
-		} else {
+		case media == "application/cbor-seq":
+			event, err = readItem(h.t, items)
+		default:
 			err = next.Decode(&event)
 		}
 		if err == io.EOF {
@@ -99,6 +103,16 @@ func (h *harness) stream(path, accept string, n int) (media string, events []ans
 		events = append(events, answer{h.t, resp.StatusCode, resp.Header, string(event)})
 	}
 	return media, events
+}
+
+// readItem reads one event in CBOR.
+func readItem(t testing.TB, r io.Reader) (json.RawMessage, error) {
+	b := make([]byte, 256<<10)
+	n, err := r.Read(b)
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(fromCBOR(t, b[:n])), nil
 }
 
 // readFrame reads one event: its length, then a message whose object has an envelope.

@@ -21,12 +21,14 @@ import (
 type sink interface {
 	Write(p []byte) (int, error)
 	Flush()
+	// OneEach says that each write has to be one event.
+	OneEach() bool
 }
 
 // serve streams over HTTP until the end of the watch. Nothing that happens after the
 // headers are out can be an error of the request.
 func (s *watching) serve(ctx context.Context, watcher kind.Events, w http.ResponseWriter) {
-	w.Header()["Content-Type"] = []string{s.enc.contentType()}
+	w.Header()["Content-Type"] = []string{s.q.out.EventsType()}
 	w.WriteHeader(http.StatusOK)
 	out := httpSink{w, http.NewResponseController(w)}
 	// A client that does not read would keep the watch beyond its time. The error is ignored: it
@@ -44,7 +46,8 @@ type httpSink struct {
 	c *http.ResponseController
 }
 
-func (o httpSink) Flush() { o.c.Flush() }
+func (o httpSink) Flush()        { o.c.Flush() }
+func (o httpSink) OneEach() bool { return false }
 
 // run is the life of a watch. It ends when the client goes, the time is over, the server
 // drains, or the watcher fails.

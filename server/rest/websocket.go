@@ -1,9 +1,7 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"io"
 	"net/http"
 	"strings"
@@ -22,13 +20,13 @@ func isWebSocket(r *http.Request) bool {
 		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
 }
 
-// serveWebSocket streams events as messages: text for JSON, binary for protobuf. As in upstream,
+// serveWebSocket streams events as messages: text for JSON, binary for protobuf and CBOR. As in upstream,
 // a client that names no origin is refused.
 func (s *watching) serveWebSocket(watcher kind.Events) {
 	websocket.Handler(func(ws *websocket.Conn) {
 		ctx, cancel := context.WithCancel(s.q.ctx)
 		defer cancel()
-		if s.q.out.MediaType == response.MediaProtobuf {
+		if s.q.out.Encoding() != response.JSON {
 			ws.PayloadType = websocket.BinaryFrame
 		}
 		gone := make(chan struct{})
@@ -42,7 +40,7 @@ func (s *watching) serveWebSocket(watcher kind.Events) {
 			defer close(bounded)
 			s.boundWrites(ctx, ws)
 		}()
-		s.run(ctx, watcher, &messages{ws: ws})
+		s.run(ctx, watcher, &messages{ws: ws, prefixed: s.q.out.Encoding() == response.Protobuf})
 		cancel()
 		<-bounded
 		ws.Close()
@@ -61,25 +59,20 @@ func (s *watching) boundWrites(ctx context.Context, ws *websocket.Conn) {
 	<-ctx.Done()
 }
 
-// messages sends each event as one message. A write may hold several whole events: JSON with a
-// newline after each, protobuf with the length before each.
-type messages struct{ ws *websocket.Conn }
-
-func (m *messages) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		var event []byte
-		if m.ws.PayloadType == websocket.BinaryFrame {
-			end := 4 + binary.BigEndian.Uint32(rest)
-			event, rest = rest[4:end], rest[end:]
-		} else {
-			end := bytes.IndexByte(rest, '\n') + 1
-			event, rest = rest[:end], rest[end:]
-		}
-		if _, err := m.ws.Write(event); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
+// messages sends each event as one message.
+type messages struct {
+	ws       *websocket.Conn
+	prefixed bool // events have their length before them, which messages have not
 }
 
-func (m *messages) Flush() {}
+func (m *messages) Write(p []byte) (int, error) {
+	message := p
+	if m.prefixed {
+		message = p[lengthPrefix:]
+	}
+	_, err := m.ws.Write(message)
+	return len(p), err
+}
+
+func (m *messages) Flush()        {}
+func (m *messages) OneEach() bool { return true }

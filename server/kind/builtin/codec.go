@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kjson "sigs.k8s.io/json"
 
@@ -276,7 +277,7 @@ func decodersOf(scheme *runtime.Scheme, group string) *decoders {
 	if d, ok := decodersCache.Load(key); ok {
 		return d.(*decoders)
 	}
-	factory := serializer.NewCodecFactory(scheme)
+	factory := serializer.NewCodecFactory(scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 	hub := schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal}
 	d := &decoders{byType: map[string]runtime.Decoder{}}
 	for _, info := range factory.SupportedMediaTypes() {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
 
@@ -51,11 +52,15 @@ func (c *codec) NewList() runtime.Object {
 // NewVersioned does what New does: this codec has one version.
 func (c *codec) NewVersioned(schema.GroupVersion) (runtime.Object, error) { return c.New(), nil }
 
-// serializers are upstream's, by media type and strictness.
-var serializers = map[string][2]*jsonserializer.Serializer{
+// decoders are upstream's, by media type and strictness. That of CBOR always refuses a field that is
+// there twice.
+var decoders = map[string][2]runtime.Decoder{
 	runtime.ContentTypeJSON: {newSerializer(false, false), newSerializer(false, true)},
 	runtime.ContentTypeYAML: {newSerializer(true, false), newSerializer(true, true)},
+	runtime.ContentTypeCBOR: {cborDecoder, cborDecoder},
 }
+
+var cborDecoder = cbor.NewSerializer(creater{}, typer)
 
 func newSerializer(yaml, strict bool) *jsonserializer.Serializer {
 	options := jsonserializer.SerializerOptions{Yaml: yaml, Strict: strict}
@@ -76,7 +81,8 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 		}
 		def = gvk
 	}
-	unknown, err := s.schemas.coerce(u, coercion{report: strict})
+	// As in upstream, unknown fields are not reported of CBOR (unstructuredNegotiatedSerializer).
+	unknown, err := s.schemas.coerce(u, coercion{report: strict && mediaType != runtime.ContentTypeCBOR})
 	if err != nil {
 		return nil, def, err
 	}
@@ -95,17 +101,20 @@ func (c *codec) Decode(body []byte, mediaType string, def schema.GroupVersionKin
 // decodeAny decodes with upstream's serializer and returns the kind that the body names.
 // faults are the errors of strict decoding only.
 func decodeAny(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (u *unstructured.Unstructured, gvk schema.GroupVersionKind, faults []error, err error) {
-	serializer := serializers[mediaType][0]
+	decoder := decoders[mediaType][0]
 	if strict {
-		serializer = serializers[mediaType][1]
+		decoder = decoders[mediaType][1]
 	}
-	if serializer == nil {
+	if decoder == nil {
 		return nil, def, nil, fmt.Errorf("no decoder for media type %q", mediaType)
 	}
 	u = &unstructured.Unstructured{}
-	_, named, err := serializer.Decode(body, &def, u)
+	_, named, err := decoder.Decode(body, &def, u)
 	if named != nil {
 		gvk = *named
+	}
+	if mediaType == runtime.ContentTypeCBOR {
+		kind.ValidText(u.Object)
 	}
 	if twice, ok := runtime.AsStrictDecodingError(err); ok {
 		return u, gvk, twice.Errors(), nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -26,7 +27,7 @@ func (scaleCodec) NewVersioned(schema.GroupVersion) (runtime.Object, error) {
 	return &autoscalingv1.Scale{}, nil
 }
 
-var scaleMedia = serializer.NewCodecFactory(scheme.Scheme).SupportedMediaTypes()
+var scaleMedia = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo)).SupportedMediaTypes()
 
 func (scaleCodec) Decode(body []byte, mediaType string, def schema.GroupVersionKind, strict bool) (runtime.Object, schema.GroupVersionKind, error) {
 	info, ok := runtime.SerializerInfoForMediaType(scaleMedia, mediaType)
