@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
@@ -28,6 +29,10 @@ import (
 
 // Discovery answers for /, /api, /apis and everything below that is not a resource.
 type Discovery struct {
+	// CBOR says that the document of a built-in group version is also there in CBOR. It is set
+	// before the first request.
+	CBOR bool
+
 	kinds      *kind.Registry
 	extensions *aggregator.Services
 	paths      []string // of the rest of the server, for /
@@ -42,11 +47,23 @@ func New(kinds *kind.Registry, extensions *aggregator.Services, paths ...string)
 	return &Discovery{kinds: kinds, extensions: extensions, paths: paths}
 }
 
-// codecs encode discovery's types, which have their kind and apiVersion set already; the
+// encodings encode discovery's types, which have their kind and apiVersion set already; the
 // scheme behind them has nothing to convert.
-var codecs = serializer.NewCodecFactory(runtime.NewScheme())
+type encodings struct {
+	serializer.CodecFactory
+	mediaTypes []string
+}
 
-var mediaTypes, _ = negotiation.MediaTypesForSerializer(codecs)
+var (
+	codecs     = newEncodings()
+	cborCodecs = newEncodings(serializer.WithSerializer(cbor.NewSerializerInfo))
+)
+
+func newEncodings(more ...serializer.CodecFactoryOptionsMutator) *encodings {
+	factory := serializer.NewCodecFactory(runtime.NewScheme(), more...)
+	mediaTypes, _ := negotiation.MediaTypesForSerializer(factory)
+	return &encodings{factory, mediaTypes}
+}
 
 func (d *Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := d.serve(w, r); err != nil {
@@ -61,7 +78,8 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	path := strings.TrimRight(r.URL.Path, "/")
-	if err := docs.check(path, r); err != nil {
+	codecs := d.codecs(docs, path)
+	if err := docs.check(path, r, codecs); err != nil {
 		return err
 	}
 	if path == "/api" || r.URL.Path == "/apis" { // but not /apis/
@@ -80,10 +98,21 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	return docs.serve(w, path, info)
 }
 
+// codecs encode the document at path. As in upstream only that of a built-in group version, which the
+// installer of its resources adds, comes in CBOR.
+func (d *Discovery) codecs(docs *documents, path string) *encodings {
+	inGroup, found := strings.CutPrefix(path, "/apis/")
+	group, _, versioned := strings.Cut(inGroup, "/")
+	if d.CBOR && (path == "/api/v1" || found && versioned && docs.set.HasGroup(group)) {
+		return cborCodecs
+	}
+	return codecs
+}
+
 // check finds out whether path is there. Upstream's /apis, its groups and all of custom
 // resources answer every method alike: they are not behind the router that looks at
 // methods and media types.
-func (d *documents) check(path string, r *http.Request) error {
+func (d *documents) check(path string, r *http.Request, codecs *encodings) error {
 	group, _, versioned := strings.Cut(strings.TrimPrefix(path, "/apis/"), "/")
 	switch inGroup := strings.HasPrefix(path, "/apis/"); {
 	case path == "/apis" && !strings.HasPrefix(r.URL.Path, "/apis//"):
@@ -99,7 +128,7 @@ func (d *documents) check(path string, r *http.Request) error {
 	case path != "/api" && d.byPath[path] == nil:
 		return response.NotFound()
 	}
-	return response.Routed(r, mediaTypes...)
+	return response.Routed(r, codecs.mediaTypes...)
 }
 
 // current returns the documents of what is served now.

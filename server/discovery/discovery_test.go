@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	clientdiscovery "k8s.io/client-go/discovery"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -280,5 +281,38 @@ func BenchmarkAggregated(b *testing.B) {
 	req.Header.Set("Accept", aggregated)
 	for b.Loop() {
 		d.ServeHTTP(httptest.NewRecorder(), req)
+	}
+}
+
+// TestCBOR has the documents that come in CBOR with upstream's feature gate CBORServingAndStorage, and
+// those that do not. A group of custom resources is one of those.
+func TestCBOR(t *testing.T) {
+	kinds := kind.NewRegistry(builtin.Priorities())
+	kinds.Replace(nil, append(builtin.Kinds(builtin.Options{}), &kind.Kind{
+		Group: "example.com", Resource: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+		Versions: []kind.Version{{Name: "v1"}}, Verbs: []string{"get"}, Custom: &kind.CustomResource{},
+	}))
+	d := discovery.New(kinds, aggregator.New(nil, nil))
+	d.CBOR = true
+	server := httptest.NewServer(d)
+	defer server.Close()
+	const cborMedia, list = "application/cbor", ", application/cbor"
+	for _, path := range []string{"/api/v1", "/apis/apps/v1", "/apis/apiextensions.k8s.io/v1", "/apis/apiregistration.k8s.io/v1/"} {
+		resp, body := get(t, server, path, "Accept", cborMedia)
+		var got v1.APIResourceList
+		if err := direct.Unmarshal([]byte(body), &got); err != nil || resp.Header.Get("Content-Type") != cborMedia || len(got.APIResources) == 0 {
+			t.Errorf("%s: %d %v %v", path, resp.StatusCode, resp.Header, err)
+		}
+		if _, body := get(t, server, path, "Accept", "text/html"); !strings.Contains(body, list) {
+			t.Errorf("%s: CBOR is not offered: %s", path, body)
+		}
+	}
+	for _, path := range []string{"/api", "/apis", "/apis/apps", "/apis/example.com", "/apis/example.com/v1"} {
+		if resp, body := get(t, server, path, "Accept", cborMedia); resp.StatusCode != http.StatusNotAcceptable || strings.Contains(body, list) {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+		if resp, _ := get(t, server, path, "Accept", cborMedia+",application/json"); resp.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+		}
 	}
 }
