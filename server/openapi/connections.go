@@ -46,7 +46,7 @@ func (o *operations) subresource(path string, s *kind.Subresource) error {
 		o.add(route{
 			method: "GET", path: path, gvk: gvk, action: "get", id: o.id("read", "", o.scope()+o.k.Kind+camel(s.Name)),
 			description: "read " + s.Name + " of the specified " + o.k.Kind,
-			parameters:  join(parameters, nameParameter(gvk.Kind)), produces: append([]string{"text/plain"}, mediaTypes...),
+			parameters:  join(parameters, nameParameter(gvk.Kind)), produces: append([]string{"text/plain"}, o.g.media.objects...),
 			answer: text, answers: []int{200},
 		})
 	case s.Post != nil:

@@ -29,6 +29,7 @@ type description struct {
 	hash        string                   // of all
 	ids         map[string]bool          // of definitions and of the built-in Kinds
 	index       func() ([]byte, error)   // the index of v3
+	media       *media
 }
 
 // groupVersion is the input of one document of v3. The documents of a group alone and of the
@@ -36,6 +37,7 @@ type description struct {
 type groupVersion struct {
 	path, group, version string
 	kinds                []*kind.Kind
+	media                *media
 	hash                 string
 }
 
@@ -45,10 +47,10 @@ type definition struct {
 	versions []string
 }
 
-// describe makes the description of set, and of the routes at the paths others. Group versions
-// that have not changed are taken from old, which may be nil.
-func describe(set *kind.Set, others []string, old *description) *description {
-	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}}
+// describe makes the description of set with media types m, and of the routes at the paths others.
+// Group versions that have not changed are taken from old, which may be nil.
+func describe(set *kind.Set, m *media, others []string, old *description) *description {
+	s := &description{generation: set.Generation, groups: map[string]*groupVersion{}, ids: map[string]bool{}, media: m}
 	s.index = sync.OnceValues(s.makeIndex)
 	for _, path := range []string{"api", "apis", "version"} {
 		s.group(path, "", "")
@@ -125,7 +127,7 @@ func (s *description) add(k *kind.Kind, version string) {
 func (s *description) group(path, group, version string) *groupVersion {
 	g := s.groups[path]
 	if g == nil {
-		g = &groupVersion{path: path, group: group, version: version}
+		g = &groupVersion{path: path, group: group, version: version, media: s.media}
 		s.groups[path] = g
 	}
 	return g
@@ -156,7 +158,7 @@ func (g *groupVersion) custom() bool {
 // built-in Kinds, the definitions of the others, and the fields of the Kinds.
 func (g *groupVersion) digest() string {
 	h := sha512.New()
-	fmt.Fprintln(h, program(), g.path)
+	fmt.Fprintln(h, program(), g.path, g.media)
 	for _, k := range g.kinds {
 		fmt.Fprintf(h, "%q %q %q %v %q %v\n", k.Resource, k.Kind, k.ListKind, k.Namespaced, k.Verbs, k.ReturnDeleted)
 		for _, name := range slices.Sorted(maps.Keys(k.Subresources)) {

@@ -28,6 +28,9 @@ import (
 
 // OpenAPI answers for /openapi/v2, /openapi/v3 and what is below.
 type OpenAPI struct {
+	// CBOR says that CBOR is among the media types. It is set before the first request.
+	CBOR bool
+
 	kinds  *kind.Registry
 	others []string // paths of routes that are not the API's
 	cache  cache
@@ -121,7 +124,11 @@ func (o *OpenAPI) describe() *description {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.current == nil || o.current.generation < set.Generation {
-		o.current = describe(set, o.others, o.current)
+		media := &withoutCBOR
+		if o.CBOR {
+			media = &withCBOR
+		}
+		o.current = describe(set, media, o.others, o.current)
 		o.cache.prune(o.current)
 	}
 	return o.current

@@ -33,11 +33,25 @@ var (
 	listParameters   = optionParameters(metav1.ListOptions{}, metav1.ListOptions{}.SwaggerDoc())
 )
 
+// media are the media types of operations: of objects, of lists and watches, and of patches.
+type media struct{ objects, lists, patches []string }
+
 var (
-	mediaTypes   = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
-	streamTypes  = append(mediaTypes[:len(mediaTypes):len(mediaTypes)], runtime.ContentTypeJSON+";stream=watch", runtime.ContentTypeProtobuf+";stream=watch")
 	anyMediaType = []string{"*/*"}
-	patchTypes   = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+	withoutCBOR  = media{
+		objects: []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf},
+		lists: []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf,
+			runtime.ContentTypeJSON + ";stream=watch", runtime.ContentTypeProtobuf + ";stream=watch"},
+		patches: []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
+			string(types.ApplyYAMLPatchType)},
+	}
+	withCBOR = media{
+		objects: []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR},
+		lists: []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR,
+			runtime.ContentTypeJSON + ";stream=watch", runtime.ContentTypeProtobuf + ";stream=watch", runtime.ContentTypeCBORSequence},
+		patches: []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
+			string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType)},
+	}
 )
 
 // operations are all routes of one Kind in one version.
@@ -103,7 +117,7 @@ func (o *operations) allNamespaces(path string) {
 		o.add(route{
 			method: "GET", path: path, action: "list", id: o.id("list", "", o.k.Kind+"ForAllNamespaces"),
 			description: "list or watch objects of kind " + o.k.Kind,
-			parameters:  listParameters, produces: streamTypes, answer: o.list, answers: []int{200},
+			parameters:  listParameters, produces: o.g.media.lists, answer: o.list, answers: []int{200},
 		})
 	}
 }
@@ -113,7 +127,7 @@ func (o *operations) collection(path string) {
 		o.add(route{
 			method: "GET", path: path, action: "list", id: o.id("list", "", o.scope()+o.k.Kind),
 			description: "list or watch objects of kind " + o.k.Kind,
-			parameters:  listParameters, produces: streamTypes, answer: o.list, answers: []int{200},
+			parameters:  listParameters, produces: o.g.media.lists, answer: o.list, answers: []int{200},
 		})
 	}
 	if o.k.Can("create") {
@@ -160,7 +174,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 			r.parameters, r.consumes, r.body = join(updateParameters, bodyParameter), anyMediaType, model
 		case "patch":
 			r.method, r.action, r.id, r.description = "PATCH", "patch", o.id("patch", "", suffix), "partially update "+what
-			r.parameters, r.consumes, r.body = join(patchParameters, bodyParameter), patchTypes, &metav1.Patch{}
+			r.parameters, r.consumes, r.body = join(patchParameters, bodyParameter), o.g.media.patches, &metav1.Patch{}
 		case "delete":
 			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete"+endpoints.GetArticleForNoun(o.k.Kind, " ")+o.k.Kind
 			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
@@ -182,7 +196,7 @@ func (o *operations) add(r route) {
 		r.gvk = o.k.GVK(o.g.version)
 	}
 	if r.produces == nil {
-		r.produces = mediaTypes
+		r.produces = o.g.media.objects
 	}
 	if r.consumes == nil {
 		r.consumes = anyMediaType

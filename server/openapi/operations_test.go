@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
+	"github.com/plinth-io/plinth/server/openapi"
 )
 
 // TestEveryKindValidates checks in every document what kubectl looks for: a PATCH of each kind
@@ -141,6 +143,45 @@ func TestPathsAndOperations(t *testing.T) {
 	replicas := doc.Components.Schemas["io.k8s.api.apps.v1.DeploymentSpec"].Properties["replicas"]
 	if !strings.HasPrefix(replicas.Description, "Number of desired pods.") {
 		t.Errorf("replicas are described as %q", replicas.Description)
+	}
+}
+
+// TestMediaTypes has the media types of operations, without upstream's feature gate
+// CBORServingAndStorage and with it.
+func TestMediaTypes(t *testing.T) {
+	kinds := kind.NewRegistry(builtin.Priorities())
+	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
+	const all, streams = "json yaml vnd.kubernetes.protobuf", "json;stream=watch vnd.kubernetes.protobuf;stream=watch"
+	const patches = "json-patch+json merge-patch+json strategic-merge-patch+json apply-patch+yaml"
+	want := map[bool]map[string]string{
+		false: {"get": all, "list": all + " " + streams, "patch": patches, "discovery": all, "group": all},
+		true:  {"get": all + " cbor", "list": all + " cbor " + streams + " cbor-seq", "patch": patches + " apply-patch+cbor", "discovery": all + " cbor", "group": all},
+	}
+	hashes := map[string]bool{}
+	for on, want := range want {
+		o := openapi.New(kinds)
+		o.CBOR = on
+		server := httptest.NewServer(o)
+		defer server.Close()
+		resp, body := get(t, server, "/openapi/v2", "Accept", "application/json")
+		hashes[resp.Header.Get("ETag")] = true
+		var doc spec.Swagger
+		if err := json.Unmarshal(body, &doc); err != nil {
+			t.Fatal(err)
+		}
+		paths := doc.Paths.Paths
+		object := paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]
+		for name, types := range map[string][]string{
+			"get": object.Get.Produces, "patch": object.Patch.Consumes, "list": paths["/apis/apps/v1/deployments"].Get.Produces,
+			"discovery": paths["/apis/apps/v1/"].Get.Produces, "group": paths["/apis/apps/"].Get.Produces,
+		} {
+			if got := strings.ReplaceAll(strings.Join(types, " "), "application/", ""); got != want[name] {
+				t.Errorf("CBOR %t, %s: %s, want %s", on, name, got, want[name])
+			}
+		}
+	}
+	if len(hashes) != 2 {
+		t.Error("CBOR does not change the hash")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // overview is the route of a document that is not a resource's: discovery, the version, or the
 // issuer of tokens.
 func (g *groupVersion) overview() *route {
+	mediaTypes := withoutCBOR.objects
 	r := &route{method: "GET", path: "/" + g.path + "/", consumes: mediaTypes, produces: mediaTypes, answers: []int{200}}
 	o := operations{g: g}
 	switch {
@@ -34,7 +35,7 @@ func (g *groupVersion) overview() *route {
 		r.answer = &metav1.APIGroup{}
 	default:
 		r.id, r.tag, r.description = o.id("get", "", "APIResources"), o.tag(), "get available resources"
-		r.answer = &metav1.APIResourceList{}
+		r.consumes, r.produces, r.answer = g.media.objects, g.media.objects, &metav1.APIResourceList{}
 	}
 	return r
 }
