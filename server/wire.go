@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admission"
@@ -51,6 +53,7 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	s.rest = rest.New(s.store, s.kinds, rest.Options{
 		Admission: chain, Authorizer: s.authz,
 		Audited:   s.audit != nil,
+		CBOR:      servesCBOR(),
 		Untracked: s.config.Untracked,
 
 		CommitDelay: s.config.LeaseCommitDelay,
@@ -157,10 +160,18 @@ func (s *Server) routes() *routes {
 	if s.fairness != nil {
 		r.fairness = guard.HTTP(s.fairness.Debug())
 	}
-	r.discovery = discovery.New(s.kinds, s.extensions, r.otherPaths()...)
-	r.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
+	documents := discovery.New(s.kinds, s.extensions, r.otherPaths()...)
+	documents.CBOR = servesCBOR()
+	r.discovery = documents
+	schemas := openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
+	schemas.CBOR = servesCBOR()
+	r.openapi = schemas
 	return r
 }
+
+// servesCBOR tells whether upstream's feature gate for CBOR is on. Gates do not change while a server
+// runs.
+func servesCBOR() bool { return utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) }
 
 // fillMetrics adds what the parts count themselves.
 func (s *Server) fillMetrics() {

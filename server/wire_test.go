@@ -1,8 +1,13 @@
 package server
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
 	"github.com/plinth-io/plinth/server/apitest"
 )
@@ -19,6 +24,40 @@ func TestMetrics(t *testing.T) {
 	}
 	if strings.Contains(text, "made-up") {
 		t.Error("a client's words are a label")
+	}
+}
+
+// TestCBOR wants upstream's feature gate to switch CBOR on everywhere. Errors from before the verbs are
+// JSON.
+func TestCBOR(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CBORServingAndStorage, true)
+	s := start(t, Config{})
+	admin, nobody := apitest.Admin(t, s), apitest.Anonymous(t, s)
+	const cborMedia = "application/cbor"
+	for _, c := range []struct {
+		client      *http.Client
+		path, media string
+		code        int
+	}{
+		{admin, "/api/v1/namespaces/default", cborMedia, 200},
+		{admin, "/apis/rbac.authorization.k8s.io/v1/clusterroles", cborMedia, 200},
+		{admin, "/api/v1/namespaces/none", cborMedia, 404},
+		{admin, "/api/v1", cborMedia, 200},
+		{admin, "/apis/apps", "application/json", 406},
+		{nobody, "/api/v1/namespaces/default", "application/json", 403},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", cborMedia)
+		code, header, _ := apitest.Send(t, c.client, req)
+		if got := header.Get("Content-Type"); got != c.media || code != c.code {
+			t.Errorf("%s: %d %s, want %d %s", c.path, code, got, c.code, c.media)
+		}
+	}
+	if _, _, body := apitest.Do(t, admin, "GET", s.URL()+"/openapi/v3/apis/apps/v1", ""); !strings.Contains(body, `"application/apply-patch+cbor"`) {
+		t.Error("OpenAPI does not have CBOR")
 	}
 }
 
