@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/server/rest"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const (
@@ -164,5 +165,27 @@ func TestCBOROff(t *testing.T) {
 		if strings.Contains(a.body, "cbor") {
 			t.Errorf("CBOR is offered: %s", a.body)
 		}
+	}
+}
+
+// TestCBORConversion wants objects that a webhook converts to be the same in CBOR, and to be converted
+// once for both encodings.
+func TestCBORConversion(t *testing.T) {
+	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{StateBytes: 1 << 30}, rest.Options{CBOR: true})
+	c := newConversionCase(t, h)
+	c.define(`"v1","v1beta1"`)
+	c.do("POST", hookedBeta, toCBOR(hookObject("v1beta1", "a", `"hostPort":"h:1"`)), "Content-Type", inCBOR).want(201)
+	c.do("POST", hooked, toCBOR(hookObject("v1", "b", `"host":"g","port":"2"`)), "Content-Type", inCBOR).want(201)
+	c.hook.called()
+	for _, path := range []string{hooked, hooked + "/a", hooked + "/b", hookedBeta, hookedBeta + "/a"} {
+		want, got := c.do("GET", path, "").want(200), c.do("GET", path, "", "Accept", inCBOR).want(200)
+		if diff := cmp.Diff(decoded(t, want.body), decoded(t, got.asJSON().body)); diff != "" {
+			t.Errorf("%s (-JSON +CBOR):\n%s", path, diff)
+		}
+	}
+	c.calls("all that is read, of which b is converted already", 1)
+	_, events := c.stream(hooked+"?watch=1&timeoutSeconds=20", inCBOR, 2)
+	if len(events) != 2 || events[1].get("object", "spec", "host") != "g" {
+		t.Errorf("%+v", events)
 	}
 }
