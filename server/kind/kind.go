@@ -37,7 +37,8 @@ type Kind struct {
 	// Protobuf says that objects have a protobuf encoding.
 	Protobuf bool
 	// PatchTypes are the media types of patches, in the order in which errors list them. The
-	// last, apply, is not for subresources without a FieldManager.
+	// last, apply, is not for subresources without a FieldManager. If CBOR is on, apply in CBOR
+	// follows.
 	PatchTypes []types.PatchType
 	// TypedItems says that items of a list have kind and apiVersion of their own.
 	TypedItems bool

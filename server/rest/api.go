@@ -115,8 +115,10 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, info *apirequest.Req
 func (q *request) serve() error {
 	route := routing{q}
 	handle, err := route.handler()
+	q.routed = handle != nil // a verb is found, though the names may be wrong
 	if err == nil {
 		err = route.refusal()
+		q.routed = err == nil
 	}
 	// Upstream's handler of custom resources warns of a version before it looks at the verb.
 	if v := q.kind.Version(q.version); v.Deprecated != "" && (err == nil || q.kind.Custom != nil && err != response.ErrNoPath) {
@@ -126,7 +128,6 @@ func (q *request) serve() error {
 	if err != nil {
 		return err
 	}
-	q.routed = true
 	if q.refused != nil && !q.connects() && q.info.Verb != "list" && q.info.Verb != "watch" {
 		return q.refused
 	}

@@ -44,6 +44,8 @@ var cborNegotiationRows = []encoding{
 	{name: "CBOR: 406 of a watch in YAML", request: "GET " + configMaps + "?watch=1", headers: accept(inYAML), code: 406, media: inYAML, message: "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch, application/cbor-seq"},
 	{name: "CBOR: the router's errors are JSON", request: "POST " + configMaps + "/a", headers: accept(inCBOR), body: "{}", code: 405},
 	{name: "CBOR: so is that of a path that no resource has", request: "GET /api/v1/nothing", headers: accept(inCBOR), code: 404},
+	{name: "CBOR: a wrong name is the verb's error", request: "GET " + configMaps + "/a%25b", headers: accept(inCBOR), code: 400, media: inCBOR},
+	{name: "CBOR: of custom resources, too", request: "GET " + widgetsPath + "/a%25b", headers: accept(inCBOR), code: 400, media: inCBOR},
 	{name: "CBOR: 415", request: "POST " + configMaps, headers: sends("text/plain", inCBOR), body: "x", code: 415, media: inCBOR, message: cborBodyRefused},
 	{name: "CBOR: 415 of a patch as plain CBOR", request: "PATCH " + configMaps + "/a", headers: sends(inCBOR, inCBOR), body: toCBOR(`{}`), code: 415, message: "415: Unsupported Media Type"},
 }

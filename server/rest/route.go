@@ -42,7 +42,8 @@ var handlers = map[string]func(*request) error{
 type routing struct{ q *request }
 
 // handler finds the verb. A path that the resource does not have is answered with 404, a method
-// that the path does not have with 405.
+// that the path does not have with 405. If the names in the path are wrong, it returns both the verb
+// and an error.
 func (r routing) handler() (func(*request) error, error) {
 	if r.q.kind.Custom != nil {
 		return r.customHandler()

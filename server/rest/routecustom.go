@@ -26,7 +26,7 @@ func (r routing) customHandler() (func(*request) error, error) {
 	switch verb {
 	case "get", "update", "patch", "delete":
 		if r.q.name == "" {
-			return nil, apierrors.NewBadRequest("name must be provided")
+			return handlers[verb], apierrors.NewBadRequest("name must be provided")
 		}
 		return handlers[verb], r.checkNames(itemMethods, verb, r.q.kind.Namespaced)
 	}
