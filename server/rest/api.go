@@ -66,6 +66,7 @@ type API struct {
 
 	draining context.Context // ended by Drain; ends watches and connections
 	drain    context.CancelFunc
+	watches  watches
 }
 
 // New returns an API. It starts nothing.
@@ -92,7 +93,10 @@ func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 // Drain ends watches, logs that are followed, and connections that were handed on (exec,
 // port-forward). Watches end cleanly, so that their clients resume elsewhere or later. What
 // starts afterwards ends at once. Other requests go on.
-func (a *API) Drain() { a.drain() }
+func (a *API) Drain() {
+	a.drain()
+	a.watches.wake()
+}
 
 // Serve answers one resource request. info is the parsed path, who is the authenticated and
 // authorized caller.

@@ -64,11 +64,11 @@ func (s *watching) run(ctx context.Context, watcher kind.Events, out sink) {
 	}
 	s.initial = nil
 	flowcontrol.WatchInitialized(ctx)
-	end := time.NewTimer(s.timeout)
-	defer end.Stop()
-	mark := newBookmarks(s.bookmarks, s.q.api.o.BookmarkEvery, s.timeout)
-	defer mark.stop()
-	for {
+	t := newSchedule(s.bookmarks, s.q.api.o.BookmarkEvery, s.timeout)
+	defer t.stop()
+	s.q.api.watches.add(t)
+	defer s.q.api.watches.remove(t)
+	for s.q.api.draining.Err() == nil {
 		wake := watcher.Wait()
 		n, err := s.pass(ctx, watcher, out)
 		if err != nil {
@@ -80,30 +80,31 @@ func (s *watching) run(ctx context.Context, watcher kind.Events, out sink) {
 		}
 		select {
 		case <-wake:
-		case <-mark.c:
-			mark.next()
-			if _, err := s.pass(ctx, watcher, out); err != nil { // changes that did not wake it are progress
-				s.writeError(out, err)
+		case <-t.c:
+			if !s.onTime(ctx, t, watcher, out) {
 				return
 			}
-			if s.writeBookmark(out) != nil {
-				return
-			}
-		case <-end.C:
-			select {
-			case <-mark.c: // a machine that stood still finds both due at once
-				_ = s.writeBookmark(out)
-			default:
-			}
-			return
 		case <-ctx.Done():
-			return
-		case <-s.q.api.draining.Done():
 			return
 		case <-s.q.kind.Gone():
 			return
 		}
 	}
+}
+
+// onTime does what is due. It is false if the watch ends.
+func (s *watching) onTime(ctx context.Context, t *schedule, watcher kind.Events, out sink) bool {
+	bookmark, end := t.due()
+	if bookmark && !end {
+		if _, err := s.pass(ctx, watcher, out); err != nil { // changes that did not wake it are progress
+			s.writeError(out, err)
+			return false
+		}
+	}
+	if bookmark && s.writeBookmark(out) != nil {
+		return false
+	}
+	return !end
 }
 
 // errGone ends a watch whose client cannot be written to.
