@@ -176,10 +176,13 @@ func (n creation) change(ctx context.Context, obj runtime.Object, m metav1.Objec
 
 // createRules lets the Kind's strategy complete and check a new object.
 func (t *target) createRules(ctx context.Context, obj runtime.Object) error {
+	if err := t.checkMeta(obj); err != nil {
+		return err
+	}
 	if t.kind.Hooks.SetAside != nil {
 		defer t.kind.Hooks.SetAside(obj)()
 	}
-	return apirest.BeforeCreate(t.kind.Create, ctx, obj)
+	return apirest.BeforeCreate(createFewErrors{t.kind.Create}, ctx, obj)
 }
 
 // givenVersion returns the resourceVersion in the body of a create. A new object must have none.

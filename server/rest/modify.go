@@ -184,7 +184,10 @@ func (m *modification) replace(ctx context.Context, current *sqlstore.Entry, obj
 // successor returns the object that is stored in place of old, and its value in the log, if the
 // rules and admission allow it.
 func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (runtime.Object, []byte, error) {
-	if err := apirest.BeforeUpdate(m.q.strategy(), ctx, obj, old); err != nil {
+	if err := m.q.checkMeta(obj); err != nil {
+		return nil, nil, err
+	}
+	if err := apirest.BeforeUpdate(updateFewErrors{m.q.strategy()}, ctx, obj, old); err != nil {
 		return nil, nil, err
 	}
 	obj, err := keepTimes(ctx, obj, old)

@@ -3,6 +3,7 @@ package custom
 import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
@@ -11,7 +12,8 @@ import (
 // objects are valid.
 type values struct {
 	validation.SchemaValidator
-	shape *shape
+	schema *spec.Schema
+	shape  *shape
 }
 
 func newValues(schema *apiextensions.JSONSchemaProps) (*values, error) {
@@ -19,13 +21,16 @@ func newValues(schema *apiextensions.JSONSchemaProps) (*values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &values{SchemaValidator: upstream, shape: shapeOf(openapi)}, nil
+	return &values{SchemaValidator: upstream, schema: openapi, shape: shapeOf(openapi)}, nil
 }
 
 // Validate implements validation.SchemaCreateValidator.
 func (v *values) Validate(value any, options ...validation.ValidationOption) *validate.Result {
 	if v.shape.certain(value) {
 		return &validate.Result{}
+	}
+	if many := tooMany(v.schema, value); many != nil {
+		return many
 	}
 	return v.SchemaValidator.Validate(value, options...)
 }
@@ -34,6 +39,10 @@ func (v *values) Validate(value any, options ...validation.ValidationOption) *va
 func (v *values) ValidateUpdate(value, old any, options ...validation.ValidationOption) *validate.Result {
 	if v.shape.certain(value) {
 		return &validate.Result{}
+	}
+	// What is wrong in both may stay (KEP-4008), and is judged only if there is not too much of it.
+	if many := tooMany(v.schema, value); many != nil && tooMany(v.schema, old) == nil {
+		return many
 	}
 	return v.SchemaValidator.ValidateUpdate(value, old, options...)
 }

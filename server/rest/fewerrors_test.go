@@ -1,0 +1,42 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/rest"
+)
+
+// TestFewErrors sends bodies with several hundred thousand errors. An answer with all of them would take
+// hours.
+func TestFewErrors(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	many := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", 200_000), ",") }
+	pod := func(fields string) string {
+		return `{"metadata":{"name":"few"},"spec":{"containers":[{"name":"c","image":"i"` + fields + `}]}}`
+	}
+	const pods, roles = "/api/v1/namespaces/default/pods", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+	h.do("POST", pods, pod("")).want(201)
+	h.do("POST", configMaps, `{"metadata":{"name":"few"}}`).want(201)
+	for _, row := range []struct{ name, method, path, body, last string }{
+		{"create", "POST", pods, pod(`,"env":[` + many(`{}`) + `]`), "Too many: 200000: must have at most 1000 items"},
+		{"create, another kind", "POST", roles, `{"metadata":{"name":"few"},"rules":[` + many(`{}`) + `]}`, "Too many: 600000: must have at most 1000 items"},
+		{"update", "PUT", pods + "/few", pod(`,"env":[` + many(`{}`) + `]`), "Too many: 200001: must have at most 1000 items"},
+		{"create, metadata", "POST", configMaps, `{"metadata":{"name":"more","finalizers":[` + many(`""`) + `]}}`, "Too many: 400000: must have at most 1000 items"},
+		{"update, metadata", "PUT", configMaps + "/few", `{"metadata":{"name":"few","finalizers":[` + many(`""`) + `]}}`, "Too many: 400000: must have at most 1000 items"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := h.do(row.method, row.path, row.body)
+			var s metav1.Status
+			if err := json.Unmarshal([]byte(a.body), &s); err != nil || a.code != 422 {
+				t.Fatalf("%d %.300s", a.code, a.body)
+			}
+			if n := len(s.Details.Causes); n != 1001 || s.Details.Causes[n-1].Message != row.last || s.Details.Causes[n-1].Field != "errors" {
+				t.Errorf("%d causes, the last one is %v", n, s.Details.Causes[n-1])
+			}
+		})
+	}
+}
