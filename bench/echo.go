@@ -60,6 +60,7 @@ func (s *echoServer) handler() http.Handler {
 	}
 	e.GET(echoPath+"/:name", answer)
 	e.POST(echoPath, answer)
+	e.PATCH(echoPath+"/:name", answer)
 	e.PUT(echoPath+"/:name", func(c echo.Context) error {
 		s.fan.put(*s.body.Load())
 		return answer(c)

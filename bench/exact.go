@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
@@ -77,6 +78,39 @@ func (g *rig) measureApply(ctx context.Context) error {
 	}
 	return g.compareRates(ctx, g.plinth, concurrent, apply, get,
 		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: atLeast(0.7)})
+}
+
+// appliers is how many applies are sent at once.
+const appliers = 16
+
+// measureApplies compares the CPU time of server-side applies of which one half create an object and the other
+// half change one field of an object of the worker's own.
+func (g *rig) measureApplies(ctx context.Context) error {
+	if err := g.teach(ctx, echoPath+"/cm-00001"); err != nil {
+		return err
+	}
+	var next atomic.Int64
+	apply := func(clients []*apiload.Client) op {
+		turns := make([]int, appliers)
+		return func(ctx context.Context, w int) error {
+			turns[w]++
+			name, n := fmt.Sprintf("applied-by-%02d", w), turns[w]
+			if n%2 == 0 {
+				name, n = fmt.Sprintf("applied-%07d", next.Add(1)), 0
+			}
+			c := clients[w%connections].As("", "application/apply-patch+yaml")
+			_, err := c.Do(ctx, http.MethodPatch, echoPath+"/"+name+"?fieldManager=bench&force=true", apiload.ConfigMap(name, n, 0), nil)
+			return err
+		}
+	}
+	rounds, err := g.compare(ctx, appliers, apply(g.toPlinth), apply(g.toEcho))
+	if err != nil {
+		return err
+	}
+	f := rounds.cpu(fmt.Sprintf("apply, half creating, %d at a time, server CPU", appliers))
+	f.Target = atMost(5)
+	g.d.add(f)
+	return nil
 }
 
 // measureProtobufList compares lists in protobuf with lists in JSON, one at a time. During

@@ -126,8 +126,9 @@ func (c *eventCount) Write(b []byte) (int, error) {
 
 // fan is what the handler's watches wait for.
 type fan struct {
-	mu   sync.Mutex
-	next *happening
+	watches atomic.Int64 // without any, nothing is kept
+	mu      sync.Mutex
+	next    *happening
 }
 
 // happening is one event and what comes after it, which are set before c is closed.
@@ -148,6 +149,9 @@ func (f *fan) last() *happening {
 
 // put has bytes as the next event.
 func (f *fan) put(event []byte) {
+	if f.watches.Load() == 0 {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.next
@@ -158,6 +162,8 @@ func (f *fan) put(event []byte) {
 
 // serve writes what happens until the client leaves.
 func (f *fan) serve(w http.ResponseWriter, r *http.Request) error {
+	f.watches.Add(1)
+	defer f.watches.Add(-1)
 	w.Header().Set("Content-Type", "application/json")
 	flush := http.NewResponseController(w).Flush
 	for h := f.last(); ; h = h.next {

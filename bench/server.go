@@ -64,6 +64,7 @@ func (r *run) measureServer(ctx context.Context, d *Database, dsn string) (err e
 		{"update", g.measureUpdate},
 		{"tracking of fields", func(ctx context.Context) error { return g.measureTracking(ctx, dsn) }},
 		{"apply", g.measureApply},
+		{"applies that change something", g.measureApplies},
 		{"create", g.measureCreate},
 	})
 }
