@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,33 @@ func TestCommitPersisted(t *testing.T) {
 		}
 		if got := l.put("/registry/c", 0, "3"); got != 3 {
 			t.Errorf("next revision %d, want 3: the persisted change is not there", got)
+		}
+	})
+}
+
+// TestAppendWhileRestored appends while the rows of log are there again and those of meta are not: nothing is
+// written, whatever the connection has found before.
+func TestAppendWhileRestored(t *testing.T) {
+	forEachShared(t, func(t *testing.T, db database) {
+		l := log{openDSN(t, db.dsn), t}
+		defer l.Close()
+		a := l.put("/registry/a", 0, "1")
+		for _, newestGone := range []bool{false, true} {
+			last := l.put("/registry/b", l.append(sqlstore.Change{Key: "/registry/b", Expect: 1 << 40}).Results[0].Found, "1")
+			if newestGone {
+				db.exec(t, fmt.Sprintf("DELETE FROM log WHERE id = %d", last))
+			}
+			before := l.rows()
+			db.exec(t, "CREATE TABLE aside AS SELECT * FROM meta")
+			db.exec(t, "DELETE FROM meta")
+			for _, expect := range []int64{0, a, 999} {
+				if got, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/a", Expect: expect, Value: []byte("no")}}); err == nil {
+					t.Errorf("expecting %d: %+v", expect, got)
+				}
+			}
+			db.exec(t, "INSERT INTO meta SELECT * FROM aside")
+			db.exec(t, "DROP TABLE aside")
+			diff(t, "rows", before, l.rows())
 		}
 	})
 }

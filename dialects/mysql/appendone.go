@@ -13,7 +13,9 @@ import (
 // appendOne commits a lone change in one round trip: the server itself does, under the
 // lock, what Appended.Judge does elsewhere, and COMMIT is in the same packet. Variables of the
 // session carry what was found from one statement to the next; an INSERT that reads the table that it
-// writes would have the server copy the value to a temporary table on the disk first. Results is nil
+// writes would have the server copy the value to a temporary table on the disk first. A variable keeps what it had
+// where nothing is found, but the floor, which is an aggregate: without its row, as while the
+// database is restored, nothing is written. Results is nil
 // if the expectation does not hold, or the log has moved or was set back; then nothing was written,
 // and the caller finds out why.
 func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
@@ -21,10 +23,10 @@ func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *sqlstore.Change)
 	defer cancel()
 	got, err := l.send(ctx, conn,
 		part{sql: `START TRANSACTION READ WRITE`},
-		part{sql: `SELECT CAST(value AS SIGNED) INTO @floor FROM meta WHERE name = 'floor' FOR UPDATE`},
+		part{sql: `SELECT MAX(CAST(value AS SIGNED)) INTO @floor FROM meta WHERE name = 'floor' FOR UPDATE`},
 		judgeOne(c, l.witness.Load()),
 		insertOne(c),
-		part{sql: `SELECT COALESCE(@holds, FALSE), @id, COALESCE(@created, 0), @at, @floor; COMMIT`})
+		part{sql: `SELECT COALESCE(@holds AND @floor IS NOT NULL, FALSE), @id, COALESCE(@created, 0), @at, @floor; COMMIT`})
 	if errors.Is(err, driver.ErrBadConn) {
 		return a, err // nothing was sent
 	}
@@ -33,12 +35,12 @@ func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *sqlstore.Change)
 	}
 	defer got.close()
 	var holds bool
-	var r sqlstore.Result
-	if err := got.one(true, &holds, &r.Revision, &r.CreateRevision, &a.At, &a.Floor); err != nil {
+	var id, created, at, floor sql.NullInt64
+	if err := got.one(true, &holds, &id, &created, &at, &floor); err != nil {
 		return a, beforeCommit(err)
 	}
 	if holds {
-		a.Head, a.Results = r.Revision-1, []sqlstore.Result{r}
+		a = sqlstore.Appended{Head: id.Int64 - 1, Floor: floor.Int64, At: at.Int64, Results: []sqlstore.Result{{Revision: id.Int64, CreateRevision: created.Int64}}}
 	}
 	return a, committed(got.rows)
 }
@@ -88,7 +90,7 @@ func insertOne(c *sqlstore.Change) part {
 	r := sqlstore.Row{Key: c.Key, Deleted: c.Delete, Value: c.StoredValue(), Author: c.Author(), AuditID: c.AuditID()}
 	return part{
 		sql: "INSERT INTO log (id, `key`, create_id, deleted, `at`, value, author, audit_id)\n" +
-			`		SELECT @id, ?, @created, ?, @at, ?, ?, ? FROM DUAL WHERE @holds`,
+			`		SELECT @id, ?, @created, ?, @at, ?, ?, ? FROM DUAL WHERE @holds AND @floor IS NOT NULL`,
 		args: []any{[]byte(r.Key), r.Deleted, append([]byte{}, r.Value...), author(&r), audit(&r)},
 	}
 }

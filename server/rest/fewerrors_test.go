@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,22 @@ import (
 
 	"github.com/plinth-io/plinth/server/rest"
 )
+
+// TestLongErrors sends owners of which each claims to be the controller. Upstream's error for each of them has all.
+func TestLongErrors(t *testing.T) {
+	h := newHarness(t, rest.Options{})
+	h.do("POST", configMaps, `{"metadata":{"name":"long"}}`).want(201)
+	var owners []string
+	for i := range 900 {
+		owners = append(owners, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":"%s","uid":"%d","controller":true}`, strings.Repeat("n", 1000), i))
+	}
+	body := `{"metadata":{"name":"long","ownerReferences":[` + strings.Join(owners, ",") + `]}}`
+	for _, a := range []answer{h.do("POST", configMaps, body), h.do("PUT", configMaps+"/long", body)} {
+		if a.code != 422 || len(a.body) > 16<<20 || !strings.Contains(a.body, `"field":"errors"`) {
+			t.Errorf("%d, %d bytes: %.300s", a.code, len(a.body), a.body)
+		}
+	}
+}
 
 // TestFewErrors sends bodies with several hundred thousand errors. An answer with all of them would take
 // hours.

@@ -1,51 +1,58 @@
 package custom
 
 import (
+	"errors"
+
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
 const (
-	// mostErrors is how many errors of one object are looked for; more are in no answer. Upstream's validator compares
-	// each error with all others: a body of 3 MiB can have a million, which would take a processor hours.
-	mostErrors = 1000
-	// fewValues is how many values an object may have that is validated without counting its errors.
-	fewValues = 2000
+	// mostErrors is how many errors of one object are looked for, and mostErrorBytes how long they are together, or a
+	// single one; more are in no answer. Upstream's validator compares each error with all others: a body of
+	// 3 MiB can have a million, which would take a processor hours.
+	mostErrors     = 1000
+	mostErrorBytes = 1 << 20
+	// mostPathBytes bounds the paths of all values together. Upstream makes the path of each value, so a long name of a
+	// field above many values would take it minutes, and the memory.
+	mostPathBytes = 256 << 20
 )
 
-// errorCount stops the validation of one value at many errors.
-type errorCount struct{ found int }
+// errPaths is why an object is refused whose paths are too long.
+var errPaths = errors.New("names of fields are too long for the number of values below them")
 
-// tooMany returns the first errors of a value if there are too many, else nil: then upstream's validator can say what
-// is wrong in reasonable time.
-func tooMany(schema *spec.Schema, value any) *validate.Result {
-	if left := fewValues; !hasMore(value, &left) {
-		return nil
+// errorCount stops the validation of one value at many errors.
+type errorCount struct{ found, bytes int }
+
+func (c *errorCount) full() bool { return c.found > mostErrors || c.bytes > mostErrorBytes }
+
+// validateFew is upstream's validation of a value, up to many errors. complete is false if there are more.
+func validateFew(schema *spec.Schema, value any) (result *validate.Result, complete bool) {
+	if left := mostPathBytes; pathsExceed(value, 0, &left) {
+		return &validate.Result{Errors: []error{errPaths}}, false
 	}
 	c := &errorCount{}
-	found := c.validator(schema, nil, "", strfmt.Default).Validate(value)
-	if c.found <= mostErrors {
-		return nil
-	}
-	return found
+	result = c.validator(schema, nil, "", strfmt.Default).Validate(value)
+	return result, !c.full()
 }
 
-// hasMore tells whether a value has more values within than left.
-func hasMore(value any, left *int) bool {
-	if *left--; *left < 0 {
+// pathsExceed tells whether the paths of a value and of all within take more than left bytes. above is the length of
+// the value's own.
+func pathsExceed(value any, above int, left *int) bool {
+	if *left -= above; *left < 0 {
 		return true
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		for _, v := range value {
-			if hasMore(v, left) {
+		for name, v := range value {
+			if pathsExceed(v, above+1+len(name), left) {
 				return true
 			}
 		}
 	case []any:
 		for _, v := range value {
-			if hasMore(v, left) {
+			if pathsExceed(v, above+8, left) {
 				return true
 			}
 		}
@@ -61,13 +68,18 @@ type counted struct {
 
 // Validate implements validate.ValueValidator.
 func (v counted) Validate(value any) *validate.Result {
-	if v.count.found > mostErrors {
+	if v.count.full() {
 		return &validate.Result{}
 	}
 	before := v.count.found
 	result := v.SchemaValidator.Validate(value)
 	within := v.count.found - before // of fields and items, which result has as well
-	v.count.found += max(0, len(result.Errors)-within)
+	if own := len(result.Errors) - within; own > 0 {
+		v.count.found += own
+		for _, err := range result.Errors {
+			v.count.bytes += len(err.Error())
+		}
+	}
 	return result
 }
 

@@ -2,6 +2,7 @@ package custom
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -65,8 +66,50 @@ func TestManyErrors(t *testing.T) {
 		}
 	}
 	// What was wrong before stays as it is: the schema has changed since.
-	old := map[string]any{"list": list(3000, 1)}
-	if got := v.ValidateUpdate(map[string]any{"list": list(3000, 1), "map": map[string]any{"a": int64(7)}}, old, validation.WithRatcheting(nil)); !got.IsValid() {
-		t.Errorf("%d errors that were there before", len(got.Errors))
+	for _, row := range []struct {
+		name     string
+		old, new map[string]any
+		want     int
+	}{
+		{"many that were there", map[string]any{"list": list(3000, 1)}, map[string]any{"list": list(3000, 1), "map": map[string]any{"a": int64(7)}}, 0},
+		{"many, and more values", map[string]any{"list": list(1500, 1)}, map[string]any{"list": list(1500, 1), "deep": []any{map[string]any{"list": list(600, 7)}}}, 0},
+		{"some that were there, and some that were not", map[string]any{"list": list(900, 1)}, map[string]any{"list": list(900, 1), "map": fields(200)}, 200},
+	} {
+		if got := v.ValidateUpdate(row.new, row.old, validation.WithRatcheting(nil)); len(got.Errors) != row.want {
+			t.Errorf("%s: %d errors, want %d", row.name, len(got.Errors), row.want)
+		}
+	}
+}
+
+// TestLongPaths validates lists below fields with long names, whose errors have these names.
+func TestLongPaths(t *testing.T) {
+	five := 5.0
+	number := apiextensions.JSONSchemaProps{Type: "integer", Minimum: &five}
+	list := apiextensions.JSONSchemaProps{Type: "array", Items: &apiextensions.JSONSchemaPropsOrArray{Schema: &number}}
+	v, err := newValues(&apiextensions.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensions.JSONSchemaPropsOrBool{Allows: true, Schema: &list}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, values int
+		wrong        int // of them
+		most         int
+	}{
+		{1 << 20, 500_000, 1, 1},
+		{1 << 20, 100, 100, 3},
+		{100_000, 2000, 2000, 20},
+		{100, 2000, 20, 20},
+	} {
+		var values []any
+		for i := range row.values {
+			values = append(values, int64(7))
+			if i < row.wrong {
+				values[i] = int64(1)
+			}
+		}
+		got := v.Validate(map[string]any{strings.Repeat("x", row.name): values})
+		if len(got.Errors) < 1 || len(got.Errors) > row.most {
+			t.Errorf("a name of %d bytes above %d values: %d errors, want %d at most", row.name, row.values, len(got.Errors), row.most)
+		}
 	}
 }

@@ -29,10 +29,8 @@ func (v *values) Validate(value any, options ...validation.ValidationOption) *va
 	if v.shape.certain(value) {
 		return &validate.Result{}
 	}
-	if many := tooMany(v.schema, value); many != nil {
-		return many
-	}
-	return v.SchemaValidator.Validate(value, options...)
+	result, _ := validateFew(v.schema, value)
+	return result
 }
 
 // ValidateUpdate implements validation.SchemaValidator.
@@ -40,9 +38,15 @@ func (v *values) ValidateUpdate(value, old any, options ...validation.Validation
 	if v.shape.certain(value) {
 		return &validate.Result{}
 	}
-	// What is wrong in both may stay (KEP-4008), and is judged only if there is not too much of it.
-	if many := tooMany(v.schema, value); many != nil && tooMany(v.schema, old) == nil {
-		return many
+	result, complete := validateFew(v.schema, value)
+	if result.IsValid() {
+		return result
 	}
+	if !complete {
+		if before, _ := validateFew(v.schema, old); before.IsValid() {
+			return result
+		}
+	}
+	// What is wrong in both may stay (KEP-4008).
 	return v.SchemaValidator.ValidateUpdate(value, old, options...)
 }
