@@ -41,9 +41,12 @@ func (t *target) corrupt(u *sqlstore.Unreadable) error {
 
 // unreadable is the answer to a get or a delete of an entry that cannot be read; nil if it can be.
 func (t *target) unreadable(e *sqlstore.Entry) error {
+	if e == nil || e.Unreadable() == nil {
+		return nil // before u, which is on the heap: a list asks for each of its items
+	}
 	var u *sqlstore.Unreadable
 	switch {
-	case e == nil || !errors.As(e.Unreadable(), &u):
+	case !errors.As(e.Unreadable(), &u):
 		return nil
 	case isAway(u):
 		return u.Err
@@ -60,9 +63,12 @@ func isAway(err error) bool {
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.
 func unchangeable(e *sqlstore.Entry) error {
+	if e == nil || e.Unreadable() == nil {
+		return nil
+	}
 	var u *sqlstore.Unreadable
 	switch {
-	case e == nil || !errors.As(e.Unreadable(), &u):
+	case !errors.As(e.Unreadable(), &u):
 		return nil
 	case isAway(u):
 		return u.Err
@@ -105,6 +111,9 @@ func (t *target) unreadableList(err error) error {
 
 // unreadableEvent is what a watch ends with at an event that cannot be read; nil if it can be.
 func unreadableEvent(e *sqlstore.Event, inside bool) error {
+	if e.Entry.Unreadable() == nil && !(inside && e.Prev != nil && e.Prev.Unreadable() != nil) {
+		return nil // before u, which is on the heap: each watch asks for each of its events
+	}
 	var u *sqlstore.Unreadable
 	switch {
 	case errors.As(e.Entry.Unreadable(), &u):
