@@ -254,13 +254,17 @@ func insertArgs(rows []sqlstore.Row) []any {
 	args := make([]any, 0, 8*len(rows))
 	for i := range rows {
 		r := &rows[i]
-		value := r.Value
-		if value == nil {
-			value = []byte{}
-		}
-		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, value, author(r), audit(r))
+		args = append(args, r.Revision, []byte(r.Key), r.CreateRevision, r.Deleted, r.At, notNull(r.Value), author(r), audit(r))
 	}
 	return args
+}
+
+// notNull returns a value as the column takes it: nil would be NULL.
+func notNull(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
 }
 
 // author and audit return what a row has in the columns of that name; nil is NULL.

@@ -91,6 +91,6 @@ func insertOne(c *sqlstore.Change) part {
 	return part{
 		sql: "INSERT INTO log (id, `key`, create_id, deleted, `at`, value, author, audit_id)\n" +
 			`		SELECT @id, ?, @created, ?, @at, ?, ?, ? FROM DUAL WHERE @holds AND @floor IS NOT NULL`,
-		args: []any{[]byte(r.Key), r.Deleted, append([]byte{}, r.Value...), author(&r), audit(&r)},
+		args: []any{[]byte(r.Key), r.Deleted, notNull(r.Value), author(&r), audit(&r)},
 	}
 }

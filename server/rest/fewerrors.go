@@ -10,22 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
-// An answer names so many errors of validation, and of long ones no more than fit. Upstream names all of them and
+// fewErrors returns errs, or the first of them and how many there were. Upstream names all of them and
 // joins their texts at a cost that grows with the square of their number: a body of 3 MiB with a million
 // of them, each of three bytes, would have kept a processor busy for days. Some have a whole list in their
 // text: three hundred owners, of which only one may be the controller, made 28 MB.
-const (
-	mostErrors     = 1000
-	mostErrorBytes = 1 << 20
-)
-
-// fewErrors returns errs, or the first of them and how many there were.
 func fewErrors(errs field.ErrorList) field.ErrorList {
 	size := 0
 	for i, err := range errs {
-		if i == mostErrors || size > mostErrorBytes {
+		if i == kind.MostErrors || size > kind.MostErrorBytes {
 			return append(errs[:i:i], field.TooMany(field.NewPath("errors"), len(errs), i))
 		}
 		if len(errs) > 1 {
@@ -42,7 +38,7 @@ func (t *target) checkMeta(obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	if len(m.GetLabels())+len(m.GetAnnotations())+len(m.GetFinalizers()) < mostErrors/4 && len(m.GetOwnerReferences()) < 8 {
+	if len(m.GetLabels())+len(m.GetAnnotations())+len(m.GetFinalizers()) < kind.MostErrors/4 && len(m.GetOwnerReferences()) < 8 {
 		return nil // each has a few errors at most, with itself in their texts, or all owners
 	}
 	path := field.NewPath("metadata")

@@ -39,14 +39,21 @@ func (t *target) corrupt(u *sqlstore.Unreadable) error {
 	return storage.NewCorruptObjError(t.upstreamKey(u.Key), notTransformable(u.Err))
 }
 
+// unreadableOf returns why an entry cannot be read; nil if it can be, or if there is none. errors.As would put a
+// pointer on the heap for each item of a list and each event of a watch.
+func unreadableOf(e *sqlstore.Entry) *sqlstore.Unreadable {
+	if e == nil {
+		return nil
+	}
+	u, _ := e.Unreadable().(*sqlstore.Unreadable)
+	return u
+}
+
 // unreadable is the answer to a get or a delete of an entry that cannot be read; nil if it can be.
 func (t *target) unreadable(e *sqlstore.Entry) error {
-	if e == nil || e.Unreadable() == nil {
-		return nil // before u, which is on the heap: a list asks for each of its items
-	}
-	var u *sqlstore.Unreadable
+	u := unreadableOf(e)
 	switch {
-	case !errors.As(e.Unreadable(), &u):
+	case u == nil:
 		return nil
 	case isAway(u):
 		return u.Err
@@ -63,12 +70,9 @@ func isAway(err error) bool {
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.
 func unchangeable(e *sqlstore.Entry) error {
-	if e == nil || e.Unreadable() == nil {
-		return nil
-	}
-	var u *sqlstore.Unreadable
+	u := unreadableOf(e)
 	switch {
-	case !errors.As(e.Unreadable(), &u):
+	case u == nil:
 		return nil
 	case isAway(u):
 		return u.Err
@@ -111,14 +115,11 @@ func (t *target) unreadableList(err error) error {
 
 // unreadableEvent is what a watch ends with at an event that cannot be read; nil if it can be.
 func unreadableEvent(e *sqlstore.Event, inside bool) error {
-	if e.Entry.Unreadable() == nil && !(inside && e.Prev != nil && e.Prev.Unreadable() != nil) {
-		return nil // before u, which is on the heap: each watch asks for each of its events
+	u := unreadableOf(e.Entry)
+	if u == nil && inside {
+		u = unreadableOf(e.Prev)
 	}
-	var u *sqlstore.Unreadable
-	switch {
-	case errors.As(e.Entry.Unreadable(), &u):
-	case inside && e.Prev != nil && errors.As(e.Prev.Unreadable(), &u):
-	default:
+	if u == nil {
 		return nil
 	}
 	if e.Type != sqlstore.Delete || !unsafeDeletes() {

@@ -6,26 +6,22 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
-const (
-	// mostErrors is how many errors of one object are looked for, and mostErrorBytes how long they are together, or a
-	// single one; more are in no answer. Upstream's validator compares each error with all others: a body of
-	// 3 MiB can have a million, which would take a processor hours.
-	mostErrors     = 1000
-	mostErrorBytes = 1 << 20
-	// mostPathBytes bounds the paths of all values together. Upstream makes the path of each value, so a long name of a
-	// field above many values would take it minutes, and the memory.
-	mostPathBytes = 256 << 20
-)
+// mostPathBytes bounds the paths of all values together. Upstream makes the path of each value, so a long name of a
+// field above many values would take it minutes, and the memory.
+const mostPathBytes = 256 << 20
 
 // errPaths is why an object is refused whose paths are too long.
 var errPaths = errors.New("names of fields are too long for the number of values below them")
 
-// errorCount stops the validation of one value at many errors.
+// errorCount stops the validation of one value at many errors: upstream's validator compares each with all others,
+// and a body of 3 MiB can have a million, which would take a processor hours.
 type errorCount struct{ found, bytes int }
 
-func (c *errorCount) full() bool { return c.found > mostErrors || c.bytes > mostErrorBytes }
+func (c *errorCount) full() bool { return c.found > kind.MostErrors || c.bytes > kind.MostErrorBytes }
 
 // validateFew is upstream's validation of a value, up to many errors. complete is false if there are more.
 func validateFew(schema *spec.Schema, value any) (result *validate.Result, complete bool) {
