@@ -9,6 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/plinth-io/plinth/server/selectors"
 )
 
 // Attributes returns the attributes of a request for an authorizer (upstream:
@@ -33,10 +35,11 @@ func Attributes(who user.Info, info *apirequest.RequestInfo) authorizer.Attribut
 }
 
 // addSelectors adds what a list, a watch or the deletion of a collection is restricted to. The
-// parser of info leaves selectors out if the feature AuthorizeWithSelectors is off.
+// parser of info leaves selectors out if the feature AuthorizeWithSelectors is off. One with too many terms, which
+// the verb refuses, is not parsed: it restricts nothing, as one that cannot be parsed.
 func addSelectors(a *authorizer.AttributesRecord, info *apirequest.RequestInfo) {
 	if info.FieldSelector != "" {
-		selector, err := fields.ParseSelector(info.FieldSelector)
+		selector, err := parsed("fieldSelector", info.FieldSelector, fields.ParseSelector)
 		if err != nil {
 			a.FieldSelectorParsingErr = err
 		} else if requirements := selector.Requirements(); len(requirements) > 0 {
@@ -44,13 +47,20 @@ func addSelectors(a *authorizer.AttributesRecord, info *apirequest.RequestInfo) 
 		}
 	}
 	if info.LabelSelector != "" {
-		selector, err := labels.Parse(info.LabelSelector)
+		selector, err := parsed("labelSelector", info.LabelSelector, func(text string) (labels.Selector, error) { return labels.Parse(text) })
 		if err != nil {
 			a.LabelSelectorParsingErr = err
 		} else if requirements, _ := selector.Requirements(); len(requirements) > 0 {
 			a.LabelSelectorRequirements = requirements
 		}
 	}
+}
+
+func parsed[S any](name, text string, parse func(string) (S, error)) (selector S, err error) {
+	if err := selectors.Check(name, text); err != nil {
+		return selector, err
+	}
+	return parse(text)
 }
 
 // Result is upstream's word for a decision, for metrics.

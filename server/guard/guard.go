@@ -27,6 +27,7 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/server/selectors"
 )
 
 // Options of a Guard. All but Audit and Fairness are needed.
@@ -145,7 +146,7 @@ func (g *Guard) around(next echo.HandlerFunc) echo.HandlerFunc {
 // go on.
 func (g *Guard) admit(x *Call, next echo.HandlerFunc) (err error) {
 	r := x.Request()
-	if x.Info, err = paths.NewRequestInfo(r); err != nil {
+	if x.Info, err = paths.NewRequestInfo(selectors.Bounded(r)); err != nil {
 		x.Response().Header().Del("Cache-Control")
 		return errInternal(r, fmt.Errorf("failed to create RequestInfo: %w", err))
 	}

@@ -17,6 +17,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/server/selectors"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -29,9 +30,9 @@ type query struct {
 	one        bool // [from, to) is one object
 	after      int64
 	through    int64
-	at         int64           // 0: changes are wanted, not a state
-	rest       fields.Selector // what else a change must have
-	none       bool            // nothing can be selected
+	at         int64            // 0: changes are wanted, not a state
+	rest       selectors.Fields // what else a change must have
+	none       bool             // nothing can be selected
 }
 
 // compared are the fields that a selector compares; the others of fieldLabel say where to read.
@@ -52,7 +53,7 @@ func fieldLabel(_, label, value string) (string, string, error) {
 
 // parse reads the selectors of a request, which fieldLabel has seen.
 func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOptions) (query, error) {
-	q := query{through: sqlstore.Forever, rest: fields.Everything()}
+	q := query{through: sqlstore.Forever}
 	q.namespace = apirequest.NamespaceValue(ctx)
 	q.namespaced = q.namespace != ""
 	if o == nil {
@@ -67,44 +68,32 @@ func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOption
 			return q, err
 		}
 	}
-	var rest []fields.Selector
-	for _, requirement := range o.FieldSelector.Requirements() {
-		if !slices.Contains(positions, requirement.Field) && !r.takes(&q, requirement) {
-			rest = append(rest, selector(requirement))
-		}
-	}
-	r.narrow(&q, o.FieldSelector)
-	q.rest = fields.AndSelectors(rest...)
+	q.rest = selectors.Compile(o.FieldSelector.Requirements(), func(field string) bool { return slices.Contains(positions, field) })
+	q.none = q.none || q.rest.Never()
+	r.take(&q)
+	r.narrow(&q)
 	return q, nil
 }
 
-func selector(r fields.Requirement) fields.Selector {
-	if r.Operator == selection.NotEquals {
-		return fields.OneTermNotEqualSelector(r.Field, r.Value)
+// take takes out of the rest what is met by where q reads.
+func (r *resources) take(q *query) {
+	for _, field := range []string{v1.FieldNamespace, "metadata.namespace"} {
+		if namespace, ok := q.rest.Exact(field); ok {
+			q.none = q.none || q.namespaced && q.namespace != namespace
+			q.namespace, q.namespaced = namespace, true
+			q.rest = q.rest.Without(field)
+		}
 	}
-	return fields.OneTermEqualSelector(r.Field, r.Value)
-}
-
-// takes says that a requirement is met by where q reads.
-func (r *resources) takes(q *query, requirement fields.Requirement) bool {
-	if requirement.Operator == selection.NotEquals {
-		return false
-	}
-	switch requirement.Field {
-	case v1.FieldNamespace, "metadata.namespace":
-		q.none = q.none || q.namespaced && q.namespace != requirement.Value
-		q.namespace, q.namespaced = requirement.Value, true
-		return true
-	case "metadata.name":
-		revision, err := strconv.ParseInt(requirement.Value, 10, 64)
+	if name, ok := q.rest.Exact("metadata.name"); ok {
+		revision, err := strconv.ParseInt(name, 10, 64)
 		q.none = q.none || err != nil || revision <= 0
 		q.after, q.through = max(q.after, revision-1), min(q.through, revision)
-		return true
-	case v1.FieldResource:
-		q.from, q.to = sqlstore.RangeOf(r.prefix(requirement.Value))
-		return true
+		q.rest = q.rest.Without("metadata.name")
 	}
-	return false
+	if resource, ok := q.rest.Exact(v1.FieldResource); ok {
+		q.from, q.to = sqlstore.RangeOf(r.prefix(resource))
+		q.rest = q.rest.Without(v1.FieldResource)
+	}
 }
 
 // prefix returns what the keys of a resource, written deployments.apps, begin with.
@@ -119,8 +108,8 @@ func (r *resources) prefix(resource string) string {
 }
 
 // narrow finds the range of keys that may be selected.
-func (r *resources) narrow(q *query, s fields.Selector) {
-	if kind, ok := s.RequiresExactMatch(v1.FieldKind); ok && q.from == "" {
+func (r *resources) narrow(q *query) {
+	if kind, ok := q.rest.Exact(v1.FieldKind); ok && q.from == "" {
 		q.from, q.to = r.rangeOfKind(kind)
 	}
 	if q.from == "" || !q.namespaced {
@@ -131,7 +120,7 @@ func (r *resources) narrow(q *query, s fields.Selector) {
 		prefix += q.namespace + "/"
 		q.from, q.to = sqlstore.RangeOf(prefix)
 	}
-	if name, ok := s.RequiresExactMatch(v1.FieldName); ok && name != "" {
+	if name, ok := q.rest.Exact(v1.FieldName); ok && name != "" {
 		q.from, q.to, q.one = prefix+name, prefix+name+"\x00", true
 	}
 }
@@ -151,38 +140,75 @@ func (r *resources) rangeOfKind(kind string) (from, to string) {
 	return from, to
 }
 
-// position reads since, until or at.
+// position reads since, until or at. Of several revisions, and of several times, the strictest is looked for.
 func (r *resources) position(ctx context.Context, q *query, field string, all fields.Requirements) error {
+	m, err := r.moments(field, all)
+	if err != nil || m.text == "" {
+		return err
+	}
+	if m.revision != 0 {
+		q.bound(field, m.revision, m.revision-1)
+	}
+	if m.time.IsZero() {
+		return nil
+	}
+	revision, err := r.revisionAt(ctx, field, m.time)
+	switch {
+	case err != nil:
+		return err
+	case revision == 0 && field == v1.FieldAt:
+		return notReached(m.text)
+	}
+	q.bound(field, revision, revision)
+	return nil
+}
+
+// bound sets what since, until or at say: the revision, or the last one before what is selected.
+func (q *query) bound(field string, revision, before int64) {
+	switch field {
+	case v1.FieldAt:
+		q.at = revision
+	case v1.FieldUntil:
+		q.through = min(q.through, revision)
+	case v1.FieldSince:
+		q.after = max(q.after, before)
+	}
+}
+
+// moments are the strictest revision and time of the terms of one field.
+type moments struct {
+	text     string // of a term; empty: there is none
+	revision int64  // 0: none
+	time     time.Time
+}
+
+func (r *resources) moments(field string, all fields.Requirements) (m moments, err error) {
 	for _, requirement := range all {
 		if requirement.Field != field {
 			continue
 		}
-		if requirement.Operator == selection.NotEquals {
-			return apierrors.NewBadRequest(field + " takes no !=")
+		switch {
+		case requirement.Operator == selection.NotEquals:
+			return m, apierrors.NewBadRequest(field + " takes no !=")
+		case field == v1.FieldAt && !r.form.values:
+			return m, apierrors.NewBadRequest("changes have no state at a time; ask for versions")
+		case field == v1.FieldAt && m.text != "" && m.text != requirement.Value:
+			return m, apierrors.NewBadRequest("at selects the state at one moment: write it once")
 		}
-		revision, isTime, err := r.revision(ctx, field, requirement.Value)
+		revision, at, err := r.moment(field, requirement.Value)
 		if err != nil {
-			return err
+			return m, err
 		}
-		switch field {
-		case v1.FieldAt:
-			if !r.form.values {
-				return apierrors.NewBadRequest("changes have no state at a time; ask for versions")
-			}
-			if revision == 0 {
-				return notReached(requirement.Value)
-			}
-			q.at = revision
-		case v1.FieldUntil:
-			q.through = min(q.through, revision)
-		case v1.FieldSince:
-			if !isTime {
-				revision--
-			}
-			q.after = max(q.after, revision)
+		m.text = requirement.Value
+		later := field == v1.FieldSince
+		if revision != 0 && (m.revision == 0 || (revision > m.revision) == later) {
+			m.revision = revision
+		}
+		if !at.IsZero() && (m.time.IsZero() || at.After(m.time) == later) {
+			m.time = at
 		}
 	}
-	return nil
+	return m, nil
 }
 
 // notReached is the error for a moment whose state is not known any more.
@@ -190,26 +216,30 @@ func notReached(moment string) error {
 	return apierrors.NewResourceExpired("the history does not reach back to " + moment)
 }
 
-// revision reads a revision, or a time: of since the newest revision before it, else the newest up to it.
-func (r *resources) revision(ctx context.Context, field, value string) (revision int64, isTime bool, err error) {
+// moment reads a revision, or a time.
+func (r *resources) moment(field, value string) (revision int64, at time.Time, err error) {
 	newest := r.Store.Revision()
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 		if n <= 0 || n > newest {
-			return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: there is no revision %d; the newest is %d", field, n, newest))
+			return 0, at, apierrors.NewBadRequest(fmt.Sprintf("%s: there is no revision %d; the newest is %d", field, n, newest))
 		}
-		return n, false, nil
+		return n, at, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, value)
+	at, err = time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is no revision and no time; write it like 12345 or %s", field, value, time.Now().UTC().Format(time.RFC3339)))
+		return 0, at, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is no revision and no time; write it like 12345 or %s", field, value, time.Now().UTC().Format(time.RFC3339)))
 	}
-	if t.After(time.Now()) {
-		return 0, false, apierrors.NewBadRequest(fmt.Sprintf("%s: %s is in the future", field, value))
+	if at.After(time.Now()) {
+		return 0, at, apierrors.NewBadRequest(fmt.Sprintf("%s: %s is in the future", field, value))
 	}
-	moment := t.UnixMilli()
+	return 0, at, nil
+}
+
+// revisionAt returns of since the newest revision before a time, else the newest up to it.
+func (r *resources) revisionAt(ctx context.Context, field string, at time.Time) (int64, error) {
+	moment := at.UnixMilli()
 	if field == v1.FieldSince {
 		moment--
 	}
-	revision, err = r.Store.RevisionAt(ctx, moment)
-	return revision, true, err
+	return r.Store.RevisionAt(ctx, moment)
 }

@@ -100,7 +100,7 @@ func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Versio
 		return nil, true, nil
 	}
 	d := w.kinds.describe(row, p, w.Store.Brought())
-	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&d)) {
+	if !w.q.rest.Empty() && !w.q.rest.Matches((*selectable)(&d)) {
 		return nil, true, nil
 	}
 	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {
@@ -170,7 +170,7 @@ func (w *walk) lookAt(ctx context.Context, e *sqlstore.Entry) (*v1.Version, erro
 	}
 	row := sqlstore.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At}
 	v := w.kinds.describe(&sqlstore.HistoryRow{Row: row}, p, w.Store.Brought())
-	if !w.q.rest.Empty() && !w.q.rest.Matches(fieldsOf(&v)) {
+	if !w.q.rest.Empty() && !w.q.rest.Matches((*selectable)(&v)) {
 		return nil, nil
 	}
 	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -85,15 +84,40 @@ func (k kinds) describe(r *sqlstore.HistoryRow, p place, brought int64) v1.Versi
 	return v
 }
 
-// fieldsOf are what a field selector compares.
-func fieldsOf(v *v1.Version) fields.Set {
-	return fields.Set{
-		v1.FieldResource: v.Object.Resource, v1.FieldKind: v.Object.Kind, v1.FieldName: v.Object.Name,
-		v1.FieldNamespace: v.Object.Namespace, v1.FieldAction: string(v.Action),
-		v1.FieldUser: v.User, v1.FieldImpersonator: v.Impersonator, v1.FieldVerb: v.Verb,
-		v1.FieldSubresource: v.Subresource, v1.FieldManager: v.Manager, v1.FieldAuditID: v.AuditID,
-		"metadata.name": v.Name, "metadata.namespace": v.Namespace,
+// selectable is a version as a field selector compares it.
+type selectable v1.Version
+
+// Get returns a field of compared.
+func (v *selectable) Get(field string) string {
+	switch field {
+	case v1.FieldResource:
+		return v.Object.Resource
+	case v1.FieldKind:
+		return v.Object.Kind
+	case v1.FieldName:
+		return v.Object.Name
+	case v1.FieldNamespace:
+		return v.Object.Namespace
+	case v1.FieldAction:
+		return string(v.Action)
+	case v1.FieldUser:
+		return v.User
+	case v1.FieldImpersonator:
+		return v.Impersonator
+	case v1.FieldVerb:
+		return v.Verb
+	case v1.FieldSubresource:
+		return v.Subresource
+	case v1.FieldManager:
+		return v.Manager
+	case v1.FieldAuditID:
+		return v.AuditID
+	case "metadata.name":
+		return v.Name
+	case "metadata.namespace":
+		return v.Namespace
 	}
+	return ""
 }
 
 // setData adds what the object was.

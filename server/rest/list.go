@@ -1,8 +1,11 @@
 package rest
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metainternalversionvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+
+	"github.com/plinth-io/plinth/server/selectors"
 )
 
 // list answers a collection, whole or in pages, from memory where it can.
@@ -26,6 +29,9 @@ func (q *request) list() error {
 func (q *request) listOptions() (*metainternalversion.ListOptions, selection, error) {
 	options := &metainternalversion.ListOptions{}
 	if values := q.values(); len(values) > 0 {
+		if err := selectors.CheckQuery(values); err != nil {
+			return nil, selection{}, apierrors.NewBadRequest(err.Error())
+		}
 		if err := decodeOptions(values, options); err != nil {
 			return nil, selection{}, err
 		}

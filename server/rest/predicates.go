@@ -32,14 +32,14 @@ func (s *selection) addPredicates() {
 // readFields takes the fields that have attributes.
 func (s *selection) readFields() {
 	s.read = make(map[string]sqlstore.TermOf)
-	for _, r := range s.fields.Requirements() {
-		attribute := s.kind.Attributes[r.Field]
+	for _, field := range s.match.Names() {
+		attribute := s.kind.Attributes[field]
 		if attribute == "" {
 			continue
 		}
-		s.read[r.Field] = object.TermOf(attribute)
-		if r.Operator == operators.Equals || r.Operator == operators.DoubleEquals {
-			s.where = append(s.where, sqlstore.Predicate{Attribute: attribute, Terms: []string{r.Value}})
+		s.read[field] = object.TermOf(attribute)
+		if value, ok := s.match.Exact(field); ok {
+			s.where = append(s.where, sqlstore.Predicate{Attribute: attribute, Terms: []string{value}})
 		}
 	}
 }
@@ -71,11 +71,6 @@ type fieldReader struct {
 	decoded   fields.Set
 	err       error // the entry could not be decoded
 }
-
-var _ fields.Fields = &fieldReader{}
-
-// Has says that every field is there: only fields that the Kind has come into a selector.
-func (f *fieldReader) Has(string) bool { return true }
 
 // Get returns a field's value.
 func (f *fieldReader) Get(field string) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-var selectors = []string{
+var predicateSelectors = []string{
 	"labelSelector=app%3Da3",
 	"labelSelector=app%3D%3Da3,tier",
 	"labelSelector=app+in+(a1,a5,none)",
@@ -87,7 +87,7 @@ func TestSelectionsWithIndexes(t *testing.T) {
 	indexed.storePods(1)
 	found := 0
 	for range 6 { // an index is built when it was missed for a while
-		for _, selector := range selectors {
+		for _, selector := range predicateSelectors {
 			for _, path := range []string{"/api/v1/pods?" + selector, "/api/v1/namespaces/ns1/pods?" + selector, "/api/v1/pods?limit=7&" + selector} {
 				want, got := scans.names(path), indexed.names(path)
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -100,7 +100,7 @@ func TestSelectionsWithIndexes(t *testing.T) {
 	if n := indexed.store.Stats().Indexes; n < 5 || found == 0 {
 		t.Errorf("%d indexes, %d objects were found", n, found)
 	}
-	for _, selector := range selectors {
+	for _, selector := range predicateSelectors {
 		want := scans.names("/api/v1/pods?" + selector)
 		events, _ := indexed.events("/api/v1/pods?watch=1&timeoutSeconds=1&"+selector, len(want))
 		for i := range want {
@@ -110,7 +110,7 @@ func TestSelectionsWithIndexes(t *testing.T) {
 			t.Errorf("watch of %s:\n%s", selector, diff)
 		}
 	}
-	for _, selector := range selectors {
+	for _, selector := range predicateSelectors {
 		path := "/api/v1/namespaces/ns1/pods?gracePeriodSeconds=0&" + selector
 		scans.do("DELETE", path, "").want(200)
 		indexed.do("DELETE", path, "").want(200)

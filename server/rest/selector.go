@@ -10,15 +10,17 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/server/selectors"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // selection decides which entries a list, watch or deletecollection is about.
 type selection struct {
 	kind   *kind.Kind
-	labels labels.Selector // nil: everything
-	fields fields.Selector // nil: everything; labels already in the hub's names
-	one    bool            // at most the object called name is selected
+	labels labels.Selector  // nil: everything
+	fields fields.Selector  // nil: everything; labels already in the hub's names
+	match  selectors.Fields // what fields says
+	one    bool             // at most the object called name is selected
 	name   string
 
 	prefix string // of all keys that may be selected: the resource's or a namespace's
@@ -58,7 +60,7 @@ func (s *selection) selectFields(t *target, f fields.Selector) error {
 		return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 	}
 	if !onlyName(f) {
-		s.fields = f
+		s.fields, s.match = f, selectors.Compile(f.Requirements(), nil)
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	}
 	if s.fields != nil {
 		read := fieldReader{selection: s, entry: e}
-		match := s.fields.Matches(&read)
+		match := s.match.Matches(&read)
 		return match && read.err == nil, read.err
 	}
 	return true, nil
