@@ -42,6 +42,15 @@ func (s *Store) Brought() int64 { return s.brought }
 // that they saw. It may be unreadable.
 func (s *Store) HistoryEntry(ctx context.Context, row *Row) *Entry { return s.open(ctx, row) }
 
+// Incarnation returns the revisions of the current entry of key: of its creation and of its last change; 0
+// if it is absent. It reads no value.
+func (s *Store) Incarnation(key string) (created, changed int64) {
+	if e := s.current(key); e != nil {
+		return e.CreateRevision, e.Revision
+	}
+	return 0, 0
+}
+
 // RevisionAt returns the newest revision that was committed at or before a moment (Unix milliseconds),
 // as far as the log still knows: 0 if nothing that it has is that old.
 func (s *Store) RevisionAt(ctx context.Context, moment int64) (int64, error) {

@@ -19,7 +19,8 @@ Each line is a change: its revision, which is the resourceVersion that it gave t
 was, what became of the object, who did it with which field manager, and how. "ann as bob" is a
 request that ann made in bob's name. The newest change is first; with --follow it is last.
 
-Changes of objects that you may not get are left out.`
+Changes of objects that you may not get are left out. So are those from before the namespace was made,
+unless you may get the same objects in all namespaces.`
 
 // logQuery is the command's flags.
 type logQuery struct {

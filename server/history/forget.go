@@ -17,7 +17,7 @@ import (
 )
 
 // DeleteCollection implements rest.CollectionDeleter: it removes the old versions of one object for
-// good. Who may delete the object and the collection of versions may do so.
+// good. Who may delete the object and the collection of versions may do so; see rights.mayForget.
 func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjectFunc, o *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	q, err := r.parse(ctx, list)
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjec
 		return nil, apierrors.NewBadRequest("no object has such a name")
 	}
 	w := r.walk(ctx, q)
-	may, reason, err := w.rights.may(ctx, "delete", p)
+	may, reason, err := w.rights.mayForget(ctx, p, q.from)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type walk struct {
 func (r *resources) walk(ctx context.Context, q query) *walk {
 	k := kindsOf(r.Kinds.Set())
 	who, _ := apirequest.UserFrom(ctx) // without one nothing is allowed
-	return &walk{resources: r, q: q, kinds: k, rights: rights{who: who, authorizer: r.Authorizer, kinds: k}}
+	return &walk{resources: r, q: q, kinds: k, rights: rights{who: who, authorizer: r.Authorizer, kinds: k, store: r.Store}}
 }
 
 // newest returns the selected changes, the newest first, and where to go on: below a revision, which is
@@ -103,7 +103,7 @@ func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Versio
 	if !w.q.rest.Empty() && !w.q.rest.Matches((*selectable)(&d)) {
 		return nil, true, nil
 	}
-	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {
+	if may, err := w.rights.maySee(ctx, p, row.Key, &d); !may || err != nil {
 		return nil, true, err
 	}
 	if w.form.values {
@@ -173,7 +173,7 @@ func (w *walk) lookAt(ctx context.Context, e *sqlstore.Entry) (*v1.Version, erro
 	if !w.q.rest.Empty() && !w.q.rest.Matches((*selectable)(&v)) {
 		return nil, nil
 	}
-	if may, err := w.rights.mayGet(ctx, p); !may || err != nil {
+	if may, err := w.rights.maySee(ctx, p, e.Key, &v); !may || err != nil {
 		return nil, err
 	}
 	setData(&v, e)
