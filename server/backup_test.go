@@ -312,6 +312,13 @@ func TestScrubInterval(t *testing.T) {
 		if !strings.Contains(log.String(), "its author has number 7777, which nobody has") {
 			t.Error(log.String())
 		}
+		logtest.Exec(t, s.config.DSN, `DROP VIEW history`)
+		apitest.Eventually(t, "a search that meets what cannot be read goes on, and the alarm is on", func() bool {
+			return strings.Contains(log.String(), "view history: it is missing") && has(`plinth_alarm{alarm="damage"} 1`)
+		})
+		if strings.Contains(log.String(), "could not be searched for damage") {
+			t.Error(log.String())
+		}
 	})
 }
 

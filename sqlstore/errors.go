@@ -24,6 +24,11 @@ var (
 	// of the wrong one. Nothing is written to it. ErrOther wraps ErrUnavailable: the right one may come back.
 	ErrOther = fmt.Errorf("%w: it is that of another cluster", ErrUnavailable)
 
+	// ErrDamaged says that something stored cannot be read although the database is there: a page on the disk, a
+	// table that is missing. Who serves takes it for a database that is away (it may be being restored), so
+	// it may wrap ErrUnavailable; who searches for damage has found some.
+	ErrDamaged = errors.New("database is damaged")
+
 	// ErrUnknown says that a COMMIT failed and the change may or may not be there.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
 

@@ -18,6 +18,14 @@ type Source interface {
 	// keeps its space, so f is not to take for ever.
 	Freeze(ctx context.Context, f func(Frozen) error) error
 
+	// Examine has the database itself look at what it keeps, and compares its tables, columns, indexes and
+	// views with those that the migrations make. found is called with each fault: what it is in, such as
+	// "table log", and what is wrong. It only reads, in transactions of its own, which may last: integrity_check
+	// in SQLite, amcheck in Postgres if it is installed, CHECK TABLE in MySQL, but not of the tables that are known to
+	// be damaged: it makes an index that it has found damaged unusable. An error says that the database could not
+	// be asked.
+	Examine(ctx context.Context, damaged []string, found func(in, what string)) error
+
 	Close() error
 }
 
@@ -46,9 +54,21 @@ type Frozen interface {
 	// AuditID are valid until f returns.
 	Old(ctx context.Context, f func(*OldRow) error) error
 
-	// Chains calls f with all rows in order of their keys, and rows of one key in order of their ids.
-	// They come without values, versions and leases.
-	Chains(ctx context.Context, f func(*Row) error) error
+	// Page calls f with the next rows after an id, in order of their ids: with limit of them at most, with
+	// at least one if there is one. Unlike All it can go on behind a row that cannot be read: the rows before that
+	// were given to f, the error is not ErrUnavailable, or it is ErrDamaged, and the next Page may begin anywhere.
+	Page(ctx context.Context, after int64, limit int, f func(*Row) error) error
+
+	// OldPage is Page for the old versions beside the log.
+	OldPage(ctx context.Context, after int64, limit int, f func(*OldRow) error) error
+
+	// Links is Page for rows in order of their keys, and rows of one key in order of their ids. They come
+	// without values, versions and leases. indexed says to find them by the index of keys; else they
+	// are sorted, at a cost for each page that is in proportion to the whole log.
+	Links(ctx context.Context, after Link, indexed bool, limit int, f func(*Row) error) error
+
+	// NextLink reads from the index of keys alone what comes after a link; false: nothing does.
+	NextLink(ctx context.Context, after Link) (next Link, ok bool, err error)
 
 	// Broken calls f with the old versions beside the log whose successor is missing: id and key.
 	Broken(ctx context.Context, f func(*Row) error) error
@@ -58,6 +78,12 @@ type Frozen interface {
 
 	// Shown returns how many objects the view objects has, and the sum of their versions.
 	Shown(ctx context.Context) (objects, versions int64, err error)
+}
+
+// Link is a row's place in the index of keys.
+type Link struct {
+	Key      string
+	Revision int64
 }
 
 // OldRow is an old version that is kept beside the log.
@@ -74,8 +100,12 @@ const (
 	MetaSwept   = "swept"  // compaction has looked at all rows up to here
 	MetaFormat  = "format" // of the log
 	MetaCluster = "cluster_id"
+	MetaKind    = "kind"
 	MetaMark    = "mark/"
 )
+
+// Format1 is the only value of MetaFormat so far.
+const Format1 = "1"
 
 // Filler writes to an empty log what was read from another one.
 type Filler interface {

@@ -179,6 +179,9 @@ type Log interface {
 	// Freeze calls f with the log as it is at one moment; see Source.
 	Freeze(ctx context.Context, f func(Frozen) error) error
 
+	// Examine has the database look at what it keeps; see Source.
+	Examine(ctx context.Context, damaged []string, found func(in, what string)) error
+
 	// Fill lets fill write to the log, which must be empty, in one transaction: if fill or anything
 	// else fails, nothing of it is there. A log that has rows, or a floor, gets ErrNotEmpty.
 	Fill(ctx context.Context, fill func(Filler) error) error

@@ -164,7 +164,7 @@ func (v *verification) database(ctx context.Context, dsn string, o scrub.Options
 		}
 	}
 	size, err := log.Size(ctx)
-	if err != nil {
+	if err != nil && errors.Is(err, sqlstore.ErrUnavailable) {
 		return "", report, err
 	}
 	bar := newBar(v.stderr, "rows")

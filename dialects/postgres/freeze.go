@@ -11,7 +11,10 @@ import (
 )
 
 // frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
-type frozen struct{ tx pgx.Tx }
+type frozen struct {
+	l  *Log
+	tx pgx.Tx
+}
 
 // Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent
 // as they are found: the planner, which would rather sort the whole table, is told to walk through the
@@ -29,7 +32,7 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 			SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 			SET LOCAL enable_hashagg = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`)
 		if err == nil {
-			broken = f(&frozen{tx})
+			broken = f(&frozen{l, tx})
 			err = broken
 		}
 		return err
@@ -42,9 +45,11 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 
 // Head is the end of the log.
 func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
-	err = z.tx.QueryRow(ctx, `
-		SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
-		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	err = z.part(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `
+			SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
+			       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
+	})
 	if err != nil {
 		return h, fmt.Errorf("read head: %w", err)
 	}
@@ -54,15 +59,13 @@ func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
 
 // Meta returns the table of that name.
 func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
-	rows, err := z.tx.Query(ctx, `SELECT name, value FROM meta`)
-	if err != nil {
-		return nil, fmt.Errorf("read meta: %w", err)
-	}
 	meta := map[string]string{}
-	var name, value string
-	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
-		meta[name] = value
-		return nil
+	err := z.part(ctx, func(tx pgx.Tx) error {
+		var name, value string
+		return eachOf([]any{&name, &value}, func() error {
+			meta[name] = value
+			return nil
+		})(tx.Query(ctx, `SELECT name, value FROM meta`))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read meta: %w", err)
@@ -70,32 +73,46 @@ func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
 	return meta, nil
 }
 
+// eachOf calls f with each row of a query's result.
+func eachOf(into []any, f func() error) func(pgx.Rows, error) error {
+	return func(rows pgx.Rows, err error) error {
+		if err == nil {
+			_, err = pgx.ForEachRow(rows, into, f)
+		}
+		return err
+	}
+}
+
 // Writers calls f with all authors.
 func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
-	rows, err := z.tx.Query(ctx, `SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`)
+	var id int64
+	var a sqlstore.Author
+	err := z.part(ctx, func(tx pgx.Tx) error {
+		return eachOf([]any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error { return f(id, a) })(tx.Query(ctx, `
+			SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`))
+	})
 	if err != nil {
 		return fmt.Errorf("read authors: %w", err)
 	}
-	var id int64
-	var a sqlstore.Author
-	_, err = pgx.ForEachRow(rows, []any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error { return f(id, a) })
-	return err
+	return nil
 }
 
 // All calls f with rows in order of their ids.
 func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
-	if inForce {
-		return eachRow(f)(z.tx.Query(ctx, `
+	return z.part(ctx, func(tx pgx.Tx) error {
+		if inForce {
+			return eachRow(f)(tx.Query(ctx, `
+				SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
+				FROM log AS l
+				WHERE NOT deleted
+				  AND id = (SELECT n.id FROM log AS n WHERE n.key = l.key ORDER BY n.id DESC LIMIT 1)
+				ORDER BY id`))
+		}
+		return eachRow(f)(tx.Query(ctx, `
 			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
-			FROM log AS l
-			WHERE NOT deleted
-			  AND id = (SELECT n.id FROM log AS n WHERE n.key = l.key ORDER BY n.id DESC LIMIT 1)
+			FROM log
 			ORDER BY id`))
-	}
-	return eachRow(f)(z.tx.Query(ctx, `
-		SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
-		FROM log
-		ORDER BY id`))
+	})
 }
 
 // eachRow reads the result of a query for id, key, create_id, deleted, at, value, author and audit_id.
@@ -117,16 +134,14 @@ func eachRow(f func(*sqlstore.Row) error) func(pgx.Rows, error) error {
 
 // Kept returns the table of that name.
 func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
-	rows, err := z.tx.Query(ctx, `SELECT prefix, lost FROM kept`)
-	if err != nil {
-		return nil, fmt.Errorf("read what is kept: %w", err)
-	}
 	kept := map[string]int64{}
-	var prefix string
-	var lost int64
-	_, err = pgx.ForEachRow(rows, []any{&prefix, &lost}, func() error {
-		kept[prefix] = lost
-		return nil
+	err := z.part(ctx, func(tx pgx.Tx) error {
+		var prefix string
+		var lost int64
+		return eachOf([]any{&prefix, &lost}, func() error {
+			kept[prefix] = lost
+			return nil
+		})(tx.Query(ctx, `SELECT prefix, lost FROM kept`))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read what is kept: %w", err)
@@ -136,66 +151,48 @@ func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
 
 // Old calls f with the rows of table past.
 func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
-	rows, err := z.tx.Query(ctx, `
-		SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id, until_id, until_at, expires
-		FROM past
-		ORDER BY id`)
-	if err != nil {
-		return fmt.Errorf("read old versions: %w", err)
-	}
-	var r sqlstore.OldRow
-	var value, audit pgtype.DriverBytes
-	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &r.Author, &audit, &r.UntilID, &r.UntilAt, &r.Expires}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		r.Value, r.AuditID = value, audit
-		return f(&r)
+	return z.part(ctx, func(tx pgx.Tx) error {
+		return eachOld(f)(tx.Query(ctx, `
+			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id, until_id, until_at, expires
+			FROM past
+			ORDER BY id`))
 	})
-	return err
 }
 
 // Broken calls f with rows of table past without a successor.
 func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
-	rows, err := z.tx.Query(ctx, `
-		SELECT p.id, p.key
-		FROM past AS p
-		WHERE NOT p.deleted
-		  AND NOT EXISTS (SELECT FROM log AS n WHERE n.id = p.until_id AND n.key = p.key)
-		  AND NOT EXISTS (SELECT FROM past AS n WHERE n.id = p.until_id AND n.key = p.key)
-		ORDER BY p.id`)
+	var r sqlstore.Row
+	err := z.part(ctx, func(tx pgx.Tx) error {
+		return eachOf([]any{&r.Revision, &r.Key}, func() error { return f(&r) })(tx.Query(ctx, `
+			SELECT p.id, p.key
+			FROM past AS p
+			WHERE NOT p.deleted
+			  AND NOT EXISTS (SELECT FROM log AS n WHERE n.id = p.until_id AND n.key = p.key)
+			  AND NOT EXISTS (SELECT FROM past AS n WHERE n.id = p.until_id AND n.key = p.key)
+			ORDER BY p.id`))
+	})
 	if err != nil {
 		return fmt.Errorf("read old versions: %w", err)
 	}
-	var r sqlstore.Row
-	_, err = pgx.ForEachRow(rows, []any{&r.Revision, &r.Key}, func() error { return f(&r) })
-	return err
+	return nil
 }
 
 // Told counts what the view history has.
 func (z *frozen) Told(ctx context.Context) (changes, revisions int64, err error) {
-	err = z.tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(revision), 0)::bigint FROM history`).Scan(&changes, &revisions)
+	err = z.part(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(revision), 0)::bigint FROM history`).Scan(&changes, &revisions)
+	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the view history: %w", err)
 	}
 	return changes, revisions, nil
 }
 
-// Chains calls f with rows in order of keys.
-func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
-	rows, err := z.tx.Query(ctx, `
-		SELECT id, key, create_id, deleted, at, coalesce(author, 0)
-		FROM log
-		ORDER BY key, id`)
-	if err != nil {
-		return fmt.Errorf("read rows: %w", err)
-	}
-	var r sqlstore.Row
-	_, err = pgx.ForEachRow(rows, []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Author}, func() error { return f(&r) })
-	return err
-}
-
 // Shown counts what the view shows.
 func (z *frozen) Shown(ctx context.Context) (objects, versions int64, err error) {
-	err = z.tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(resource_version), 0)::bigint FROM objects`).Scan(&objects, &versions)
+	err = z.part(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(resource_version), 0)::bigint FROM objects`).Scan(&objects, &versions)
+	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the view objects: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
@@ -12,7 +13,10 @@ import (
 
 // frozen is a transaction that reads, beside the process that has the database. SQLite keeps what it sees
 // in the write-ahead log, which grows until the transaction ends.
-type frozen struct{ conn *sql.Conn }
+type frozen struct {
+	conn *sql.Conn
+	pages
+}
 
 // Freeze calls f with the log as it is now. Close ends it.
 func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
@@ -45,7 +49,7 @@ func (l *Log) freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) }()
-	return f(&frozen{conn})
+	return f(&frozen{conn, pages{from: conn, through: math.MaxInt64}})
 }
 
 // Head is the end of the log.
@@ -54,7 +58,7 @@ func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
 	if err != nil {
-		return h, fmt.Errorf("read head: %w", err)
+		return h, fmt.Errorf("read head: %w", damage(err))
 	}
 	h.Revision = max(h.Revision, h.Floor)
 	return h, nil
@@ -64,7 +68,7 @@ func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
 func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
 	meta, err := scan.Marks(z.conn.QueryContext(ctx, `SELECT name, value FROM meta`))
 	if err != nil {
-		return nil, fmt.Errorf("read meta: %w", err)
+		return nil, fmt.Errorf("read meta: %w", damage(err))
 	}
 	return meta, nil
 }
@@ -123,24 +127,16 @@ func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error 
 func (z *frozen) Told(ctx context.Context) (changes, revisions int64, err error) {
 	err = z.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(revision), 0) FROM history`).Scan(&changes, &revisions)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the view history: %w", classify(err))
+		return 0, 0, fmt.Errorf("read the view history: %w", damage(err))
 	}
 	return changes, revisions, nil
-}
-
-// Chains calls f with rows in order of keys.
-func (z *frozen) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
-	return scan.EachLink(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `
-		SELECT id, key, create_id, deleted, at, author
-		FROM log INDEXED BY log_key_id
-		ORDER BY key, id`))
 }
 
 // Shown counts what the view shows.
 func (z *frozen) Shown(ctx context.Context) (objects, versions int64, err error) {
 	err = z.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(resource_version), 0) FROM objects`).Scan(&objects, &versions)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+		return 0, 0, fmt.Errorf("read the view objects: %w", damage(err))
 	}
 	return objects, versions, nil
 }

@@ -2,9 +2,12 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
@@ -20,6 +23,9 @@ type held struct {
 	meta    map[string]string
 	kept    map[string]int64
 	authors int64 // greatest number
+	pages         // for those who search for damage
+
+	noHead, noMeta, noKept error // why these could not be read although the database is there
 
 	rows  []sqlstore.Row // of a page
 	bytes []byte         // of their values
@@ -28,7 +34,6 @@ type held struct {
 const (
 	heldRows  = 1000 // of a page, at most
 	heldBytes = 1 << 20
-	heldLinks = 2000
 )
 
 // hold calls f while nothing is compacted. Only a full disk is more important, and that an object is
@@ -56,25 +61,40 @@ func (l *Log) held() bool { return l.holds.Load() > 0 && l.Condition() == nil }
 // of them expire while a backup is made.
 func (l *Log) pastHeld() bool { return l.holds.Load() > 0 }
 
-// begin reads what says where the log ends.
+// begin reads what says where the log ends. What of that is damaged fails who asks for it.
 func (h *held) begin(ctx context.Context) error {
 	tx, err := h.l.reads.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
-	if h.meta, err = scan.Marks(tx.QueryContext(ctx, `SELECT name, value FROM meta`)); err != nil {
-		return err
+	h.head.Revision, h.authors = math.MaxInt64, math.MaxInt64
+	h.meta, err = scan.Marks(tx.QueryContext(ctx, `SELECT name, value FROM meta`))
+	if h.noMeta = damage(err); passes(h.noMeta) {
+		return h.noMeta
 	}
-	if h.kept, err = scan.Kept(tx.QueryContext(ctx, `SELECT prefix, lost FROM kept`)); err != nil {
-		return err
+	h.kept, err = scan.Kept(tx.QueryContext(ctx, `SELECT prefix, lost FROM kept`))
+	if h.noKept = damage(err); passes(h.noKept) {
+		return h.noKept
 	}
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT max(id) FROM log), 0),
 		       coalesce((SELECT max(id) FROM author), 0)`).Scan(&h.head.Revision, &h.authors)
-	h.head.Floor, _ = strconv.ParseInt(h.meta[sqlstore.MetaFloor], 10, 64)
-	h.head.Revision = max(h.head.Revision, h.head.Floor)
-	return err
+	if h.noHead = damage(err); passes(h.noHead) {
+		return h.noHead
+	}
+	if h.noHead == nil && h.noMeta == nil {
+		h.head.Floor, h.noHead = strconv.ParseInt(h.meta[sqlstore.MetaFloor], 10, 64)
+		h.head.Revision = max(h.head.Revision, h.head.Floor)
+	}
+	h.pages = pages{from: h.l.reads, through: h.head.Revision, check: h.check}
+	return nil
+}
+
+// passes says that err, which damage has judged, is no damage.
+func passes(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, sqlstore.ErrDamaged)
 }
 
 // check makes sure that nothing was missing when rows were read before it.
@@ -90,10 +110,20 @@ func (h *held) check(ctx context.Context) error {
 }
 
 // Head is the end of the log.
-func (h *held) Head(context.Context) (sqlstore.Head, error) { return h.head, nil }
+func (h *held) Head(context.Context) (sqlstore.Head, error) {
+	if err := cmp.Or(h.noHead, h.noMeta); err != nil {
+		return h.head, fmt.Errorf("read head: %w", err)
+	}
+	return h.head, nil
+}
 
 // Meta returns the table of that name.
-func (h *held) Meta(context.Context) (map[string]string, error) { return h.meta, nil }
+func (h *held) Meta(context.Context) (map[string]string, error) {
+	if h.noMeta != nil {
+		return nil, fmt.Errorf("read meta: %w", h.noMeta)
+	}
+	return h.meta, nil
+}
 
 // Writers calls f with all authors.
 func (h *held) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
@@ -119,7 +149,7 @@ func eachPage[R any](ctx context.Context, h *held, f func(*R) error, next func(l
 			err = h.check(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("read rows: %w", classify(err))
+			return fmt.Errorf("read rows: %w", damage(err))
 		}
 		for i := range page {
 			if err := f(&page[i]); err != nil {
@@ -183,7 +213,12 @@ func (h *held) pageOf(ctx context.Context, rows *sql.Rows, err error) ([]sqlstor
 }
 
 // Kept returns the table of that name.
-func (h *held) Kept(context.Context) (map[string]int64, error) { return h.kept, nil }
+func (h *held) Kept(context.Context) (map[string]int64, error) {
+	if h.noKept != nil {
+		return nil, fmt.Errorf("read what is kept: %w", h.noKept)
+	}
+	return h.kept, nil
+}
 
 // Old calls f with the rows of table past, which nobody changes meanwhile.
 func (h *held) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
@@ -225,7 +260,7 @@ func (h *held) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
 		err = h.check(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("read old versions: %w", classify(err))
+		return fmt.Errorf("read old versions: %w", damage(err))
 	}
 	for i := range found {
 		if err := f(&found[i]); err != nil {
@@ -239,25 +274,9 @@ func (h *held) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
 func (h *held) Told(ctx context.Context) (changes, revisions int64, err error) {
 	err = h.l.reads.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(revision), 0) FROM history WHERE revision <= ?`, h.head.Revision).Scan(&changes, &revisions)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the view history: %w", classify(err))
+		return 0, 0, fmt.Errorf("read the view history: %w", damage(err))
 	}
 	return changes, revisions, nil
-}
-
-// Chains calls f with rows in order of keys.
-func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
-	return eachPage(ctx, h, f, func(last *sqlstore.Row) (page []sqlstore.Row, err error) {
-		err = scan.EachLink(ctx, func(r *sqlstore.Row) error {
-			page = append(page, *r)
-			return nil
-		})(h.l.reads.QueryContext(context.WithoutCancel(ctx), `
-			SELECT id, key, create_id, deleted, at, author
-			FROM log INDEXED BY log_key_id
-			WHERE (key, id) > (?, ?) AND id <= ?
-			ORDER BY key, id
-			LIMIT ?`, last.Key, last.Revision, h.head.Revision, heldLinks))
-		return page, err
-	})
 }
 
 // Shown counts what the view shows. The view knows no revision: so what it shows now is compared with
@@ -265,7 +284,7 @@ func (h *held) Chains(ctx context.Context, f func(*sqlstore.Row) error) error {
 func (h *held) Shown(ctx context.Context) (objects, versions int64, err error) {
 	tx, err := h.l.reads.BeginTx(ctx, nil)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+		return 0, 0, fmt.Errorf("read the view objects: %w", damage(err))
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
 	var shown, sum int64
@@ -278,7 +297,7 @@ func (h *held) Shown(ctx context.Context) (objects, versions int64, err error) {
 		err = h.inForce(ctx, tx, 1<<62, &now, &sumNow)
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the view objects: %w", classify(err))
+		return 0, 0, fmt.Errorf("read the view objects: %w", damage(err))
 	}
 	return objects + shown - now, versions + sum - sumNow, nil
 }

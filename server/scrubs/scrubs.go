@@ -4,6 +4,7 @@ package scrubs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"time"
@@ -26,6 +27,8 @@ type Scrubber struct {
 
 	success, failure, problems, rows prometheus.Gauge
 	digest                           *prometheus.GaugeVec
+
+	broke string // where the last look ended because the database went away; "": it did not
 }
 
 // mostTold is how many problems of one look are logged.
@@ -56,7 +59,8 @@ func (s *Scrubber) Last() (success time.Time, problems int, failure time.Time) {
 	return metrics.TimeOf(s.success), int(metrics.ValueOf(s.problems)), metrics.TimeOf(s.failure)
 }
 
-// Look looks at the whole database, and logs what it finds.
+// Look looks at the whole database, and logs what it finds. An error means that the database is away. If it goes
+// away twice at the same place, what is stored there makes it: that is damage.
 func (s *Scrubber) Look(ctx context.Context) error {
 	begun, told := time.Now(), 0
 	o := scrub.Options{Transformer: s.Transformer, Memory: s.Memory, Found: func(p scrub.Problem) {
@@ -68,11 +72,11 @@ func (s *Scrubber) Look(ctx context.Context) error {
 	report, err := scrub.Log(ctx, s.Source, o)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.failure.SetToCurrentTime()
-			s.Log.Warn("the database could not be searched for damage; it is tried again", "err", err)
+			s.fail(err, report.Problems)
 		}
 		return err
 	}
+	s.broke = ""
 	s.success.SetToCurrentTime()
 	s.problems.Set(float64(report.Problems))
 	s.rows.Set(float64(report.Rows))
@@ -86,4 +90,22 @@ func (s *Scrubber) Look(ctx context.Context) error {
 	}
 	s.Log.Info("no damage in the database", "objects", report.Objects, "rows", report.Rows, "took", time.Since(begun))
 	return nil
+}
+
+// fail notes that the database could not be searched to its end, and what was found until then.
+func (s *Scrubber) fail(err error, problems int64) {
+	s.failure.SetToCurrentTime()
+	var at *scrub.InterruptedError
+	again := errors.As(err, &at) && at.Place == s.broke && at.Place != scrub.Start
+	if s.broke = ""; at != nil {
+		s.broke = at.Place
+	}
+	if again {
+		problems++
+		s.Log.Error("the database is damaged", "problem", at.Place+": the database goes away whenever that is read: "+at.Err.Error())
+	}
+	if problems > 0 { // a search that ends early takes none back
+		s.problems.Set(max(metrics.ValueOf(s.problems), float64(problems)))
+	}
+	s.Log.Warn("the database could not be searched for damage; it is tried again", "err", err)
 }

@@ -5,8 +5,9 @@ import "github.com/plinth-io/plinth/sqlstore"
 // chains looks at rows in order of their keys: whether each follows from the one before.
 type chains struct {
 	*finder
-	floor int64
-	last  sqlstore.Row // of the same key, or the key before
+	floor  int64
+	last   sqlstore.Row // of the same key, or the key before
+	unsure string       // a key of which a row cannot be read
 
 	rows, ids         int64 // number and sum of all
 	objects, versions int64 // of those in force
@@ -18,6 +19,7 @@ func (c *chains) look(r *sqlstore.Row) {
 	switch {
 	case c.rows > 1 && r.Key < c.last.Key:
 		c.found(r, "it comes after the key %s", c.last.Key)
+	case r.Key == c.unsure: // what came before is not known
 	case c.rows == 1 || r.Key != c.last.Key:
 		c.settle()
 		c.first(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -11,57 +12,93 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Log looks at a whole log, as it is at one moment. An error says that it could not be read; what is
-// damaged is in the report.
-func Log(ctx context.Context, source sqlstore.Source, o Options) (report Report, err error) {
+// Log looks at a whole log, as it is at one moment. An error, which may be an InterruptedError, says that the
+// database is away, or that ctx has ended. Whatever else keeps something from being read is damage: it is in the report,
+// and the search goes on behind it.
+func Log(ctx context.Context, source sqlstore.Source, o Options) (Report, error) {
+	rows := NewRows(o)
 	if source.Kind() != sqlstore.KindAPI {
-		return report, fmt.Errorf("%w: only the objects of a Kubernetes API can be verified", sqlstore.ErrKind)
+		return rows.report, fmt.Errorf("%w: only the objects of a Kubernetes API can be verified", sqlstore.ErrKind)
 	}
-	err = source.Freeze(ctx, func(z sqlstore.Frozen) (err error) {
-		report, err = look(ctx, z, o)
-		return err
-	})
-	return report, err
+	err := source.Freeze(ctx, func(z sqlstore.Frozen) error { return look(ctx, z, source.ClusterID(), rows) })
+	if err := rows.unless(ctx, err, Start); err != nil {
+		return rows.report, err
+	}
+	err = source.Examine(ctx, rows.damaged, func(in, what string) { rows.Problem("%s: %s", in, what) })
+	return rows.report, rows.unless(ctx, err, Start)
 }
 
-func look(ctx context.Context, z sqlstore.Frozen, o Options) (Report, error) {
-	rows := NewRows(o)
-	var err error
-	if rows.report.Head, err = z.Head(ctx); err != nil {
-		return rows.report, err
+func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) error {
+	head, err := z.Head(ctx)
+	rows.report.Head = head
+	whole := err == nil
+	if err != nil && away(ctx, err) {
+		return interrupted(err, "%s", Start)
 	}
-	compare, err := rememberMemory(ctx, rows)
-	if err != nil {
-		return rows.report, err
+	if err := rows.unless(ctx, err, "table meta"); err != nil {
+		return err
 	}
-	if err := lookAtMeta(ctx, z, rows); err != nil {
-		return rows.report, err
+	compare := func(sqlstore.Frozen) error { return nil }
+	if whole {
+		if compare, err = rememberMemory(ctx, rows); err != nil {
+			return err
+		}
 	}
-	err = z.Writers(ctx, func(number int64, _ sqlstore.Author) error {
+	if err := lookAtMeta(ctx, z, cluster, rows); err != nil {
+		return err
+	}
+	if err := lookAtRows(ctx, z, rows); err != nil {
+		return err
+	}
+	if rows.partial { // then the digest lacks something, or cannot be made
+		compare = nil
+	}
+	if compare != nil {
+		if err := rows.unless(ctx, compare(z), "table log"); err != nil {
+			return err
+		}
+	}
+	if !whole {
+		rows.report.Head.Floor = math.MaxInt64 // what is missing may have been compacted
+	}
+	err = lookAtIndex(ctx, z, rows)
+	for _, g := range rows.gaps {
+		rows.found(nil, "%s", g)
+	}
+	return err
+}
+
+// lookAtRows looks at all rows of all tables in order of their numbers.
+func lookAtRows(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+	err := z.Writers(ctx, func(number int64, _ sqlstore.Author) error {
 		rows.Author(number)
 		return nil
 	})
-	if err != nil {
-		return rows.report, err
+	rows.noAuthors = err != nil
+	if err := rows.unless(ctx, err, "table author"); err != nil {
+		return err
 	}
-	err = z.Old(ctx, func(r *sqlstore.OldRow) error {
-		rows.LookOld(ctx, r)
-		return nil
+	err = rows.walk(ctx, "past", func(after int64, limit int, wanted bool) (last int64, _ error) {
+		last = after
+		return last, z.OldPage(ctx, after, limit, func(r *sqlstore.OldRow) error {
+			if last = r.Revision; wanted {
+				rows.LookOld(ctx, r)
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return rows.report, err
+		return err
 	}
-	err = z.All(ctx, false, func(r *sqlstore.Row) error {
-		rows.Look(ctx, r)
-		return nil
+	return rows.walk(ctx, "log", func(after int64, limit int, wanted bool) (last int64, _ error) {
+		last = after
+		return last, z.Page(ctx, after, limit, func(r *sqlstore.Row) error {
+			if last = r.Revision; wanted {
+				rows.Look(ctx, r)
+			}
+			return nil
+		})
 	})
-	if err != nil {
-		return rows.report, err
-	}
-	if err := compare(z); err != nil {
-		return rows.report, err
-	}
-	return lookAtIndex(ctx, z, rows)
 }
 
 // rememberMemory takes the digest of memory, before it moves on too far, and returns what compares that
@@ -75,6 +112,12 @@ func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Froz
 	if errors.Is(err, sqlstore.ErrCompacted) {
 		return none, nil
 	}
+	if err != nil { // values that are not in memory could not be read
+		if away(ctx, err) {
+			return none, interrupted(err, "%s", Start)
+		}
+		return none, rows.unless(ctx, err, "memory")
+	}
 	return func(z sqlstore.Frozen) (err error) {
 		d, err := object.Digest(ctx, z, rows.o.Transformer)
 		rows.report.Digest = d
@@ -86,10 +129,10 @@ func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Froz
 }
 
 // lookAtMeta looks at what the log says of itself.
-func lookAtMeta(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+func lookAtMeta(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) error {
 	meta, err := z.Meta(ctx)
 	if err != nil {
-		return err
+		return rows.unless(ctx, err, "table meta")
 	}
 	numbers := map[string]int64{}
 	for _, name := range []string{sqlstore.MetaFloor, sqlstore.MetaSwept} {
@@ -103,8 +146,17 @@ func lookAtMeta(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 	if floor, swept := numbers[sqlstore.MetaFloor], numbers[sqlstore.MetaSwept]; swept > floor {
 		rows.Problem("meta: what is up to revision %d is deleted, and only what is below %d is compacted", swept, floor)
 	}
-	if meta[sqlstore.MetaCluster] == "" {
+	switch id := meta[sqlstore.MetaCluster]; {
+	case id == "":
 		rows.Problem("meta: there is no cluster id")
+	case id != cluster:
+		rows.Problem("meta: the cluster id is %q, and was %q", id, cluster)
+	}
+	if format := meta[sqlstore.MetaFormat]; format != sqlstore.Format1 {
+		rows.Problem("meta: the format is %q, not %q", format, sqlstore.Format1)
+	}
+	if kind := meta[sqlstore.MetaKind]; kind != string(sqlstore.KindAPI) {
+		rows.Problem("meta: the kind is %q, not %q", kind, sqlstore.KindAPI)
 	}
 	marks := map[string]string{}
 	for name, value := range meta {
@@ -120,48 +172,52 @@ func lookAtMeta(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 
 // lookAtIndex reads all rows again, in order of their keys, and compares what it finds with the table
 // and with the view.
-func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) (Report, error) {
-	c := &chains{finder: &rows.finder, floor: rows.report.Head.Floor}
-	err := z.Chains(ctx, func(r *sqlstore.Row) error {
-		c.look(r)
-		return nil
-	})
+func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+	c, err := rows.walkChains(ctx, z, rows.report.Head.Floor)
 	if err != nil {
-		return rows.report, err
+		return err
 	}
 	c.settle()
 	rows.report.Objects = c.objects
-	if c.rows != rows.report.Rows || c.ids != rows.ids {
+	if !rows.partial && (c.rows != rows.report.Rows || c.ids != rows.ids) {
 		rows.Problem("the index of keys leads to %d rows (sum of revisions %d), and the table has %d (%d)", c.rows, c.ids, rows.report.Rows, rows.ids)
 	}
 	objects, versions, err := z.Shown(ctx)
-	if err != nil {
-		return rows.report, err
+	if err := rows.unlessGap(ctx, err, "view objects"); err != nil {
+		return err
 	}
-	if objects != c.objects || versions != c.versions {
+	if err == nil && !rows.partial && (objects != c.objects || versions != c.versions) {
 		rows.Problem("the view objects shows %d objects (sum of revisions %d), and %d (%d) are in force", objects, versions, c.objects, c.versions)
 	}
-	return rows.report, lookAtHistory(ctx, z, rows)
+	return lookAtHistory(ctx, z, rows)
 }
 
 // lookAtHistory looks whether each old version beside the log leads to the next one, unless none is to be
 // kept any more, and compares the view history with the rows.
 func lookAtHistory(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 	kept, err := z.Kept(ctx)
+	if err := rows.unless(ctx, err, "table kept"); err != nil {
+		return err
+	}
+	for prefix, lost := range kept {
+		if lost < 0 || prefix != "" && !strings.HasPrefix(prefix, "/registry/") {
+			rows.Problem("table kept: old versions of %q are said to be known from revision %d on", prefix, lost)
+		}
+	}
 	if err == nil && len(kept) > 0 {
-		err = z.Broken(ctx, func(r *sqlstore.Row) error {
+		err := z.Broken(ctx, func(r *sqlstore.Row) error {
 			rows.found(r, "the version that superseded it is missing")
 			return nil
 		})
-	}
-	if err != nil {
-		return err
+		if err := rows.unlessGap(ctx, err, "table past"); err != nil {
+			return err
+		}
 	}
 	changes, revisions, err := z.Told(ctx)
-	if err != nil {
+	if err := rows.unlessGap(ctx, err, "view history"); err != nil {
 		return err
 	}
-	if changes != rows.told || revisions != rows.toldIDs {
+	if err == nil && !rows.partial && (changes != rows.told || revisions != rows.toldIDs) {
 		rows.Problem("the view history has %d changes (sum of revisions %d), and the tables have %d (%d)", changes, revisions, rows.told, rows.toldIDs)
 	}
 	return nil

@@ -53,6 +53,10 @@ type finder struct {
 	o      Options
 	report Report
 	steps  int // since Pace was called
+
+	gaps    []*gap   // what cannot be read of tables
+	damaged []string // tables of which something cannot be read
+	partial bool     // something could not be read, so that counts cannot be compared
 }
 
 func (f *finder) found(r *sqlstore.Row, format string, args ...any) {

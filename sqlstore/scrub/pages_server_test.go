@@ -1,0 +1,157 @@
+package scrub_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
+	"github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/scrub"
+)
+
+var author = []sqlstore.Author{{User: "somebody", Verb: "create"}}
+
+// place is one in a server's files.
+type place struct {
+	relation string // or the name of a table's file
+	block    int
+	rubbish  int // see rubbish
+}
+
+// TestPagesPostgres damages files of a Postgres server while it is down: of tables, of the large values beside them,
+// and of indexes. amcheck is installed in every second database.
+func TestPagesPostgres(t *testing.T) {
+	t.Parallel()
+	s := logtest.StartPostgres(t)
+	large := "(SELECT reltoastrelid FROM pg_class WHERE oid = 'log'::regclass)"
+	places := []place{
+		{"log", 2, 1}, {"log", 2, 0}, {"log", 1, 2}, {"log", 2, 3}, {large, 3, 1}, {large, 3, 0},
+		{"(SELECT indexrelid FROM pg_index WHERE indrelid = " + large + ")", 1, 2},
+		{"log_pkey", 1, 2}, {"log_key_id", 2, 0}, {"log_key_id", 1, 1}, {"past", 1, 1}, {"past_key_id", 1, 2}, {"past_expires", 1, 0}, {"author", 0, 2},
+	}
+	var dsns, files []string
+	for i, p := range places {
+		dsn := logtest.CreateDatabase(t, s)
+		log := openLog(t, dsn)
+		fillMany(t, log, strings.HasPrefix(p.relation, "past"))
+		if _, err := log.AddAuthors(t.Context(), author); err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 {
+			logtest.Exec(t, dsn, `CREATE EXTENSION amcheck`)
+		}
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		relation := p.relation
+		if relation[0] != '(' {
+			relation = "'" + relation + "'::regclass"
+		}
+		var dir, path string
+		err = conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), pg_relation_filepath(`+relation+`)`).Scan(&dir, &path)
+		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		dsns, files = append(dsns, dsn), append(files, filepath.Join(dir, path))
+	}
+	s.Stop()
+	for i, p := range places {
+		spoil(t, files[i], 8192, p)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range places {
+		noticed(t, dsns[i], p)
+	}
+}
+
+// TestPagesMariaDB damages files of a MariaDB server while it is down.
+func TestPagesMariaDB(t *testing.T) {
+	t.Parallel()
+	s := logtest.StartMariaDB(t)
+	places := []place{
+		{"log", 3, 1}, {"log", 4, 1}, {"log", 5, 1}, {"log", 6, 0}, {"log", 8, 3}, {"log", 20, 2},
+		{"past", 3, 1}, {"past", 4, 1}, {"past", 5, 0}, {"past", 8, 1}, {"meta", 3, 1}, {"author", 3, 2},
+	}
+	var dsns, files []string
+	for _, p := range places {
+		dsn := logtest.CreateDatabase(t, s)
+		log := openLog(t, dsn)
+		fillMany(t, log, strings.HasPrefix(p.relation, "past"))
+		if _, err := log.AddAuthors(t.Context(), author); err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := dbserver.OpenMySQL(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dir, name string
+		err = db.QueryRow(`SELECT @@datadir, DATABASE()`).Scan(&dir, &name)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		dsns, files = append(dsns, dsn), append(files, filepath.Join(dir, name, p.relation+".ibd"))
+	}
+	s.Stop()
+	for i, p := range places {
+		spoil(t, files[i], 16384, p)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range places {
+		noticed(t, dsns[i], p)
+	}
+}
+
+// spoil writes rubbish into a page of a file.
+func spoil(t *testing.T, path string, size int, p place) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, size)
+	if _, err := f.ReadAt(page, int64(size*p.block)); err != nil {
+		t.Fatalf("%s: page %d: %v", path, p.block, err)
+	}
+	rubbish[p.rubbish].write(page, rand.New(rand.NewPCG(uint64(p.block), 7)))
+	if _, err := f.WriteAt(page, int64(size*p.block)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noticed searches a database.
+func noticed(t *testing.T, dsn string, p place) {
+	t.Helper()
+	name := fmt.Sprintf("%s in page %d of %s", rubbish[p.rubbish].name, p.block, p.relation)
+	source, err := dialects.Peek(t.Context(), dsn, dialects.Options{})
+	if err != nil {
+		return // it is noticed
+	}
+	defer source.Close()
+	var problems []string
+	report, err := Log(t.Context(), source, Options{Found: func(p Problem) { problems = append(problems, p.String()) }})
+	if err != nil || report.Problems == 0 {
+		t.Errorf("%s: %+v, %v", name, report, err)
+	}
+	t.Logf("%s: %d rows, problems: %.200q", name, report.Rows, problems)
+}
