@@ -59,8 +59,10 @@ HA ?= galera,patroni
 test-ha: cc ## run plinth on highly available databases whose servers stop and die; HA=galera,patroni
 	PLINTH_TEST_HA=$(HA) go run ./dialects/logtest/withservers -- go test -p 1 -timeout 60m -run '^TestHA' -v ./dialects/logtest/... ./cmd/plinth
 
-torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '^TestTorture$$' -v ./cmd/plinth
+# HA=galera is said to mean the cluster alone.
+torture: TORTURE = $(if $(filter command environment,$(firstword $(origin HA))),^TestHAGaleraEverywhere$$/^torture$$,^TestTorture$$)
+torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database; HA=galera: on a Galera cluster, whose nodes die
+	$(if $(filter command environment,$(firstword $(origin HA))),PLINTH_TEST_HA=$(HA)) go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '$(TORTURE)' -v ./cmd/plinth
 
 test-quick: cc ## run the tests of test without the race detector
 	go run ./dialects/logtest/withservers -- go test ./...

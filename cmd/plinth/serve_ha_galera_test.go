@@ -134,14 +134,18 @@ func testGaleraWatch(t *testing.T, g *logtest.Galera) {
 	}
 }
 
-// testGaleraTorture has clients work through faults of plinths at a node each, and of their ways to it.
+// testGaleraTorture has clients work through faults of plinths at a node each, of their ways to it, and of the nodes,
+// which die and stop one after the other.
 func testGaleraTorture(t *testing.T, g *logtest.Galera) {
 	self, err := os.Executable()
 	must(t, err)
 	o := torture.Options{
 		Command: []string{"env", asPlinth + "=1", self, "serve"}, Replicas: 3, Clients: 6, Dir: keptTorture(t),
 		For: time.Duration(tortureNumber(t, tortureSeconds, 60)) * time.Second, Seed: uint64(tortureNumber(t, tortureSeed, 1)),
-		DSN: g.Nodes[0].DSN(""), Progress: t.Output(),
+		DSN: g.Nodes[0].DSN(""), Database: &dbserver.InTurn{Cluster: g.Galera}, Progress: t.Output(),
+	}
+	if os.Getenv(tortureSeconds) != "" {
+		o.Pause = 40 * time.Millisecond
 	}
 	for _, node := range g.Nodes {
 		u, err := url.Parse(node.DSN(""))

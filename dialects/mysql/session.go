@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/plinth-io/plinth/dialects/internal/refused"
 )
 
 // connectTimeout bounds how long a new connection takes to its first statement. The
@@ -161,17 +163,20 @@ func (c *conn) ResetSession(ctx context.Context) error {
 // frees the locks of a replica that lost its network. MySQL 8 would tell sizes of tables that are up to a day
 // old; MariaDB does not, has no such setting, and takes the condition for a comment.
 func (c *conn) setUp(ctx context.Context) error {
-	_, err := c.ExecContext(ctx, `
+	is, err := c.show(ctx, `SHOW VARIABLES WHERE variable_name IN ('version', 'wsrep_on', 'read_only', 'group_replication_single_primary_mode')`)
+	if err != nil {
+		return err
+	}
+	if err := refused.Product(is["version"]); err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, `
 		SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 		SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO',
 		            SESSION autocommit = 1,
 		            SESSION innodb_lock_wait_timeout = 10,
 		            SESSION wait_timeout = 60
 		            /*!80003 , SESSION information_schema_stats_expiry = 0 */`, nil)
-	if err != nil {
-		return err
-	}
-	is, err := c.show(ctx, `SHOW VARIABLES WHERE variable_name IN ('wsrep_on', 'read_only', 'group_replication_single_primary_mode')`)
 	if err != nil {
 		return err
 	}

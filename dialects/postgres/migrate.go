@@ -19,6 +19,9 @@ func (l *Log) migrate(ctx context.Context, o Options) error {
 	done, exists := false, false
 	var home schema
 	err := refused.Answer(ctx, o.Wait, func(ctx context.Context) (err error) {
+		if err = l.checkProduct(ctx); err != nil {
+			return err
+		}
 		if done, exists, err = l.lookAtVersion(ctx); done || err != nil {
 			return err
 		}
@@ -35,6 +38,15 @@ func (l *Log) migrate(ctx context.Context, o Options) error {
 		return refused.Grant(home.user, fmt.Sprintf("create tables in schema %q of database %q", home.name, o.Config.Database), home.grant())
 	}
 	return l.up(ctx, home, o.Wait)
+}
+
+// checkProduct refuses a server that only speaks as Postgres does.
+func (l *Log) checkProduct(ctx context.Context) error {
+	var version string
+	if err := l.pool.QueryRow(ctx, `SELECT version()`).Scan(&version); err != nil {
+		return err
+	}
+	return refused.Product(version)
 }
 
 // lookAtVersion says whether the schema is up to date, and whether there is a log at all.

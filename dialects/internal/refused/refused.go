@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -42,6 +43,20 @@ func (m missing) Is(target error) bool { return target == Err || target == sqlst
 
 // Missing says why a database that must be there is not.
 func Missing(why string) error { return missing(why) }
+
+// Product returns an error if version, which a server says of itself, is that of a database that speaks the protocol of
+// another one without what plinth needs of it; else nil.
+func Product(version string) error {
+	for _, product := range []struct{ name, lacks string }{
+		{"TiDB", "it takes no lock for SKIP LOCKED, so that two compactions may run at once"},
+		{"CockroachDB", "it has no LISTEN and NOTIFY, and no advisory locks"},
+	} {
+		if strings.Contains(strings.ToLower(version), strings.ToLower(product.name)) {
+			return refusal(fmt.Sprintf("the database is %s, on which plinth is not safe: %s; write the DSN of a Postgres, MySQL, MariaDB or SQLite", product.name, product.lacks))
+		}
+	}
+	return nil
+}
 
 // Database says that there is no such database.
 func Database(name string) error {

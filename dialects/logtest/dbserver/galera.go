@@ -154,6 +154,32 @@ func pingGalera(ctx context.Context, dsn string) error {
 	return nil
 }
 
+// InTurn are the nodes of a cluster as one server, of which each fault meets the next node. The others go on.
+type InTurn struct {
+	Cluster *Galera
+	next    int
+}
+
+func (t *InTurn) node() *Server { return t.Cluster.Nodes[t.next%len(t.Cluster.Nodes)] }
+
+// Kill ends a node as a crash of its machine does.
+func (t *InTurn) Kill() { t.node().Kill() }
+
+// Start starts the node that Kill has ended, and waits until it has joined the others.
+func (t *InTurn) Start() error {
+	defer func() { t.next++ }()
+	return t.node().Start()
+}
+
+// Freeze stops a node, which the others give up if it lasts.
+func (t *InTurn) Freeze() error { return t.node().Freeze() }
+
+// Thaw has the node that Freeze has stopped go on.
+func (t *InTurn) Thaw() error {
+	defer func() { t.next++ }()
+	return t.node().Thaw()
+}
+
 // Close ends all nodes.
 func (g *Galera) Close() error {
 	errs := make([]error, len(g.Nodes))
