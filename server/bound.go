@@ -31,3 +31,18 @@ func boundTo(memory int64, o sqlstore.Options) sqlstore.Options {
 	o.IndexBytes = int(min(64<<20, memory/16))
 	return o
 }
+
+// slowBounds is what one user's requests may hold while they wait for their clients, in number and in bytes; all
+// users together may hold four times as much. Of the connections they leave others most.
+func slowBounds(memory int64, connections int) (calls int, bytes int64) {
+	const mostCalls, mostBytes = 256, 16 << 20
+	calls, bytes = mostCalls, mostBytes
+	if memory > 0 {
+		calls = min(calls, int(memory>>21))
+		bytes = max(4<<20, min(bytes, memory/32))
+	}
+	if connections > 0 {
+		calls = max(8, min(calls, connections/16))
+	}
+	return calls, bytes
+}

@@ -180,9 +180,9 @@ type Config struct {
 	// NoFairness switches priority and fairness off; see package fairness.
 	NoFairness bool
 
-	// MaxConnections is how many connections of clients may be open at once, 4096. When there
-	// are more, the one is closed that has had no request for the longest time. Negative: any
-	// number.
+	// MaxConnections is how many connections of clients may be open at once, 4096, or fewer
+	// where the process may not have 256 files more open. When there are more, the one is closed that
+	// has had no request for the longest time. Negative: any number.
 	MaxConnections int
 
 	// MaxStreams is how many requests may be under way on one connection of HTTP/2, 1000; more

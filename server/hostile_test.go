@@ -268,13 +268,7 @@ func TestHostileResets(t *testing.T) {
 // Bodies that never come and answers that nobody reads end with the time of a request.
 func TestHostileStalls(t *testing.T) {
 	g := besiege(t, Config{RequestTimeout: 20 * time.Second})
-	large := `{"metadata":{"name":"NAME"},"data":{"a":"` + strings.Repeat("x", 500<<10) + `"}}`
-	for i := range 20 {
-		code, _, body := apitest.Do(t, g.honest, "POST", g.s.URL()+"/api/v1/namespaces/default/configmaps", strings.Replace(large, "NAME", fmt.Sprint("large", i), 1))
-		if code != http.StatusCreated {
-			t.Fatalf("%d %s", code, body)
-		}
-	}
+	g.fillConfigMaps(20)
 	g.begin()
 	attackers := 1 + scale()/4
 	for range attackers {

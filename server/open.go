@@ -30,6 +30,7 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.config.check(); err != nil {
 		return err
 	}
+	s.boundConnections()
 	var end func()
 	s.start, end = beginStart(&s.config, s.tellEvery)
 	defer end()

@@ -67,11 +67,13 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	s.makeBackups()
 	s.makeAlarms()
 	s.fillMetrics()
+	slowCalls, slowBytes := slowBounds(s.config.Memory, s.config.MaxConnections)
 	s.guard = guard.New(s.kinds, guard.Options{
 		Authenticator: s.authenticator, Authorizer: s.authz, Audit: s.audit,
 		Limits: guard.Limits{
 			Timeout: s.config.RequestTimeout, Reads: s.config.MaxReads, Writes: s.config.MaxWrites,
 			Connections: s.config.MaxConnections, GoAway: s.config.GoAwayChance,
+			SlowCalls: slowCalls, SlowBytes: slowBytes,
 		},
 		Fairness: s.fairness,
 		Metrics:  s.metrics, Log: s.config.Log,

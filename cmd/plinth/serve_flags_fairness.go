@@ -13,7 +13,7 @@ import (
 func addFairnessFlags(cmd *cobra.Command, c *server.Config) {
 	f := cmd.Flags()
 	f.Var((*not)(&c.NoFairness), "enable-priority-and-fairness", "divide the server among its clients by FlowSchemas and PriorityLevelConfigurations")
-	f.IntVar(&c.MaxConnections, "max-connections", 4096, "`number` of connections of clients that may be open; when there are more, those are closed that have had no request for the longest time; negative: any number")
+	f.IntVar(&c.MaxConnections, "max-connections", 4096, "`number` of connections of clients that may be open, or fewer if the limit of open files is low; when there are more, those are closed that have had no request for the longest time; negative: any number")
 	f.IntVar(&c.MaxStreams, "http2-max-streams-per-connection", 1000, "`number` of requests that may be under way on one connection of HTTP/2")
 	f.Float64Var(&c.GoAwayChance, "goaway-chance", 0, "`chance`, from 0 to 0.02, that a request ends its connection of HTTP/2, so that load balancers spread clients anew; for several servers behind one address")
 	f.Lookup("enable-priority-and-fairness").NoOptDefVal = "true"

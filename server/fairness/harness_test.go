@@ -153,7 +153,7 @@ func (e *env) serve(ctx context.Context, who user.Info, info *apirequest.Request
 	h := http.Header{}
 	r := &Request{HTTP: httptest.NewRequestWithContext(ctx, "GET", "/", nil), Header: h, Info: info, User: who}
 	a := answer{code: 200}
-	if a.retryAfter = e.Serve(r, next); a.retryAfter != "" {
+	if a.retryAfter = e.Serve(r, func(r *http.Request, _ Seat) { next(r) }); a.retryAfter != "" {
 		a.code = http.StatusTooManyRequests
 	}
 	a.level = h.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID)

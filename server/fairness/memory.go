@@ -149,14 +149,16 @@ func (m *memory) drop(name string) {
 // forget makes all that was decided before unknown. It is called with upstream's lock held.
 func (m *memory) forget() { m.epoch.Add(1) }
 
-// ticket is a request that has passed by the queues. It does not change once its level has it, which
-// shows it on the debug pages.
+// ticket is a request that has passed by the queues, and its seat. But for left it does not change
+// once its level has it, which shows it on the debug pages.
 type ticket struct {
 	decision *decision
 	width    fcrequest.WorkEstimate
 	begun    time.Time
 	who      user.Info
 	info     *apirequest.RequestInfo
+	metrics  *counts
+	left     atomic.Bool
 }
 
 func (t *ticket) dump(details bool) debug.RequestDump {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -19,28 +20,30 @@ type Request struct {
 	Header http.Header // of the answer
 	Info   *apirequest.RequestInfo
 	User   user.Info
+	Begun  func() // of a watch: is called when it has begun or ended; may be nil
 }
+
+// Seat is what a request has while it works. Leave gives it back before the request has ended, for
+// others, and may be called more than once, by any goroutine.
+type Seat interface{ Leave() }
 
 // Serve calls next when there is a seat for the request, and returns when next has returned. If the
 // request is turned away, next is not called, and Serve returns the number of seconds after which
 // the client may come back; otherwise the number is empty. For long-running requests other than
 // watches, which have no seats, Serve must not be called.
 //
-// A watch has its seat until its handler calls flowcontrol.WatchInitialized with the context of the
-// request that next gets.
-func (c *Controller) Serve(r *Request, next func(*http.Request)) (retryAfter string) {
+// A request has its seat until next returns or leaves it; a watch at most until its handler calls
+// flowcontrol.WatchInitialized with the context of the request that next gets.
+func (c *Controller) Serve(r *Request, next func(*http.Request, Seat)) (retryAfter string) {
 	q := questionOf(r.Info)
 	if d := c.memory.recall(q, r.User); d != nil {
-		t := &ticket{decision: d, who: r.User, info: r.Info, width: c.widthOf(r, d.names), begun: time.Now()}
+		t := &ticket{decision: d, who: r.User, info: r.Info, width: c.widthOf(r, d.names), begun: time.Now(), metrics: c.metrics.of(d.names)}
 		if d.level.enter(t) {
 			c.serveDirectly(r, t, next)
 			return ""
 		}
 	}
 	w := &waiting{c: c, r: r, question: q, came: time.Now(), next: next}
-	if r.Info.Verb == "watch" {
-		return w.serveWatch()
-	}
 	return w.serve()
 }
 
@@ -55,34 +58,37 @@ var (
 )
 
 // serveDirectly serves a request that passes by the queues.
-func (c *Controller) serveDirectly(r *Request, t *ticket, next func(*http.Request)) {
+func (c *Controller) serveDirectly(r *Request, t *ticket, next func(*http.Request, Seat)) {
 	t.decision.mark(r.Header)
-	m := c.metrics.of(t.decision.names)
-	m.let(t.decision.exempt, t.width.MaxSeats(), 0)
+	t.metrics.let(t.decision.exempt, t.width.MaxSeats(), 0)
+	defer t.Leave() // also a watch that fails may never have begun
 	if r.Info.Verb != "watch" {
-		defer t.leave(m, false)
-		next(r.HTTP)
+		next(r.HTTP, t)
 		return
 	}
-	signal := newSignal(func() { t.leave(m, true) })
-	defer signal.Signal() // a watch that fails may never have begun
-	c.watch(r, signal, next)
+	c.watch(r, t, next)
 }
 
-func (t *ticket) leave(m *counts, watch bool) {
+// Leave implements Seat.
+func (t *ticket) Leave() {
+	if t.left.Swap(true) {
+		return
+	}
 	t.decision.level.leave(t)
-	m.done(watch, t.width.MaxSeats(), time.Since(t.begun))
+	t.metrics.done(t.info.Verb == "watch", t.width.MaxSeats(), time.Since(t.begun))
 }
 
 // watch serves a watch that was let in, and counts it for the width of writes.
-func (c *Controller) watch(r *Request, signal flowcontrol.InitializationSignal, next func(*http.Request)) {
+func (c *Controller) watch(r *Request, seat Seat, next func(*http.Request, Seat)) {
 	if forget := c.upstream.RegisterWatch(r.HTTP.WithContext(apirequest.WithRequestInfo(r.HTTP.Context(), r.Info))); forget != nil {
 		defer forget()
 	}
+	begun := newSignal(seat, r.Begun)
+	defer begun.Signal()
 	// A client that does not read its initial events keeps its seat no longer than a request may.
-	late := time.AfterFunc(c.o.Timeout, signal.Signal)
+	late := time.AfterFunc(c.o.Timeout, seat.Leave)
 	defer late.Stop()
-	next(r.HTTP.WithContext(flowcontrol.WithInitializationSignal(r.HTTP.Context(), signal)))
+	next(r.HTTP.WithContext(flowcontrol.WithInitializationSignal(r.HTTP.Context(), begun)), seat)
 }
 
 // waiting is a request on its way through upstream's queues.
@@ -91,7 +97,7 @@ type waiting struct {
 	r        *Request
 	question question
 	came     time.Time
-	next     func(*http.Request)
+	next     func(*http.Request, Seat)
 
 	decision *decision // set by upstream's first call back
 	seats    int
@@ -122,20 +128,61 @@ func (w *waiting) let() {
 	w.c.metrics.of(w.decision.names).let(w.decision.exempt, w.seats, w.begun.Sub(w.came))
 }
 
-func (w *waiting) done(watch bool) {
-	w.c.metrics.of(w.decision.names).done(watch, w.seats, time.Since(w.begun))
+func (w *waiting) done() {
+	w.c.metrics.of(w.decision.names).done(w.r.Info.Verb == "watch", w.seats, time.Since(w.begun))
 }
 
+// serve has upstream's Handle run in a goroutine of its own, which ends when the request leaves its
+// seat: Handle lasts as long as the request has one.
 func (w *waiting) serve() (retryAfter string) {
-	ctx, cancel := w.c.mayWait(w.r.HTTP.Context(), w.came)
-	defer cancel()
-	w.handle(ctx, func() {
-		w.let()
-		defer w.done(false)
-		w.next(w.r.HTTP)
-	})
-	return w.refused()
+	seat := &queuedSeat{left: make(chan struct{})}
+	defer seat.Leave()
+	start, handled := make(chan struct{}), make(chan any, 1)
+	go func() {
+		defer func() { handled <- recover() }()
+		ctx, cancel := w.c.mayWait(w.r.HTTP.Context(), w.came)
+		defer cancel()
+		w.handle(ctx, func() {
+			w.let()
+			defer w.done()
+			close(start)
+			<-seat.left
+		})
+	}()
+	select {
+	case <-start:
+		defer func() {
+			seat.Leave()
+			if reason := <-handled; reason != nil {
+				panic(reason)
+			}
+		}()
+		w.run(seat)
+		return ""
+	case reason := <-handled:
+		if reason != nil {
+			panic(reason)
+		}
+		return w.refused()
+	}
 }
+
+func (w *waiting) run(seat Seat) {
+	if w.r.Info.Verb == "watch" {
+		w.c.watch(w.r, seat, w.next)
+		return
+	}
+	w.next(w.r.HTTP, seat)
+}
+
+// queuedSeat is the seat of a request that has come through the queues.
+type queuedSeat struct {
+	once sync.Once
+	left chan struct{}
+}
+
+// Leave implements Seat.
+func (s *queuedSeat) Leave() { s.once.Do(func() { close(s.left) }) }
 
 // refused returns after how many seconds a request that was not let in may come back.
 func (w *waiting) refused() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"strings"
@@ -286,4 +287,39 @@ func TestFollows(t *testing.T) {
 		runtime.GC()
 		return gone.Value() == nil
 	})
+}
+
+// A request that leaves its seat lets another one in, by both ways, and only one.
+func TestLeave(t *testing.T) {
+	e := open(t)
+	e.limit(long)
+	l := e.level(ann)
+	end := make(chan struct{})
+	var all sync.WaitGroup
+	var in atomic.Int64
+	for range 4 * testSeats { // most come by the queue
+		all.Go(func() {
+			r := &Request{HTTP: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Header: http.Header{}, Info: get, User: ann}
+			retry := e.Serve(r, func(_ *http.Request, seat Seat) {
+				in.Add(1)
+				seat.Leave()
+				seat.Leave()
+				<-end
+			})
+			if retry != "" {
+				t.Error("a request is turned away")
+			}
+		})
+	}
+	e.eventually("requests without a seat keep others out", func() bool { return in.Load() == 4*testSeats })
+	b := e.block(bob, get, testSeats)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if a := e.serve(ctx, bob, get, func(*http.Request) {}); a.code != http.StatusTooManyRequests {
+		t.Errorf("more seats than there are: %+v", a)
+	}
+	b.release()
+	close(end)
+	all.Wait()
+	e.eventually("seats are still taken", func() bool { return l.seats() == 0 && l.IsIdle() })
 }

@@ -8,10 +8,25 @@ import (
 )
 
 // blocked is the time at which the present read or write began; 0 if none is under way.
-type blocked struct{ begun atomic.Int64 }
+type blocked struct {
+	begun atomic.Int64
+	seat  *seat // hears of waits; nil before the request has one
+}
 
-func (b *blocked) begin() { b.begun.Store(time.Now().UnixNano()) }
-func (b *blocked) end()   { b.begun.Store(0) }
+// begin is called before a read or a write of so many bytes.
+func (b *blocked) begin(bytes int) {
+	b.begun.Store(time.Now().UnixNano())
+	if b.seat != nil {
+		b.seat.waits(bytes)
+	}
+}
+
+func (b *blocked) end() {
+	begun := b.begun.Swap(0)
+	if b.seat != nil {
+		b.seat.hasWaited(begun)
+	}
+}
 
 func (b *blocked) since(now time.Time) time.Duration {
 	begun := b.begun.Load()
@@ -29,16 +44,23 @@ type out struct {
 }
 
 func (o *out) Write(p []byte) (int, error) {
-	o.blocked.begin()
+	o.blocked.begin(len(p))
 	defer o.blocked.end()
 	return o.ResponseWriter.Write(p)
 }
 
 // FlushError is what http.ResponseController flushes by.
 func (o *out) FlushError() error {
-	o.blocked.begin()
+	o.blocked.begin(buffered + 1)
 	defer o.blocked.end()
 	return http.NewResponseController(o.ResponseWriter).Flush()
+}
+
+// Holds says that so many bytes wait in memory until the client has read them.
+func (o *out) Holds(bytes int) {
+	if s := o.blocked.seat; s != nil {
+		s.size.Store(int64(bytes))
+	}
 }
 
 // SetWriteDeadline is for http.ResponseController; it takes effect at the server's next
@@ -59,7 +81,7 @@ type in struct {
 }
 
 func (i *in) Read(p []byte) (int, error) {
-	i.blocked.begin()
+	i.blocked.begin(len(p))
 	defer i.blocked.end()
 	return i.ReadCloser.Read(p)
 }

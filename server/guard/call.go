@@ -25,9 +25,14 @@ type Call struct {
 	what     *authorizer.AttributesRecord // nil until somebody asks
 	watching bool                         // counted by countWatch, not by finish
 
-	in   in
-	out  out
-	conn *connection // nil in process
+	in     in
+	out    out
+	conn   *connection // nil in process
+	cancel context.CancelFunc
+
+	body   place // of its body, until it has a seat
+	seat   seat
+	answer place // of its answer, when it has given its seat back
 
 	mu   sync.Mutex // guards over and cut
 	over bool       // the writer is not this call's any more
@@ -90,8 +95,8 @@ func (x *Call) limitTime(ctx context.Context, timeout time.Duration) (context.Co
 	deadline := time.Now().Add(timeout)
 	x.in.until.Store(deadline.UnixMilli())
 	_ = x.out.SetWriteDeadline(deadline.Add(answerGrace))
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	return ctx, cancel, nil
+	ctx, x.cancel = context.WithDeadline(ctx, deadline)
+	return ctx, x.cancel, nil
 }
 
 // askedTimeout is upstream's parameter timeout (endpoints/filters/request_deadline.go).

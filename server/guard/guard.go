@@ -54,10 +54,14 @@ type Guard struct {
 	panics   logging.Seldom
 
 	connections *connections
+	bodies      *room // of bodies that come, or that wait for a seat
+	answers     *room // of answers whose clients read slowly
 }
 
 // New returns a Guard without routes.
 func New(kinds *kind.Registry, o Options) *Guard {
+	o.Limits = o.Limits.withDefaults()
+	slow := bound{o.Limits.SlowCalls, o.Limits.SlowBytes}
 	g := &Guard{
 		o: o, routes: echo.New(), kinds: kinds,
 		inflight: newInflight(o.Limits),
@@ -65,12 +69,16 @@ func New(kinds *kind.Registry, o Options) *Guard {
 		calls:    calls{running: map[*Call]struct{}{}},
 
 		connections: newConnections(o.Limits.Connections),
+		bodies:      newRoom(slow, waitedForBody),
+		answers:     newRoom(slow, waitedForReader),
 	}
 	g.routes.Use(g.around)
 	for _, l := range []*limit{&g.inflight.reads, &g.inflight.writes} {
 		o.Metrics.Inflight(l.kind, l.running.Load)
 	}
 	o.Metrics.Connections(g.connections.figures)
+	o.Metrics.Slow("body", g.bodies.figures)
+	o.Metrics.Slow("reader", g.answers.figures)
 	return g
 }
 

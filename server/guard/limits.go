@@ -12,6 +12,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/plinth-io/plinth/server/backups"
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // Limits bound requests.
@@ -20,6 +21,25 @@ type Limits struct {
 	Reads, Writes int           // that may run at once
 	Connections   int           // that may be open at once; 0: any number
 	GoAway        float64       // chance of a request to end its connection, for HTTP/2
+
+	// What one user's requests may hold while they wait for their clients: for bodies to come, and for
+	// answers to be read, each. All users together may hold four times as much.
+	SlowCalls int   // 256
+	SlowBytes int64 // 16 MiB
+	Body      int64 // bytes of a body; more is for the handler to refuse; 3 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.SlowCalls == 0 {
+		l.SlowCalls = 256
+	}
+	if l.SlowBytes == 0 {
+		l.SlowBytes = 16 << 20
+	}
+	if l.Body == 0 {
+		l.Body = response.MaxBody
+	}
+	return l
 }
 
 // sendsAway tells whether a client is told to open a new connection after this request, so that

@@ -89,6 +89,15 @@ func (g *Guard) Blocked(d time.Duration) (n int) {
 	return n
 }
 
+// Slow returns how many requests hold no seat because their clients are slow with what is named, body or
+// reader, what they hold, and how many were ended so that others have room.
+func (g *Guard) Slow(client string) (calls int, bytes, ended int64) {
+	if client == "body" {
+		return g.bodies.figures()
+	}
+	return g.answers.figures()
+}
+
 // aLongTimeAgo, as a deadline, ends what is going on.
 var aLongTimeAgo = time.Unix(1, 0)
 
@@ -100,8 +109,7 @@ func (x *Call) cutIfStalled(now time.Time, patience time.Duration) {
 	}
 	reading := x.in.blocked.since(now)
 	if reading > 0 && overdue(&x.in.until, now) || reading >= patience {
-		// An error says that the writer has no deadlines, as for requests in process.
-		_ = http.NewResponseController(x.out.ResponseWriter).SetReadDeadline(aLongTimeAgo)
+		x.cutReading()
 	}
 	if blocked := x.out.blocked.since(now); blocked > 0 && overdue(&x.out.until, now) || blocked >= patience {
 		x.cutOff()
@@ -112,6 +120,12 @@ func (x *Call) cutIfStalled(now time.Time, patience time.Duration) {
 func overdue(until *atomic.Int64, now time.Time) bool {
 	t := until.Load()
 	return t != 0 && now.UnixMilli() > t
+}
+
+// cutReading ends the reading of the body.
+func (x *Call) cutReading() {
+	// An error says that the writer has no deadlines, as for requests in process.
+	_ = http.NewResponseController(x.out.ResponseWriter).SetReadDeadline(aLongTimeAgo)
 }
 
 // cutOff breaks off the answer; in HTTP/2 it sends a frame for that. If the answer is still blocked

@@ -219,6 +219,20 @@ func (m *Metrics) Connections(now func() (open int, ended int64)) {
 		}, func() float64 { _, ended := now(); return float64(ended) }))
 }
 
+// Slow reports what waits for slow clients: for their bodies, or until they read.
+func (m *Metrics) Slow(client string, now func() (calls int, bytes, ended int64)) {
+	labels := prometheus.Labels{"for": client}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plinth_slow_requests", Help: "Requests that wait for their client, for a body to come or an answer to be read, and hold no seat.", ConstLabels: labels,
+	}, func() float64 { calls, _, _ := now(); return float64(calls) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "plinth_slow_requests_bytes", Help: "Bytes of bodies and answers that wait.", ConstLabels: labels,
+		}, func() float64 { _, bytes, _ := now(); return float64(bytes) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "plinth_slow_requests_ended_total", Help: "Requests that were ended because too many waited for their clients.", ConstLabels: labels,
+		}, func() float64 { _, _, ended := now(); return float64(ended) }))
+}
+
 // Inflight reports how many requests of a kind (readOnly, mutating) run now.
 func (m *Metrics) Inflight(kind string, now func() int64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -8,8 +8,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ReadBody reads a request's body of at most limit bytes.
+// MaxBody is how many bytes a request's body may have, as in kube-apiserver.
+const MaxBody = 3 << 20
+
+// ReadBody reads a request's body of at most limit bytes. A body that was read before is not copied.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
+	if b, ok := r.Body.(interface{ Whole() ([]byte, bool) }); ok && r.ContentLength <= limit {
+		if body, ok := b.Whole(); ok {
+			if int64(len(body)) > limit {
+				return nil, tooLargeBody(limit)
+			}
+			return body, nil
+		}
+	}
 	if n := r.ContentLength; n > limit {
 		// Read as far as upstream does, so that the connection stays usable in the same cases.
 		_, _ = io.CopyN(io.Discard, r.Body, limit+1)

@@ -49,6 +49,7 @@ var contentTypes = map[string][]string{
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
 	w.Header()["Content-Type"] = contentTypes[mediaType]
 	if len(body) > GzipThreshold && AcceptsGzip(r) {
+		holds(w, len(body))
 		gz := startGzip(w, code)
 		defer endGzip(gz)
 		gz.Write(body)
@@ -57,4 +58,20 @@ func WriteBody(w http.ResponseWriter, r *http.Request, code int, mediaType strin
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(code)
 	w.Write(body)
+}
+
+// holds tells a writer that bounds what waits for slow clients how much does: the whole body, although
+// it is written in pieces.
+func holds(w http.ResponseWriter, bytes int) {
+	for {
+		switch now := w.(type) {
+		case interface{ Holds(bytes int) }:
+			now.Holds(bytes)
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = now.Unwrap()
+		default:
+			return
+		}
+	}
 }

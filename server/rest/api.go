@@ -72,7 +72,7 @@ type API struct {
 // New returns an API. It starts nothing.
 func New(store *sqlstore.Store, kinds *kind.Registry, o Options) *API {
 	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = 3 << 20
+		o.MaxBodyBytes = response.MaxBody
 	}
 	if o.MinWatch == 0 {
 		o.MinWatch = 30 * time.Minute
