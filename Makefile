@@ -27,7 +27,8 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
-# go vet is part of lint.
+# go vet is part of lint. As root it installs databases that are missing, and says so before; PLINTH_TEST_INSTALL=0
+# forbids that.
 test: cc ## run all tests except test-cluster under the race detector, with real Postgres and MariaDB
 	go run ./dialects/logtest/withservers -- go test -race -vet=off -timeout 60m ./...
 

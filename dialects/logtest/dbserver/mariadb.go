@@ -16,6 +16,12 @@ import (
 
 var mysqlDirs = []string{"/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/usr/local/sbin", "/opt/homebrew/bin"}
 
+// MariaDBInstalled tells whether StartMariaDB finds a server.
+func MariaDBInstalled() bool {
+	_, err := find([]string{"mariadbd", "mysqld"}, mysqlDirs...)
+	return err == nil
+}
+
 // StartMariaDB starts a MariaDB server, or a MySQL one if only that is installed. durable
 // says whether it syncs its writes. Its defaults are hostile on purpose: collation,
 // auto-increment step and SQL mode are not what plinth would choose.

@@ -12,6 +12,12 @@ import (
 
 var postgresDirs = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin"}
 
+// PostgresInstalled tells whether StartPostgres finds a server.
+func PostgresInstalled() bool {
+	_, err := find([]string{"initdb"}, postgresDirs...)
+	return err == nil
+}
+
 // StartPostgres starts a Postgres server. durable says whether it syncs its writes.
 func StartPostgres(durable bool) (*Server, error) {
 	return start(kind{

@@ -14,10 +14,62 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 )
 
+// mayInstall is an error if PLINTH_TEST_INSTALL forbids to install anything, and to pull images.
+func mayInstall() error {
+	if os.Getenv("PLINTH_TEST_INSTALL") == "0" {
+		return errors.New("PLINTH_TEST_INSTALL=0 forbids it")
+	}
+	return nil
+}
+
+// tools are commands that tests and the documents use. Debian's packages have their names.
+var tools = []string{"curl", "openssl", "pgbouncer", "sqlite3"}
+
+// wanted returns the packages that are missing and will be installed: those of databases, of tools and of
+// clusters.
+func wanted() (packages []string) {
+	for _, tool := range tools {
+		if !installed(tool) {
+			packages = append(packages, tool)
+		}
+	}
+	for _, n := range needs {
+		if os.Getenv(n.env) == "" && !n.there() {
+			packages = append(packages, n.pkg)
+		}
+	}
+	for name := range strings.SplitSeq(os.Getenv("PLINTH_TEST_HA"), ",") {
+		if !haPackages[name].there() {
+			packages = append(packages, haPackages[name].packages...)
+		}
+	}
+	return packages
+}
+
+// announce says what will be installed, before anything is, and gives those who sit at a terminal the time
+// to end the command.
+func announce(out io.Writer, packages []string, terminal bool, interrupted <-chan os.Signal) error {
+	if len(packages) == 0 || mayInstall() != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "withservers: tests need these packages, which are installed now with apt-get, because you are root: %s\n"+
+		"withservers: PLINTH_TEST_INSTALL=0 forbids that; PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name servers to take instead\n", strings.Join(packages, " "))
+	if !terminal {
+		return nil
+	}
+	fmt.Fprintln(out, "withservers: press Ctrl-C within 5 seconds to leave it")
+	select {
+	case <-interrupted:
+		return errors.New("interrupted; nothing was installed")
+	case <-time.After(5 * time.Second):
+		return nil
+	}
+}
+
 // installTools installs the commands that tests and the documents use. The packages have their names.
 // That is not an error here: tests have a stand-in for sqlite3, and say what else is missing.
 func installTools() {
-	for _, tool := range []string{"curl", "openssl", "pgbouncer", "sqlite3"} {
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err == nil {
 			continue
 		}
@@ -30,6 +82,9 @@ func installTools() {
 // install installs packages of Debian without starting the system's own server.
 func install(packages ...string) error {
 	names := strings.Join(packages, " ")
+	if err := mayInstall(); err != nil {
+		return fmt.Errorf("cannot install %s: %w", names, err)
+	}
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("cannot install %s: not root", names)
 	}
@@ -100,6 +155,9 @@ services:
 
 // compose runs the server in a container.
 func (n need) compose() (dsn string, stop func(), err error) {
+	if err := mayInstall(); err != nil {
+		return "", nil, fmt.Errorf("cannot run %s in a container: %w", n.product, err)
+	}
 	if _, err := exec.LookPath("docker"); err != nil {
 		return "", nil, fmt.Errorf("cannot run %s in a container: %w", n.product, err)
 	}

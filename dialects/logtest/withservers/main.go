@@ -6,7 +6,8 @@
 // It exports PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL. Where they are set already it
 // leaves them alone. Else it starts throw-away servers from installed binaries; if there
 // are none it installs them with apt-get (as root), or else runs the servers with docker
-// compose. It also installs commands that the documents use, and the clusters that PLINTH_TEST_HA names, if they
+// compose. It says before what it installs; PLINTH_TEST_INSTALL=0 forbids to install anything and to pull
+// images. It also installs commands that the documents use, and the clusters that PLINTH_TEST_HA names, if they
 // are missing and it may.
 // The output and exit code are those of the command. With -durable the servers that it starts
 // sync their writes, which benchmarks need; tests are faster without. With -pgbouncer there is PgBouncer
@@ -22,6 +23,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 )
@@ -47,11 +50,12 @@ type need struct {
 	product string
 	pkg     string // Debian's
 	start   func(durable bool) (*dbserver.Server, error)
+	there   func() bool // start finds its programs
 }
 
 var needs = []need{
-	{"PLINTH_TEST_POSTGRES", "Postgres", "postgresql", dbserver.StartPostgres},
-	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB},
+	{"PLINTH_TEST_POSTGRES", "Postgres", "postgresql", dbserver.StartPostgres, dbserver.PostgresInstalled},
+	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB, dbserver.MariaDBInstalled},
 }
 
 func run(args []string, durable, pooled bool) (code int, err error) {
@@ -59,6 +63,9 @@ func run(args []string, durable, pooled bool) (code int, err error) {
 	// Either way it ends, and then the servers do.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if err := announce(os.Stderr, wanted(), term.IsTerminal(int(os.Stderr.Fd())), signals); err != nil {
+		return 130, err
+	}
 	env, stop, err := provide(durable)
 	defer func() { stop() }()
 	if err == nil && pooled {
