@@ -3,6 +3,7 @@ package dialects
 import (
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -62,6 +63,25 @@ func Describe(dsn string) string {
 		}
 	}
 	return "a database of an unknown kind"
+}
+
+// Same tells whether two DSNs name one database: the same file, by whatever links, or the same database of a
+// server, as it is written. A server has several names; the id of its log tells then.
+func Same(a, b string) bool {
+	if Scheme(a) != Scheme(b) || Check(a, Options{}) != nil || Check(b, Options{}) != nil || InMemory(a) {
+		return false
+	}
+	if Describe(a) == Describe(b) {
+		return true
+	}
+	if Scheme(a) != "sqlite" {
+		return false
+	}
+	one, _ := SQLiteOptions(a) // which Check has read
+	other, _ := SQLiteOptions(b)
+	file, err := os.Stat(one.Path)
+	otherFile, otherErr := os.Stat(other.Path)
+	return err == nil && otherErr == nil && os.SameFile(file, otherFile)
 }
 
 func describeSQLite(dsn string) string {

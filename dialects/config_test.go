@@ -1,7 +1,9 @@
 package dialects_test
 
 import (
+	"errors"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +42,42 @@ func TestDescribe(t *testing.T) {
 	for dsn, want := range map[string]bool{"sqlite://:memory:": true, "sqlite://x?mode=memory": true, "sqlite://x": false, "postgres://u@h/d": false} {
 		if dialects.InMemory(dsn) != want {
 			t.Errorf("%s in memory: %v", dsn, !want)
+		}
+	}
+}
+
+// Two DSNs of one database are known as such, whatever else they say.
+func TestSame(t *testing.T) {
+	dir := t.TempDir()
+	file, link, hard, other := filepath.Join(dir, "a.db"), filepath.Join(dir, "link.db"), filepath.Join(dir, "hard.db"), filepath.Join(dir, "b.db")
+	for _, name := range []string{file, other} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("a.db", link), os.Link(file, hard)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"sqlite://" + file, "sqlite://" + dir + "/./a.db?durability=normal", true},
+		{"sqlite://" + file, "sqlite://" + link, true},
+		{"sqlite://" + file, "sqlite://" + hard, true},
+		{"sqlite://" + file, "sqlite://" + other, false},
+		{"sqlite://" + file, "sqlite://" + dir + "/none.db", false},
+		{"sqlite://:memory:", "sqlite://:memory:", false},
+		{"postgres://u:a@h/d", "postgresql://u:b@h:5432/d?sslmode=disable", true},
+		{"postgres://u@h/d", "postgres://u@h/d?search_path=other", false},
+		{"postgres://u@h/d", "mysql://u@h/d", false},
+		{"mysql://u@h/d", "mariadb://u@h:3306/d", true},
+		{"mysql://u@h/d", "mysql://u@h/e", false},
+		{"postgres://%zz", "postgres://%zz", false},
+		{"oracle://h/d", "oracle://h/d", false},
+	} {
+		if got := dialects.Same(c.a, c.b); got != c.want {
+			t.Errorf("%s and %s are the same: %v", c.a, c.b, got)
 		}
 	}
 }

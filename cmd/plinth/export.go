@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strconv"
@@ -51,7 +52,8 @@ func newExport() *cobra.Command {
 		Long:  exportHelp,
 		Args:  noArgs,
 		Example: `  plinth export --dsn sqlite://plinth-data/plinth.db --etcd snapshot.db
-  plinth export --dsn postgres://plinth@db.example.com/plinth --etcd https://127.0.0.1:2379 --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
+  plinth export --dsn postgres://plinth@db.example.com/plinth --etcd https://127.0.0.1:2379 \
+    --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err
@@ -172,7 +174,11 @@ func (o *exportOptions) write(ctx context.Context, ex *upstream.Export) (upstrea
 			return upstream.ExportReport{}, usagef("--etcd: %v; write the name of a file to make", err)
 		}
 		if err != nil {
-			return upstream.ExportReport{}, usagef("--etcd: %v", err)
+			var detail *fs.PathError
+			if errors.As(err, &detail) {
+				err = detail.Err // without the name of a temporary file
+			}
+			return upstream.ExportReport{}, usagef("--etcd: %s: %v; %s", o.to, err, whereToWrite(err))
 		}
 		return ex.Run(ctx, target)
 	}
@@ -183,7 +189,7 @@ func (o *exportOptions) write(ctx context.Context, ex *upstream.Export) (upstrea
 		return upstream.ExportReport{}, fmt.Errorf("--etcd: %s: %w; write the URL of an empty etcd; if an export that was killed has left them, and nothing else is in this etcd, remove them: etcdctl del --prefix %s", o.to, err, ex.Layout.Prefix())
 	}
 	if err != nil {
-		return upstream.ExportReport{}, fmt.Errorf("--etcd: %w", err)
+		return upstream.ExportReport{}, aboutEtcd("--etcd", err, "the URL of another one, or the name of a file to make")
 	}
 	defer done()
 	return ex.Run(ctx, target)

@@ -142,7 +142,7 @@ func TestExportBad(t *testing.T) {
 		{to + " " + from + " --event-ttl=-1s", "--event-ttl -1s is negative", 2},
 		{from + " --encryption-provider-config=" + encryption + " --etcd=" + dir + "/none/to.db", "no such file or directory", 2},
 		{from + " --encryption-provider-config=" + encryption + " --etcd=" + dir, "it exists already", 2},
-		{from + " --encryption-provider-config=" + encryption + " --etcd=http://127.0.0.1:1", "--etcd: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused", 1},
+		{from + " --encryption-provider-config=" + encryption + " --etcd=http://127.0.0.1:1", "--etcd: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused; check that the etcd runs and takes connections from here, or write the URL of another one, or the name of a file to make", 1},
 		{from + " --encryption-provider-config=" + encryption + " --etcd=ftp://127.0.0.1:1", "is no URL of an etcd; write http://HOST:PORT", 1},
 		{from + " --etcd=https://127.0.0.1:1 --etcd-certfile=a", "go together; write both", 2},
 	} {

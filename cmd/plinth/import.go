@@ -7,8 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +64,8 @@ func newImport() *cobra.Command {
 		Long:  importHelp,
 		Args:  noArgs,
 		Example: `  plinth import --etcd snapshot.db --dsn sqlite://plinth-data/plinth.db
-  plinth import --etcd https://127.0.0.1:2379 --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key --follow --dsn postgres://plinth@db.example.com/plinth
+  plinth import --etcd https://127.0.0.1:2379 --follow --dsn postgres://plinth@db.example.com/plinth \
+    --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   plinth import --kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
@@ -203,7 +207,7 @@ func (o *importOptions) open(ctx context.Context, im *upstream.Import, log *slog
 	} else {
 		o.etcd.URLs = strings.Split(o.from, ",")
 		if live, err = upstream.OpenEtcd(ctx, o.etcd); err != nil {
-			err = fmt.Errorf("--etcd: %w", err)
+			err = aboutEtcd("--etcd", err, "the URL of another one, or the file of a snapshot")
 		}
 	}
 	if err != nil {
@@ -211,9 +215,25 @@ func (o *importOptions) open(ctx context.Context, im *upstream.Import, log *slog
 	}
 	im.From = live
 	if o.follow {
-		im.Follow = &upstream.Follow{From: live, Quiet: o.quiet, Tell: o.following(log)}
+		im.Follow = &upstream.Follow{From: live, Quiet: o.quiet, Tell: o.following(log), GiveUp: secondSignal(ctx)}
 	}
 	return nil
+}
+
+// secondSignal returns a channel that is closed at the second SIGINT or SIGTERM before ctx ends for another
+// reason; the first one ends ctx. A third one is not caught.
+func secondSignal(ctx context.Context) <-chan struct{} {
+	signals, second := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { // until the process ends, as the handler of the first signal
+		defer signal.Stop(signals)
+		<-ctx.Done()
+		for range 2 {
+			<-signals
+		}
+		close(second)
+	}()
+	return second
 }
 
 func (o *importOptions) openKine(ctx context.Context) (upstream.LiveSource, error) {
@@ -224,13 +244,15 @@ func (o *importOptions) openKine(ctx context.Context) (upstream.LiveSource, erro
 	if err != nil {
 		return nil, usagef("--kine: %v", err)
 	}
-	if dialects.Scheme(dsn) == "sqlite" && dialects.Describe(dsn) == dialects.Describe(o.to) {
+	if dialects.Scheme(dsn) == "sqlite" && dialects.Same(dsn, o.to) {
 		return nil, usagef("--dsn: it is kine's own file; write another one")
 	}
 	source, err := upstream.OpenKine(ctx, dsn, o.follow)
 	switch {
 	case errors.Is(err, kine.ErrNoTable):
 		return nil, usagef("--kine: %v; write the DSN of a database that kine has served", err)
+	case err != nil && dialects.Scheme(dsn) != "sqlite":
+		return nil, fmt.Errorf("--kine: %w; check that the database runs and takes connections from here, or write another DSN", err)
 	case err != nil:
 		return nil, fmt.Errorf("--kine: %w", err)
 	}
@@ -239,15 +261,21 @@ func (o *importOptions) openKine(ctx context.Context) (upstream.LiveSource, erro
 
 // following returns a function that logs where an import that follows is.
 func (o *importOptions) following(log *slog.Logger) func(upstream.Step) {
-	inStep := false
+	inStep, ending := false, false
 	return func(s upstream.Step) {
+		away := s.Away.Round(time.Second)
 		switch {
 		case s.Err != nil && s.Ending:
-			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which leaves a database that is not served", "error", oneLine(s.Err))
+			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which ends at once and leaves a database that is not served", "error", oneLine(s.Err), "for", away)
 		case s.Err != nil:
-			log.Warn("cannot go on now; trying again", "error", oneLine(s.Err))
+			log.Warn("cannot go on now; trying again", "error", oneLine(s.Err), "for", away)
+		case s.Back:
+			log.Info("goes on again", "after", away, "revision", s.Revision, "behind", s.Behind)
+		case s.Ending && !ending:
+			ending = true
+			log.Info("taking the rest; another Ctrl-C ends at once and leaves a database that is not served")
 		case s.Ending:
-			log.Info("taking the rest", "revision", s.Revision, "changes", s.Changes)
+			log.Info("took the rest", "revision", s.Revision, "behind", s.Behind, "changes", s.Changes)
 		case !inStep && s.Behind < nearlyInStep:
 			inStep = true
 			log.Info("in step with the source; stop the kube-apiservers, then press Ctrl-C here", "revision", s.Revision, "behind", s.Behind)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/plinth-io/plinth/server/backups"
 )
@@ -21,9 +22,22 @@ func writeWhole(name string, write func(io.Writer) error) error {
 	err = backups.WriteFile(filepath.Dir(path), func(to io.Writer) (string, error) { return filepath.Base(path), write(to) })
 	var unwritten *backups.WriteError
 	if errors.As(err, &unwritten) {
-		err = fmt.Errorf("write %s: %w; nothing is left of it: make room, or write to another place", name, err)
+		err = fmt.Errorf("write %s: %w; nothing is left of it: %s", name, err, whereToWrite(err))
 	}
 	return err
+}
+
+// whereToWrite says what to do about a file that could not be written.
+func whereToWrite(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("write to a directory in which user id %d may make files", os.Geteuid())
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only: write to another place"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room, or write to another place"
+	}
+	return "write to another place"
 }
 
 // placeOf returns where a file is to be, which is a file already or nothing.

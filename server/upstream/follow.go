@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -17,8 +18,12 @@ type Follow struct {
 	// Quiet ends it when nobody has written anything for that long. 0: only the end of the context
 	// does. Either end is a good one: all changes up to it are taken.
 	Quiet time.Duration
-	// Tell gets where the import is, every now and then, and what keeps it from going on.
+	// Tell gets where the import is, every now and then, and what keeps it from going on. It is called by the
+	// goroutine that calls Run.
 	Tell func(Step)
+	// GiveUp, which may be nil, is closed when the rest is not to be waited for any more. What was taken is a
+	// half then.
+	GiveUp <-chan struct{}
 }
 
 // Step is where an Import that follows a source is.
@@ -27,63 +32,177 @@ type Step struct {
 	Behind   int64 // revisions that are not
 	Changes  int64 // taken since the objects were
 	Ending   bool  // the end was asked for
-	Err      error // the source, or the target, did not answer; it is asked again
+
+	Err  error         // the source, or the target, does not answer; it is asked again
+	Away time.Duration // how long it has not; with Err
+	Back bool          // it answers again, after Away
 }
 
 const (
 	// followGap is how many revisions a source may go on by while it is followed.
 	followGap = 1_000_000_000
 	tellEvery = 10 * time.Second
-	retryWait = time.Second
+	// silence is how long source and target may take without a word of it.
+	silence = 4 * time.Second
+	// leastPause and mostPause are those before what has failed is tried again.
+	leastPause = 200 * time.Millisecond
+	mostPause  = 5 * time.Second
+	// giveUpGrace is how long work may take to end when its context has.
+	giveUpGrace = time.Second
 	// endPatience is how long the rest may not come before all keys are compared, which needs no
 	// changes.
 	endPatience = 20 * time.Second
 )
 
-// following is an Import at work on changes.
+// following is an Import at work on changes. Its work is done by one goroutine at a time, while the one that
+// has called Run looks on and tells.
 type following struct {
 	*Import
-	w       *sqlstore.Intake
-	above   int64 // the source's revisions stay below
-	through int64
-	changes int64
+	w     *sqlstore.Intake
+	above int64           // the source's revisions stay below
+	asked <-chan struct{} // closed when the end is asked for
 
-	asked     <-chan struct{} // closed when the end is asked for
-	end       int64           // revision to end at; 0: the end was not asked for
+	// Of the work, and of the looker-on between two pieces of it.
+	through   int64
+	newest    int64 // of the source, when it was asked last
+	changes   int64
+	end       int64 // revision to end at; 0: it was not looked for
 	endAsked  time.Time
 	lastWrite time.Time // when somebody wrote something
-	told      time.Time
+	news      bool      // newest is to be asked for
+
+	// Of the looker-on.
+	told    time.Time // when something was
+	failing time.Time // since when; zero: all is well
+	pause   time.Duration
+	heard   bool // it was told that the end was asked for
+
+	beatAt   atomic.Int64 // when something has come, unix nanoseconds
+	waitsFor atomic.Value // then
 }
 
 // follow takes all objects and then changes, and returns the revision up to which it has. An end of
 // ctx before all objects are taken is an error.
 func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (through int64, err error) {
 	f := &following{Import: im, w: w, above: above, asked: ctx.Done()}
-	for {
-		if err = f.takeAll(ctx, w); !errors.Is(err, ErrCompacted) {
-			break
-		}
-		if err = im.Follow.From.Refresh(ctx); err != nil { // and what is taken already is passed over
-			break
-		}
-	}
-	if err != nil {
+	im.beats = f.hear
+	defer func() { im.beats = nil }()
+	if err := f.takeAllOnce(ctx); err != nil {
 		return 0, err
 	}
 	f.through, f.lastWrite = im.From.Revision(), time.Now()
-	work := context.WithoutCancel(ctx) // a second signal ends the process
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	for !f.ended() {
-		err := f.step(work)
-		if f.lasting(err) {
+		f.news = f.told.IsZero() || time.Since(f.told) >= tellEvery
+		err := f.lookOn(work, giveUp, f.stepAndAsk)
+		if f.lasting(err) || work.Err() != nil {
 			return f.through, err
 		}
-		f.tell(work, err)
+		f.tell(err)
 		if err != nil {
-			time.Sleep(retryWait)
+			f.rest()
 			f.lastWrite = time.Now() // nobody knows
 		}
 	}
 	return f.through, nil
+}
+
+// takeAllOnce takes all objects. A source that goes away meanwhile is waited for.
+func (f *following) takeAllOnce(ctx context.Context) error {
+	for {
+		err := f.lookOn(ctx, nil, func(ctx context.Context) error { return f.takeAll(ctx, f.w) })
+		if errors.Is(err, ErrCompacted) {
+			err = f.lookOn(ctx, nil, f.Follow.From.Refresh) // and what is taken already is passed over
+			if err == nil {
+				continue
+			}
+		}
+		if err == nil || ctx.Err() != nil || f.lasting(err) {
+			return err
+		}
+		f.tell(err)
+		f.rest()
+	}
+}
+
+// hear notes that something has come, and what is waited for now.
+func (f *following) hear(waitsFor string) {
+	f.waitsFor.Store(waitsFor)
+	f.beatAt.Store(time.Now().UnixNano())
+}
+
+// lookOn has another goroutine do a piece of work, and tells of what it waits for and of the end that was
+// asked for. When the wait is given up, or ctx ends, it calls giveUp and does not wait for what does not end
+// by itself.
+func (f *following) lookOn(ctx context.Context, giveUp context.CancelFunc, work func(context.Context) error) error {
+	f.hear(theSource)
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	tick := time.NewTicker(silence / 8)
+	defer tick.Stop()
+	asked, end := f.asked, ctx.Done()
+	if giveUp == nil || f.heard {
+		asked = nil // ctx ends then, or it was told
+	}
+	var over <-chan time.Time
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-asked:
+			asked = nil
+			f.tellAsked()
+		case <-f.Follow.GiveUp:
+			if giveUp == nil {
+				return f.leave(done)
+			}
+			giveUp()
+			return f.leave(done)
+		case <-end:
+			end, over = nil, time.After(giveUpGrace)
+		case <-over:
+			return ctx.Err()
+		case <-tick.C:
+			f.tellSilence()
+		}
+	}
+}
+
+// leave waits a moment for work that is to end.
+func (f *following) leave(done <-chan error) error {
+	select {
+	case err := <-done:
+		return errors.Join(context.Canceled, err)
+	case <-time.After(giveUpGrace):
+		return context.Canceled
+	}
+}
+
+// rest waits before what has failed is tried again: longer each time, and no longer when the end is asked for.
+func (f *following) rest() {
+	f.pause = min(max(leastPause, 2*f.pause), mostPause)
+	timer := time.NewTimer(f.pause)
+	defer timer.Stop()
+	asked := f.asked
+	if f.heard {
+		asked = nil
+	}
+	select {
+	case <-timer.C:
+	case <-asked:
+		f.tellAsked()
+	case <-f.Follow.GiveUp:
+	}
+}
+
+// stepAndAsk takes the next changes, and asks how far the source is if that is to be told.
+func (f *following) stepAndAsk(ctx context.Context) error {
+	err := f.step(ctx)
+	if err == nil && (f.news || f.ended()) {
+		f.newest, err = f.Follow.From.Newest(ctx)
+	}
+	return err
 }
 
 func (f *following) ended() bool { return f.end > 0 && f.through >= f.end && !f.missed }
@@ -149,7 +268,7 @@ func (f *following) seeEnd(ctx context.Context) error {
 	}
 	end, err := f.Follow.From.Newest(ctx)
 	if err == nil {
-		f.end, f.endAsked, f.told = end, time.Now(), time.Time{}
+		f.end, f.endAsked = end, time.Now()
 	}
 	return err
 }
@@ -192,19 +311,59 @@ func (f *following) compareAll(ctx context.Context) error {
 	return nil
 }
 
-// tell tells of errors, of the first time, and every now and then.
-func (f *following) tell(ctx context.Context, err error) {
-	if f.Follow.Tell == nil || time.Since(f.told) < tellEvery && !f.ended() {
+// tell tells of errors, of their end, and every now and then.
+func (f *following) tell(err error) {
+	due := f.told.IsZero() || time.Since(f.told) >= tellEvery
+	where := Step{Revision: f.through, Behind: max(0, f.newest-f.through), Changes: f.changes, Ending: f.end > 0, Err: err}
+	if !f.failing.IsZero() {
+		where.Away = time.Since(f.failing)
+	}
+	switch {
+	case err != nil && f.failing.IsZero():
+		f.failing = time.Now()
+		f.say(where)
+	case err != nil && due:
+		f.say(where)
+	case err == nil && !f.failing.IsZero():
+		f.failing, f.pause = time.Time{}, 0
+		where.Back = true
+		f.say(where)
+	case err == nil && (due || f.ended()):
+		f.say(where)
+	}
+}
+
+// tellSilence tells that nothing has come for a while.
+func (f *following) tellSilence() {
+	last := time.Unix(0, f.beatAt.Load())
+	away := time.Since(last)
+	if away < silence {
 		return
 	}
-	s := Step{Revision: f.through, Changes: f.changes, Ending: f.end > 0, Err: err}
-	if err == nil {
-		newest, err := f.Follow.From.Newest(ctx)
-		if err != nil {
-			err = fmt.Errorf("read the newest revision: %w", err)
-		}
-		s.Behind, s.Err = max(0, newest-f.through), err
+	if f.failing.IsZero() {
+		f.failing, f.told = last, time.Time{}
 	}
+	if time.Since(f.told) >= tellEvery {
+		f.say(Step{Err: fmt.Errorf("no answer from %s for %v", f.waitsFor.Load(), away.Round(time.Second)), Away: time.Since(f.failing)})
+	}
+}
+
+// tellAsked tells at once that the end was asked for, and what it has to wait for.
+func (f *following) tellAsked() {
+	f.heard = true
+	s := Step{}
+	if !f.failing.IsZero() {
+		s.Away = time.Since(f.failing)
+		s.Err = fmt.Errorf("no answer from %s for %v", f.waitsFor.Load(), s.Away.Round(time.Second))
+	}
+	f.say(s)
+}
+
+func (f *following) say(s Step) {
 	f.told = time.Now()
+	if f.Follow.Tell == nil {
+		return
+	}
+	s.Ending = s.Ending || f.heard
 	f.Follow.Tell(s)
 }

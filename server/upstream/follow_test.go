@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/plinth-io/plinth/bench/way"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
@@ -155,6 +157,112 @@ func (w *writer) define(t *testing.T) {
 	name := "cars." + w.group()
 	w.set(t, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+name, fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":%q},"spec":{"group":%q,"scope":"Namespaced","names":{"plural":"cars","kind":"Car"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, name, w.group()))
 	w.defined = true
+}
+
+// away is a source that goes away: an etcd behind a way that is cut, or blocked.
+func away(t *testing.T) (*way.Way, store, *following) {
+	t.Helper()
+	address := etcdtest.StartAt(t)
+	w, err := way.New(address)
+	must(t, err)
+	t.Cleanup(func() { w.Close() })
+	c := client(t, "http://"+address)
+	c.set(t, "/registry/configmaps/n/a", configMap("a"))
+	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{"http://" + w.Address()}})
+	must(t, err)
+	t.Cleanup(func() { source.Close() })
+	f := &following{log: openLog(t, logtest.SQLite(t)), steps: make(chan upstream.Step, 1000), giveUp: make(chan struct{}), ended: make(chan error, 1)}
+	f.im = &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
+		From: source, Tell: func(s upstream.Step) { f.steps <- s }, GiveUp: f.giveUp,
+	}}
+	must(t, f.im.Survey(t.Context()))
+	ctx, end := context.WithCancel(t.Context())
+	f.end = end
+	go func() {
+		_, err := f.im.Run(ctx, f.log)
+		f.ended <- err
+	}()
+	f.until(t, "in step", func(s upstream.Step) bool { return s.Err == nil })
+	return w, c, f
+}
+
+func configMap(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"n"}}`, name)
+}
+
+// following is an import that runs.
+type following struct {
+	im     *upstream.Import
+	log    sqlstore.Log
+	steps  chan upstream.Step
+	end    context.CancelFunc
+	giveUp chan struct{}
+	ended  chan error
+}
+
+// until waits for a step. The log has how long that took, which a test does not judge: machines have other work.
+func (f *following) until(t *testing.T, what string, is func(upstream.Step) bool) upstream.Step {
+	t.Helper()
+	begun := time.Now()
+	for {
+		select {
+		case s := <-f.steps:
+			if is(s) {
+				t.Logf("%s: after %v", what, time.Since(begun).Round(time.Millisecond))
+				return s
+			}
+		case err := <-f.ended:
+			t.Fatalf("%s: the import has ended: %v", what, err)
+		case <-time.After(etcdtest.Patience):
+			t.Fatalf("%s: nothing is told", what)
+		}
+	}
+}
+
+// TestFollowAway has a source that dies, or hangs. The import tells of it, answers when it is asked to end
+// meanwhile, and takes the rest when the source is back.
+func TestFollowAway(t *testing.T) {
+	for name, breaking := range map[string]struct{ gone, back func(*way.Way, string) }{
+		"dead":  {func(w *way.Way, _ string) { w.Lead(""); w.Cut() }, func(w *way.Way, to string) { w.Lead(to) }},
+		"hangs": {func(w *way.Way, _ string) { w.Block() }, func(w *way.Way, _ string) { w.Unblock() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c, f := away(t)
+			breaking.gone(w, "")
+			if s := f.until(t, "a warning", func(s upstream.Step) bool { return s.Err != nil }); s.Ending {
+				t.Errorf("%+v", s)
+			}
+			c.set(t, "/registry/configmaps/n/b", configMap("b"))
+			f.end()
+			if s := f.until(t, "the answer to the request to end", func(s upstream.Step) bool { return s.Ending }); s.Err == nil || s.Away <= 0 {
+				t.Errorf("%+v", s)
+			}
+			breaking.back(w, strings.TrimPrefix(c.Endpoints()[0], "http://"))
+			f.until(t, "going on", func(s upstream.Step) bool { return s.Back })
+			must(t, <-f.ended)
+			got, _ := plainRows(t, f.log, providers(t, ""))
+			if len(got) != 2 {
+				t.Errorf("taken are %v", got)
+			}
+		})
+	}
+}
+
+// TestFollowGivenUp does not wait for a source that stays away.
+func TestFollowGivenUp(t *testing.T) {
+	w, _, f := away(t)
+	w.Block()
+	f.end()
+	f.until(t, "the answer to the request to end", func(s upstream.Step) bool { return s.Ending })
+	begun := time.Now()
+	close(f.giveUp)
+	if err := <-f.ended; !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	t.Logf("given up after %v", time.Since(begun))
+	if err := sqlstore.HalfCopied(t.Context(), f.log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestFollowInterrupted ends an import before all objects are taken. That leaves a half of it.

@@ -21,7 +21,8 @@ type Import struct {
 	// Progress, which may be nil, gets the number of objects written so far, and of the keys there are.
 	Progress func(objects, of int64)
 
-	keys   int64 // below the prefix
+	beats  func(waitsFor string) // when something has come, and what is waited for then; nil: nobody asks
+	keys   int64                 // below the prefix
 	tally  *tally
 	missed bool // custom resources were passed over before their definition was there
 }
@@ -203,6 +204,18 @@ func (im *Import) unknown(ctx context.Context, page []Pair) []Pair {
 	return out
 }
 
+// What an Import waits for.
+const (
+	theSource = "the source"
+	theTarget = "the target database"
+)
+
+func (im *Import) beat(waitsFor string) {
+	if im.beats != nil {
+		im.beats(waitsFor)
+	}
+}
+
 // write writes what came of some pairs, and notes it.
 func (im *Import) write(ctx context.Context, w *sqlstore.Intake, outcomes []outcome) (written int64, err error) {
 	changes := make([]sqlstore.Change, 0, len(outcomes))
@@ -212,9 +225,11 @@ func (im *Import) write(ctx context.Context, w *sqlstore.Intake, outcomes []outc
 		}
 	}
 	if w != nil {
+		im.beat(theTarget)
 		if err := w.Write(ctx, changes); err != nil {
 			return 0, err
 		}
+		im.beat(theSource)
 	}
 	for _, o := range outcomes {
 		if o.deleted {

@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // Etcd says how an etcd is reached. The fields are kube-apiserver's flags --etcd-servers,
@@ -26,6 +28,14 @@ type Etcd struct {
 
 // etcdPatience is how long an etcd may take for its first answer, and for one page.
 const etcdPatience = 30 * time.Second
+
+const (
+	// keepAlive is how often a silent connection is tried, and how long it may take to answer then. An etcd
+	// closes those of clients that try more often than every 5 seconds.
+	keepAlive = 10 * time.Second
+	// redialMost is the longest pause between attempts to reach an etcd that has gone.
+	redialMost = 3 * time.Second
+)
 
 // maxMessage is as large as any answer of an etcd may be.
 const maxMessage = 1 << 30
@@ -42,6 +52,11 @@ func (e Etcd) dial(ctx context.Context) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: e.URLs, TLS: config, DialTimeout: etcdPatience, Logger: zap.NewNop(),
 		MaxCallRecvMsgSize: maxMessage, MaxCallSendMsgSize: maxMessage,
+		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
+			MinConnectTimeout: redialMost,
+		})},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd: %w", err)
@@ -71,8 +86,11 @@ func (e Etcd) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// reach connects to one of the URLs and hangs up, because etcd's client does not tell why it cannot
-// connect.
+// ErrPlaintext says that a URL with http:// is one of an etcd with TLS.
+var ErrPlaintext = errors.New("it speaks TLS: write https://")
+
+// reach connects to one of the URLs, asks for the version and hangs up, because etcd's client does not tell
+// why it cannot connect.
 func (e Etcd) reach(ctx context.Context, config *tls.Config) error {
 	const patience = 5 * time.Second
 	var all []error
@@ -89,12 +107,37 @@ func (e Etcd) reach(ctx context.Context, config *tls.Config) error {
 			conn, err = dialer.DialContext(ctx, "tcp", u.Host)
 		}
 		if err == nil {
+			err = probe(conn, u.Host)
 			conn.Close()
+		}
+		if err == nil {
 			return nil
 		}
 		all = append(all, fmt.Errorf("%s: %w", text, err))
 	}
 	return errors.Join(all...)
+}
+
+// probe asks a server for its version. One that wants a certificate, or TLS, says so only when it is asked
+// something. Whatever else it answers, or nothing, is no error here.
+func probe(conn net.Conn, host string) error {
+	const patience = 2 * time.Second
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, "GET /version HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host); err != nil {
+		return err
+	}
+	answer := make([]byte, 1<<10)
+	n, err := conn.Read(answer)
+	var refusal *net.OpError
+	switch {
+	case errors.As(err, &refusal) && refusal.Op == "remote error": // an alert of TLS
+		return err
+	case strings.Contains(string(answer[:n]), "HTTP request to an HTTPS server"): // net/http's words
+		return ErrPlaintext
+	}
+	return nil
 }
 
 // etcdSource reads an etcd that runs.

@@ -10,8 +10,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// changesWait is how long Changes waits if there are none.
-const changesWait = 200 * time.Millisecond
+const (
+	// changesWait is how long Changes waits if there are none.
+	changesWait = 200 * time.Millisecond
+	// quietPatience is how long an etcd may leave a request for its progress without an answer before
+	// Changes says so, and watchPatience before another watch is opened.
+	quietPatience = 3 * time.Second
+	watchPatience = 15 * time.Second
+)
 
 // etcdWatch is a watch that is open.
 type etcdWatch struct {
@@ -20,7 +26,11 @@ type etcdWatch struct {
 	answers clientv3.WatchChan
 	cancel  context.CancelFunc
 	ctx     context.Context // of the stream, which requests for progress must name
+	asked   time.Time       // when progress was asked for that has not been told; zero: none is waited for
 }
+
+// errQuiet says that an etcd does not answer on a watch, which may go on.
+var errQuiet = errors.New("watch etcd: it does not answer")
 
 func (w *etcdWatch) close() {
 	if w != nil {
@@ -33,6 +43,9 @@ func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (C
 		s.openWatch(ctx, prefix, after)
 	}
 	got, err := s.watch.next(ctx, s.client)
+	if errors.Is(err, errQuiet) && time.Since(s.watch.asked) < watchPatience {
+		return Changes{}, err
+	}
 	if err != nil {
 		s.watch.close()
 		s.watch = nil
@@ -56,14 +69,32 @@ func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) 
 func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, error) {
 	answer, there, err := w.receive(ctx)
 	if err == nil && !there {
-		if err = c.RequestProgress(w.ctx); err == nil {
+		if err = w.askProgress(c); err == nil {
 			answer, there, err = w.receive(ctx)
 		}
+	}
+	if err == nil && !there && time.Since(w.asked) > quietPatience {
+		err = errQuiet
 	}
 	if err != nil || !there {
 		return Changes{Through: w.through}, err
 	}
+	w.asked = time.Time{}
 	return w.changes(answer)
+}
+
+// askProgress asks how far the etcd has come. While there is no connection, etcd's client would wait for one.
+func (w *etcdWatch) askProgress(c *clientv3.Client) error {
+	if w.asked.IsZero() {
+		w.asked = time.Now()
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, changesWait)
+	defer cancel()
+	err := c.RequestProgress(ctx)
+	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
+		return nil // receive tells how long there has been no answer
+	}
+	return err
 }
 
 func (w *etcdWatch) receive(ctx context.Context) (answer clientv3.WatchResponse, there bool, err error) {

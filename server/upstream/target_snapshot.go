@@ -22,7 +22,8 @@ var ErrExists = errors.New("it exists already")
 
 // snapshotTarget writes a file like that of etcdctl snapshot save. Keys have the revisions that they
 // have in the log. All of these are compacted, and the newest is one above the log's, so that clients
-// list anew: they do not see otherwise that plinth's own objects have gone.
+// list anew: they do not see otherwise that plinth's own objects have gone. That one has the tombstone of a key
+// that nobody has, because etcdutl takes the last change in a file for its revision.
 type snapshotTarget struct {
 	file   string
 	temp   string // what is written until Finish; empty: nothing is there
@@ -194,8 +195,19 @@ func (t *snapshotTarget) finish(newest int64) error {
 	return nil
 }
 
-// compacted notes that nothing below a revision can be read, which is the newest.
+// lastKey is the key of the tombstone at the newest revision.
+const lastKey = "plinth/exported"
+
+// compacted notes that nothing below a revision can be read, which is the newest, and writes that one.
 func compacted(tx *bbolt.Tx, revision int64) error {
+	last := mvccpb.KeyValue{Key: []byte(lastKey), ModRevision: revision}
+	value, err := last.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := tx.Bucket([]byte(keyBucket)).Put(append(revisionBytes(revision), 't'), value); err != nil {
+		return err
+	}
 	for _, name := range compactions {
 		if err := tx.Bucket([]byte(metaBucket)).Put([]byte(name), revisionBytes(revision)); err != nil {
 			return err

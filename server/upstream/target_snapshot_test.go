@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -49,8 +50,15 @@ func TestSnapshotTarget(t *testing.T) {
 	if report.Revision != head.Revision || report.EtcdRevision != head.Revision+1 {
 		t.Errorf("revisions %d and %d, the log's is %d", report.Revision, report.EtcdRevision, head.Revision)
 	}
+	out, err := exec.Command(etcdtest.Program(t, "etcdutl"), "snapshot", "status", file, "--write-out=json").CombinedOutput()
+	must(t, err)
+	var status struct{ Revision, TotalKey int64 }
+	must(t, json.Unmarshal(out, &status))
+	if status.Revision != report.EtcdRevision || status.TotalKey != report.Objects {
+		t.Errorf("etcdutl shows revision %d and %d keys; want %d, %d", status.Revision, status.TotalKey, report.EtcdRevision, report.Objects)
+	}
 	data := filepath.Join(dir, "restored")
-	out, err := exec.Command(etcdtest.Program(t, "etcdutl"), "snapshot", "restore", file, "--data-dir="+data).CombinedOutput()
+	out, err = exec.Command(etcdtest.Program(t, "etcdutl"), "snapshot", "restore", file, "--data-dir="+data).CombinedOutput()
 	if err != nil {
 		t.Fatalf("etcdutl: %v: %s", err, out)
 	}
