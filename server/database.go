@@ -90,36 +90,14 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 	return err
 }
 
-// connect opens the database. It waits for a database that cannot be reached yet, for example
-// because both are started together.
+// connect opens the database. It waits for a database that cannot be reached yet.
 func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (sqlstore.Log, error) {
-	o := dialects.Options{Log: c.Log, MustExist: mustExist}
-	end := time.Now().Add(c.DatabaseTimeout)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		if c.DatabaseTimeout > 0 {
-			o.Wait = max(time.Second, min(time.Until(end), openWait))
-		}
-		log, err := dialects.Open(ctx, c.DSN, o)
-		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil {
-			return log, err
-		}
-		if time.Now().Add(pause).After(end) {
-			return nil, gaveUp(err, c.DSN, c.DatabaseTimeout)
-		}
-		start.waits(err, end)
-		sleep(ctx, pause)
+	log, err := dialects.OpenWithin(ctx, c.DSN, dialects.Options{Log: c.Log, MustExist: mustExist}, c.DatabaseTimeout, start.waits)
+	if errors.Is(err, dialects.ErrGaveUp) {
+		err = fmt.Errorf("%w, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, dialects.Describe(c.DSN))
 	}
+	return log, err
 }
-
-func gaveUp(err error, dsn string, timeout time.Duration) error {
-	if timeout <= 0 {
-		return err
-	}
-	return fmt.Errorf("%w; gave up after %v, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, timeout, dialects.Describe(dsn))
-}
-
-// openWait bounds one attempt to open a database that does not answer.
-const openWait = 15 * time.Second
 
 // objects counts the objects that clients see.
 func (d *database) objects() (n int) {

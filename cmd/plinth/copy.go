@@ -76,8 +76,15 @@ func (f *copyFlags) check() error {
 		return usagef("--to: a database in memory is gone at the end of the copy; write sqlite://PATH or a server's DSN")
 	case f.prepare && !f.online:
 		return usagef("--prepare: it is for copies with --online")
+	case dialects.Same(f.from, f.to):
+		return f.sameDatabase()
 	}
 	return nil
+}
+
+// sameDatabase is the error for a copy of a database to itself.
+func (f *copyFlags) sameDatabase() error {
+	return usagef("--from and --to are the same database, %s; write the DSN of another one, which is empty, as --to", dialects.Describe(f.from))
 }
 
 func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Writer) error {
@@ -94,6 +101,9 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 		return unlessCopied(ctx, err)
 	}
 	defer target.Close()
+	if source.ClusterID() == target.ClusterID() { // by another name of the server
+		return f.sameDatabase()
+	}
 	if served, err := servedNow(ctx, source); err == nil && served && !f.online {
 		log.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
 	}
@@ -201,6 +211,9 @@ func openLog(ctx context.Context, flag, dsn string, o dialects.Options) (sqlstor
 	log, err := dialects.Open(ctx, dsn, o)
 	if errors.Is(err, sqlstore.ErrNoLog) {
 		return nil, usagef("%s: %v; write the DSN of a database that plinth has served", flag, err)
+	}
+	if errors.Is(err, sqlstore.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %s: %w; check that it runs and takes connections from here, or write another DSN", flag, dialects.Describe(dsn), err)
 	}
 	return log, err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,6 +65,33 @@ func TestCopyCutOff(t *testing.T) {
 	if objects != 20_000 {
 		t.Errorf("there are %d rows", objects)
 	}
+}
+
+// TestCopyToItself names one database twice, by two names where it has them.
+func TestCopyToItself(t *testing.T) {
+	t.Parallel()
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		from := d.Fresh(t)
+		fill(t, from, 1000)
+		again := strings.Replace(from, "@127.0.0.1:", "@localhost:", 1)
+		if d.Name == "sqlite" {
+			link := filepath.Join(t.TempDir(), "link.db")
+			must(t, os.Symlink(strings.TrimPrefix(from, "sqlite://"), link))
+			again = "sqlite://" + link
+		}
+		for _, to := range []string{from, again} {
+			for _, more := range [][]string{nil, {"--online"}} {
+				code, out := runPlinth(t, append([]string{"copy", "--from", from, "--to", to}, more...)...)
+				if code != 2 || !strings.HasPrefix(out, "plinth: --from and --to are the same database, "+dialects.Describe(from)+"; write the DSN of another one") || strings.Count(out, "\n") != 1 {
+					t.Errorf("to %s: exit code %d: %s", to, code, out)
+				}
+			}
+		}
+		log := openedLog(t, from)
+		defer log.Close()
+		must(t, sqlstore.HalfCopied(t.Context(), log))
+		must(t, sqlstore.CheckMoved(t.Context(), log))
+	})
 }
 
 // fill makes a log with n objects.

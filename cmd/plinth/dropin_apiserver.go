@@ -67,6 +67,7 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	o.addFlags(cmd)
+	foldFlags(cmd)
 	return cmd
 }
 

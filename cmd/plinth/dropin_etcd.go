@@ -121,14 +121,14 @@ func printEtcdVersion(w io.Writer, b server.Build) error {
 
 // printEtcdDropInHelp lists the flags that have an effect. Programs look here for --unsafe-no-fsync.
 func printEtcdDropInHelp(w io.Writer, f *flag.FlagSet) error {
-	text := etcdDropInHelp
+	var heads, usages []string
 	f.VisitAll(func(f *flag.Flag) {
 		if g, ok := f.Value.(goFlag); f.Name == "version" || ok && !g.Hidden {
 			_, usage := flag.UnquoteUsage(f)
-			text += fmt.Sprintf("  --%s\t%s\n", f.Name, usage)
+			heads, usages = append(heads, "  --"+f.Name), append(usages, usage)
 		}
 	})
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, etcdDropInHelp+usageTable(heads, usages, columns(w)))
 	return err
 }
 

@@ -67,8 +67,10 @@ func newEtcd() *cobra.Command {
 		Long:  etcdHelp,
 		Args:  noArgs,
 		Example: `  plinth etcd
-  plinth etcd --dsn postgres://plinth@db.example.com/etcd --listen-client-urls https://0.0.0.0:2379 --cert-file etcd.crt --key-file etcd.key --trusted-ca-file ca.crt --client-cert-auth
-  plinth etcd --dsn mysql://plinth@tcp(db.example.com:3306)/etcd --listen-client-urls unix:///run/plinth/etcd.sock`,
+  plinth etcd --dsn postgres://plinth@db.example.com/etcd --listen-client-urls https://0.0.0.0:2379 \
+    --cert-file etcd.crt --key-file etcd.key --trusted-ca-file ca.crt --client-cert-auth
+  plinth etcd --dsn mysql://plinth@tcp(db.example.com:3306)/etcd \
+    --listen-client-urls unix:///run/plinth/etcd.sock`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err

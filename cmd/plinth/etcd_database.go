@@ -160,31 +160,14 @@ func refuseBesideKine(ctx context.Context, dsn string) error {
 	return usagef("%s has the keys of kine, which were not imported: run plinth etcd import --from-kine with this DSN, and another one as --dsn", dialects.Describe(dsn))
 }
 
-// openWait bounds one attempt to open a database that does not answer.
-const openWait = 15 * time.Second
-
 // connect opens the log. It waits for a database that cannot be reached yet.
 func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (sqlstore.Log, error) {
-	end := time.Now().Add(o.databaseTimeout)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd, MustExist: mustExist}
-		if o.databaseTimeout > 0 {
-			d.Wait = max(time.Second, min(time.Until(end), openWait))
-		}
-		log, err := dialects.Open(ctx, dsn, d)
-		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil {
-			return log, err
-		}
-		if time.Now().Add(pause).After(end) {
-			if o.databaseTimeout > 0 {
-				err = fmt.Errorf("%w; gave up after %v, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, o.databaseTimeout, dialects.Describe(dsn))
-			}
-			return nil, err
-		}
+	d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd, MustExist: mustExist}
+	log, err := dialects.OpenWithin(ctx, dsn, d, o.databaseTimeout, func(err error, end time.Time) {
 		o.log.Log(ctx, slog.LevelWarn, "the database cannot be used yet; it is tried again", "err", err, "until", end.Format(time.TimeOnly))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+	})
+	if errors.Is(err, dialects.ErrGaveUp) {
+		err = fmt.Errorf("%w, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, dialects.Describe(dsn))
 	}
+	return log, err
 }

@@ -34,8 +34,10 @@ func newEtcdImport() *cobra.Command {
 		Short: "Take the keys of kine into an empty database",
 		Long:  etcdImportHelp,
 		Args:  noArgs,
-		Example: `  plinth etcd import --from-kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite:///var/lib/plinth/etcd.db
-  plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" --dsn postgres://plinth@db.example.com/etcd`,
+		Example: `  plinth etcd import --from-kine sqlite:///var/lib/rancher/k3s/server/db/state.db \
+    --dsn sqlite:///var/lib/plinth/etcd.db
+  plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
+    --dsn postgres://plinth@db.example.com/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err
@@ -69,7 +71,7 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 	if dialects.InMemory(to) {
 		return usagef("--dsn: a database in memory is gone at the end of the import; write sqlite://PATH or a server's DSN")
 	}
-	if dialects.Scheme(to) == "sqlite" && dialects.Describe(from) == dialects.Describe(to) {
+	if dialects.Scheme(to) == "sqlite" && dialects.Same(from, to) {
 		return usagef("--dsn: it is kine's own file; write another one")
 	}
 	table, err := kine.Open(ctx, from)

@@ -46,7 +46,8 @@ func newKubeconfig() *cobra.Command {
 		Long:  kubeconfigHelp,
 		Args:  noArgs,
 		Example: `  plinth kubeconfig --user ann --group dev --namespace shop --expires 30d > ann.kubeconfig
-  plinth kubeconfig --user system:node:node-1 --group system:nodes --server https://plinth.example.com:6443 > node-1.kubeconfig`,
+  plinth kubeconfig --user system:node:node-1 --group system:nodes \
+    --server https://plinth.example.com:6443 > node-1.kubeconfig`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.dataDir = dataDirOf(cmd, q.dataDir)
 			return q.print(cmd.OutOrStdout(), cmd.ErrOrStderr())

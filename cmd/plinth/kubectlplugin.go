@@ -25,6 +25,7 @@ func newPlugin() *cobra.Command {
 	root.AddCommand(newHistoryCommands()...)
 	root.AddCommand(newVersion())
 	root.SetHelpCommand(newHelp())
+	foldFlags(root)
 	root.CompletionOptions.DisableDefaultCmd = true // kubectl's completion asks kubectl_complete-plinth
 	return root
 }

@@ -82,6 +82,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	refineCompletion(root)
+	foldFlags(root)
 	return root
 }
 

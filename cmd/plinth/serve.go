@@ -49,7 +49,8 @@ func newServe() *cobra.Command {
 		Long:  serveHelp,
 		Args:  noArgs,
 		Example: `  plinth serve
-  plinth serve --dsn postgres://plinth@db.example.com/plinth --listen 0.0.0.0:6443 --tls-san plinth.example.com`,
+  plinth serve --dsn postgres://plinth@db.example.com/plinth --listen 0.0.0.0:6443 \
+    --tls-san plinth.example.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := applyEnv(cmd); err != nil {
 				return err

@@ -195,6 +195,9 @@ func peekAt(ctx context.Context, dsn string) (sqlstore.Source, error) {
 	if errors.Is(err, sqlstore.ErrNoLog) {
 		return nil, usagef("%v; write the DSN of a database that plinth has served", err)
 	}
+	if errors.Is(err, sqlstore.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" {
+		return nil, fmt.Errorf("read %s: %w; check that it runs and takes connections from here, or write another DSN", dialects.Describe(dsn), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dialects.Describe(dsn), err)
 	}
