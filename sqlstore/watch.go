@@ -10,6 +10,12 @@ import (
 const (
 	pollEvents = 256  // most events that one Poll returns
 	pollLooks  = 4096 // most events that one Poll looks at under the lock
+
+	// pollBytes is what the events of one Poll of raw keys weigh, and one revision more: their values
+	// are held together until all are sent.
+	pollBytes = 1 << 20
+	// rawFirst is how many rows of raw keys a first page of the log has: values of clients of etcd may be large.
+	rawFirst = 16
 )
 
 // Watcher delivers the changes of the keys of one range, in revision order, each
@@ -90,6 +96,9 @@ func (s *Store) watch(resource, prefix, from, to string, after int64, where []Pr
 	}
 	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
 	w.delivered.Store(after)
+	if s.raw {
+		w.page.n = rawFirst
+	}
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	if s.state.closed {
@@ -192,14 +201,18 @@ func (w *Watcher) goOn() { w.news, w.wait = nil, alwaysReady }
 // filter collects the events of the watched range from recent, up to the bounds of
 // one Poll, and moves the position.
 func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
+	bytes := 0
 	for i, ev := range recent {
-		if (i >= pollLooks || len(events) >= pollEvents) && ev.Entry.Revision > w.s.end(w.pos) {
+		if (i >= pollLooks || len(events) >= pollEvents || bytes >= pollBytes) && ev.Entry.Revision > w.s.end(w.pos) {
 			w.goOn()
 			return events
 		}
 		w.pos = ev.Entry.Revision
 		if w.wants(ev) {
 			events = append(events, ev)
+			if w.s.raw {
+				bytes += ev.size()
+			}
 		}
 	}
 	w.pos = max(w.pos, applied)
@@ -213,6 +226,9 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	steps, err := w.readSteps(ctx, until, &limit)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s after %d: %w", w.topic.prefix, w.pos, err)
+	}
+	if most := w.light(steps); most < len(steps) {
+		steps, limit = steps[:most], most
 	}
 	bytes := 0
 	events := make([]*Event, len(steps))
@@ -228,6 +244,21 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	}
 	w.page.read(len(steps), bytes)
 	return events, nil
+}
+
+// light returns how many of the steps of raw keys weigh no more than pollBytes, and one revision more.
+func (w *Watcher) light(steps []Step) int {
+	if !w.s.raw {
+		return len(steps)
+	}
+	bytes := 0
+	for i := range steps {
+		if bytes >= pollBytes && steps[i].Revision > w.s.end(steps[i-1].Revision) {
+			return i
+		}
+		bytes += len(steps[i].Value)
+	}
+	return len(steps)
 }
 
 // readSteps reads whole revisions: what may be a part of one at the end of a page is left for the

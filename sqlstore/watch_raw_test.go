@@ -114,3 +114,34 @@ func TestWatchRangeTopics(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchRangeLarge wants Polls of large values to be small, from the window and from the log, and each
+// revision whole.
+func TestWatchRangeLarge(t *testing.T) {
+	const size, revisions = 300_000, 40
+	for _, window := range []int{1, 64 << 20} {
+		s := openRaw(t, fileDSN(t), Options{WindowBytes: window})
+		for range revisions {
+			do(t, s, func(tx *Tx) error {
+				tx.Put("a", make([]byte, size), 0)
+				tx.Put("b", make([]byte, size), 0)
+				return nil
+			})
+		}
+		w, err := s.WatchRange("", End, LastID(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < 2*revisions; {
+			events, _, err := w.Poll(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(events)%2 != 0 || len(events)*size > 2<<20 {
+				t.Fatalf("window %d: %d events in one Poll", window, len(events))
+			}
+			got += len(events)
+		}
+		w.Close()
+	}
+}

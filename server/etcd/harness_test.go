@@ -25,9 +25,10 @@ const patience = 2 * time.Minute
 // member is a Server on a store of its own, and a connection to it.
 type member struct {
 	*Server
-	url    string
-	conn   *grpc.ClientConn
-	client *clientv3.Client
+	transport *Transport
+	url       string
+	conn      *grpc.ClientConn
+	client    *clientv3.Client
 }
 
 // startMember opens the database at dsn and serves it until the test ends.
@@ -77,7 +78,7 @@ func (m *member) serve(t testing.TB) {
 			t.Errorf("shut down: %v", err)
 		}
 	})
-	m.url = "http://" + l.Addr().String()
+	m.transport, m.url = transport, "http://"+l.Addr().String()
 	m.conn = dial(t, l.Addr().String())
 	m.client = newClient(t, m.url)
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 )
@@ -44,6 +45,7 @@ type Transport struct {
 	metrics  *requestMetrics
 	log      *slog.Logger
 	refused  refusals
+	out      *outbox
 	grpc     *grpc.Server
 	http     *http.Server
 	pages    *http.Server // for listeners of pages only
@@ -63,7 +65,7 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(outboxBytes, s.o.Log), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())
@@ -125,6 +127,12 @@ func (t *Transport) countRequest(ctx context.Context, req any, info *grpc.UnaryS
 	m.begin()
 	resp, err := handler(ctx, req)
 	m.end(err)
+	switch resp.(type) {
+	case *pb.RangeResponse, *pb.TxnResponse: // which may be large
+		if err == nil {
+			resp = t.out.track(ctx, resp)
+		}
+	}
 	return resp, err
 }
 
@@ -138,7 +146,7 @@ func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.St
 	}
 	m := t.metrics.methods[info.FullMethod]
 	m.begin()
-	err := handler(srv, stream)
+	err := handler(srv, &trackedStream{stream, t.out})
 	m.end(err)
 	return err
 }
@@ -212,7 +220,7 @@ func (t *Transport) route(c net.Conn, l Listener) {
 	case l.PagesOnly:
 		to = t.views
 	case isGRPC:
-		to = t.streams
+		to, conn = t.streams, &clientConn{conn, t.out}
 	}
 	if err != nil || !to.give(conn) {
 		c.Close()

@@ -46,6 +46,11 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return mem.BufferSlice{mem.SliceBuffer(into)}, err
 	}
 	pool := mem.DefaultBufferPool()
+	if t, ok := v.(*tracked); ok {
+		if sent := t.count(size); sent != nil {
+			pool = onFree{pool, sent}
+		}
+	}
 	into := pool.Get(size)
 	if _, err := m.MarshalToSizedBuffer((*into)[:size]); err != nil {
 		pool.Put(into)

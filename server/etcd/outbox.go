@@ -1,0 +1,242 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
+)
+
+const (
+	// outboxBytes is how much may wait in memory, in all, for clients that do not read it.
+	outboxBytes = 64 << 20
+	// smallMessage is not counted: gRPC itself holds as much for each stream.
+	smallMessage = 4 << 10
+
+	// A client is slow if a message waits for longer than readPatience and what it takes at readRate, in bytes a
+	// second, but mostPatience at most.
+	readPatience = time.Second
+	readRate     = 32 << 20
+	mostPatience = 5 * time.Second
+)
+
+// outbox knows the messages that have been encoded and that gRPC has not written yet. When they are too many
+// bytes, the connection ends whose client is slow and has the oldest of them: to close a stream would
+// not free what waits in it. To its client that is codes.Unavailable, after which clients of etcd connect again and
+// resume their watches behind the last event that they have seen.
+type outbox struct {
+	most int64 // bytes
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	bytes   int64
+	waiting map[net.Conn]map[*unsent]struct{}
+	timer   *time.Timer // runs while there are too many bytes; else nil
+	ended   int         // connections
+	next    time.Time   // before it no end of a connection is logged
+}
+
+// unsent is a message of which gRPC has not written all.
+type unsent struct {
+	conn  net.Conn
+	bytes int64
+	since time.Time
+}
+
+func (u *unsent) overdue(now time.Time) bool {
+	patience := min(mostPatience, readPatience+time.Duration(u.bytes)*time.Second/readRate)
+	return now.Sub(u.since) > patience
+}
+
+func newOutbox(most int64, log *slog.Logger) *outbox {
+	return &outbox{most: most, log: log, waiting: map[net.Conn]map[*unsent]struct{}{}}
+}
+
+// add counts a message until sent is called, or its connection is closed.
+func (o *outbox) add(conn net.Conn, bytes int) (sent func()) {
+	u := &unsent{conn, int64(bytes), time.Now()}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting[conn] == nil {
+		o.waiting[conn] = map[*unsent]struct{}{}
+	}
+	o.waiting[conn][u] = struct{}{}
+	o.bytes += u.bytes
+	if o.bytes > o.most && o.timer == nil {
+		o.timer = time.AfterFunc(readPatience, o.look)
+	}
+	return func() { o.remove(u) }
+}
+
+func (o *outbox) remove(u *unsent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := o.waiting[u.conn]
+	if _, ok := all[u]; !ok {
+		return
+	}
+	o.bytes -= u.bytes
+	if delete(all, u); len(all) == 0 {
+		delete(o.waiting, u.conn)
+	}
+}
+
+// forget drops what waits for a connection that is closed.
+func (o *outbox) forget(conn net.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drop(conn)
+}
+
+// drop is forget, and returns how much it was; o.mu is held.
+func (o *outbox) drop(conn net.Conn) (bytes int64) {
+	for u := range o.waiting[conn] {
+		bytes += u.bytes
+	}
+	o.bytes -= bytes
+	delete(o.waiting, conn)
+	return bytes
+}
+
+// look ends connections of slow clients until little enough waits, and looks again if there are too few.
+func (o *outbox) look() {
+	for {
+		conn, bytes := o.slowest()
+		if conn == nil {
+			return
+		}
+		o.note(conn.RemoteAddr(), bytes)
+		endNow(conn)
+	}
+}
+
+// slowest takes the connection out that has to end; nil if none has.
+func (o *outbox) slowest() (conn net.Conn, bytes int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.timer = nil
+	if o.bytes <= o.most {
+		return nil, 0
+	}
+	now := time.Now()
+	var oldest *unsent
+	for _, all := range o.waiting {
+		for u := range all {
+			if u.overdue(now) && (oldest == nil || u.since.Before(oldest.since)) {
+				oldest = u
+			}
+		}
+	}
+	if oldest == nil {
+		o.timer = time.AfterFunc(readPatience/4, o.look)
+		return nil, 0
+	}
+	o.ended++
+	return oldest.conn, o.drop(oldest.conn)
+}
+
+// note logs that a connection has ended, but not each of those of a flood.
+func (o *outbox) note(client net.Addr, bytes int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); !now.Before(o.next) {
+		o.log.Warn("ended a connection whose client does not read, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
+		o.next = now.Add(refusedEvery)
+	}
+}
+
+// endNow closes a connection without TLS's goodbye, which would wait for the client.
+func endNow(c net.Conn) {
+	for {
+		switch inner := c.(type) {
+		case *clientConn:
+			c = inner.Conn
+		case *peeked:
+			c = inner.Conn
+		case *tls.Conn:
+			c = inner.NetConn()
+		default:
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// clientConn is a connection that the streams on it find by their client's address.
+type clientConn struct {
+	net.Conn
+	out *outbox
+}
+
+// Close implements net.Conn.
+func (c *clientConn) Close() error {
+	c.out.forget(c)
+	return c.Conn.Close()
+}
+
+// RemoteAddr implements net.Conn.
+func (c *clientConn) RemoteAddr() net.Addr { return clientAddr{c.Conn.RemoteAddr(), c} }
+
+type clientAddr struct {
+	net.Addr
+	conn *clientConn
+}
+
+// tracked is a message that is counted until it is written.
+type tracked struct {
+	outgoing
+	ctx context.Context // of the call
+	out *outbox
+}
+
+// count counts the message if it is large and its connection is known.
+func (t *tracked) count(size int) (sent func()) {
+	if size < smallMessage {
+		return nil
+	}
+	p, ok := peer.FromContext(t.ctx)
+	if !ok {
+		return nil
+	}
+	a, ok := p.Addr.(clientAddr)
+	if !ok {
+		return nil // net/http serves it, whose writes wait for the client
+	}
+	return t.out.add(a.conn, size)
+}
+
+// onFree is a pool that tells when the buffer has been freed that comes back.
+type onFree struct {
+	mem.BufferPool
+	sent func()
+}
+
+// Put implements mem.BufferPool.
+func (p onFree) Put(b *[]byte) {
+	p.BufferPool.Put(b)
+	p.sent()
+}
+
+// trackedStream counts the messages of a stream.
+type trackedStream struct {
+	grpc.ServerStream
+	out *outbox
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s *trackedStream) SendMsg(m any) error {
+	return s.ServerStream.SendMsg(s.out.track(s.Context(), m))
+}
+
+func (o *outbox) track(ctx context.Context, m any) any {
+	if message, ok := m.(outgoing); ok {
+		return &tracked{message, ctx, o}
+	}
+	return m
+}
