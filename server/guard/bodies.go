@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // A body is read before its request asks for a seat, so that a client that sends slowly holds none. What
@@ -38,9 +40,8 @@ func bounds(x *Call) bool {
 	return x.conn != nil && !slices.Contains(x.User.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// readBody reads the body of a request, once there is room for it. An error that the body has is
-// the handler's, which finds it when it reads the body; but who takes all of the request's time, or
-// has to make room for others, ends with one of readBody.
+// readBody reads the body of a request, once there is room for it. A body that breaks off needs no seat
+// any more: its request ends here, as does one that takes all of its time or has to make room for others.
 func (g *Guard) readBody(x *Call) error {
 	r := x.Request()
 	most := r.ContentLength
@@ -54,19 +55,27 @@ func (g *Guard) readBody(x *Call) error {
 		return err
 	}
 	data, err := readAtMost(&x.in, most, r.ContentLength >= 0)
-	if r.Context().Err() != nil {
-		if !g.bodies.leave(&x.body) {
-			return errGone
-		}
-		return r.Context().Err()
+	if err != nil {
+		return g.brokenOff(x, err)
 	}
 	g.bodies.shrink(&x.body, bound{bytes: int64(len(data))})
-	b := &bufferedBody{data: data, err: err, Closer: &x.in}
-	if err == nil && r.ContentLength < 0 && int64(len(data)) == most {
+	b := &bufferedBody{data: data, Closer: &x.in}
+	if r.ContentLength < 0 && int64(len(data)) == most {
 		b.rest = &x.in
 	}
 	r.Body = b
 	return nil
+}
+
+// brokenOff returns why the body of a request could not be read.
+func (g *Guard) brokenOff(x *Call, err error) error {
+	if !g.bodies.leave(&x.body) {
+		return errGone
+	}
+	if late := x.Request().Context().Err(); errors.Is(late, context.DeadlineExceeded) {
+		return late
+	}
+	return response.BodyError(err)
 }
 
 // makeRoom waits until there is room for a body.
@@ -154,10 +163,9 @@ func readAtMost(r io.Reader, most int64, exact bool) ([]byte, error) {
 	return data[:n], err
 }
 
-// bufferedBody is a body that has been read, up to an error or up to what comes after it.
+// bufferedBody is a body that has been read, or the beginning of one that is too long.
 type bufferedBody struct {
 	data []byte
-	err  error     // after data; nil: the end
 	rest io.Reader // of a body that is longer than it may be; nil: there is nothing more
 	io.Closer
 }
@@ -169,8 +177,6 @@ func (b *bufferedBody) Read(p []byte) (int, error) {
 		n := copy(p, b.data)
 		b.data = b.data[n:]
 		return n, nil
-	case b.err != nil:
-		return 0, b.err
 	case b.rest != nil:
 		return b.rest.Read(p)
 	}
@@ -179,7 +185,7 @@ func (b *bufferedBody) Read(p []byte) (int, error) {
 
 // Whole returns the body if all of it is there, and nobody has read it.
 func (b *bufferedBody) Whole() ([]byte, bool) {
-	if b.err != nil || b.rest != nil {
+	if b.rest != nil {
 		return nil, false
 	}
 	data := b.data

@@ -120,3 +120,16 @@ func TestRoomWaiters(t *testing.T) {
 		t.Error("users are left")
 	}
 }
+
+// BenchmarkRoom is what the room costs a request whose body comes at once.
+func BenchmarkRoom(b *testing.B) {
+	r := roomOf(bound{256, 16 << 20}, nil)
+	b.ReportAllocs()
+	x := &Call{}
+	for b.Loop() {
+		p := place{call: x}
+		r.take(&p, "ann", bound{1, 1000}, bodyPatience)
+		r.shrink(&p, bound{bytes: 1000})
+		r.leave(&p)
+	}
+}

@@ -28,7 +28,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	} else if n > 0 {
 		body := make([]byte, n)
 		_, err := io.ReadFull(r.Body, body)
-		return body, bodyError(err)
+		return body, BodyError(err)
 	} else if n == 0 {
 		return nil, nil
 	}
@@ -36,10 +36,11 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	if err == nil && int64(len(body)) > limit {
 		return nil, tooLargeBody(limit)
 	}
-	return body, bodyError(err)
+	return body, BodyError(err)
 }
 
-func bodyError(err error) error {
+// BodyError is the answer to a body that could not be read; nil for nil.
+func BodyError(err error) error {
 	if err == nil {
 		return nil
 	}
