@@ -128,8 +128,8 @@ type Config struct {
 
 	// KubeletCertificate and KubeletKey are the files of the certificate that the server shows
 	// to kubelets, for logs, exec and port-forward. Empty: a certificate of its own authority,
-	// for user plinth-kubelet-client in group system:masters. Kubelets accept it if their
-	// --client-ca-file is DataDir/pki/ca.crt.
+	// for user plinth-kubelet-client. Kubelets accept it if their --client-ca-file is
+	// DataDir/pki/ca.crt. At the server itself its subject names nobody.
 	KubeletCertificate, KubeletKey string
 
 	// KubeletCA is the file of the authority that has signed the certificates of kubelets.
@@ -141,7 +141,8 @@ type Config struct {
 	KubeletAddressTypes []string
 
 	// Dial connects to nodes, pods and endpoints of Services; nil: a net.Dialer. It is for
-	// programs that reach them through a tunnel.
+	// programs that reach them through a tunnel. Addresses of servers of this API are refused before,
+	// names that it resolves to them only where the connection tells.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// ServiceClusterIPRange has the addresses of Services, in CIDR notation: one range, or one
@@ -247,9 +248,6 @@ func (c Config) withDefaults() Config {
 	c.SANs = slices.Clone(c.SANs)
 	for i := range c.SANs {
 		c.SANs[i] = strings.TrimSpace(c.SANs[i]) // "a, b" is what people write
-	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.KubeletAddressTypes == nil {
 		c.KubeletAddressTypes = NodeAddressTypes

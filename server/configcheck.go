@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
+	"github.com/plinth-io/plinth/server/pki"
 )
 
 // mostLeaseDelay bounds Config.LeaseCommitDelay: clients of Leases give up after seconds.
@@ -128,8 +129,12 @@ func (c *Config) checkKubelets() error {
 		return configError("Config.KubeletCertificate and Config.KubeletKey belong together: give both or neither")
 	}
 	if c.KubeletCertificate != "" {
-		if _, err := tls.LoadX509KeyPair(c.KubeletCertificate, c.KubeletKey); err != nil {
+		shown, err := tls.LoadX509KeyPair(c.KubeletCertificate, c.KubeletKey)
+		if err != nil {
 			return configError("Config.KubeletCertificate and Config.KubeletKey: %w", err)
+		}
+		if shown.Leaf.Subject.CommonName == pki.AdminName {
+			return configError("Config.KubeletCertificate is one of the admin %s, who could not get in with it any more: make one of another name, such as %s", pki.AdminName, pki.KubeletClientName)
 		}
 	}
 	for _, t := range c.KubeletAddressTypes {

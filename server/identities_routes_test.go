@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/debugging"
+	"github.com/plinth-io/plinth/server/peers"
 )
 
 const rowsOfIdentities = "testdata/identities/rows.txt"
@@ -45,6 +47,9 @@ func TestIdentities(t *testing.T) {
 		}
 	}
 }
+
+// rightsOfRoutes are the resources that routes ask for in place of their paths.
+var rightsOfRoutes = map[string]string{backups.Path: "backups", digestPath: "digests", peers.Path: "servers"}
 
 // slowProfiles are recorded for as long as nobody says, which is too long for a test.
 var slowProfiles = []string{"/debug/pprof/profile", "/debug/pprof/trace"}
@@ -86,6 +91,9 @@ func (p *parties) check(t *testing.T, q question, i *identity, allowed bool) {
 
 // asked is how upstream's errors name the permission that a question needs.
 func (q question) asked() string {
+	if resource := rightsOfRoutes[q.target]; resource != "" {
+		return fmt.Sprintf(` cannot create resource %q in API group "plinth.io" at the cluster scope`, resource)
+	}
 	if strings.HasPrefix(q.row, "/") {
 		return fmt.Sprintf(` cannot %s path "%s"`, q.verb, q.target)
 	}

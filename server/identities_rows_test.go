@@ -174,6 +174,8 @@ var samples = map[string][]string{
 	"/apis/*":        {"/apis/apps", "/apis/apps/v1", "/apis/absent.example.com/v1", "/apis/"},
 	"/openapi/v3/*":  {"/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/openapi/v3/absent"},
 	"/version/*":     {"/version/", "/version/absent"},
+
+	snapshotsPath + "/*": {snapshotsPath + "/1", snapshotsPath + "/1/rewind"},
 }
 
 // pathQuestions are the requests for all routes that are no resources, with the versions of a

@@ -23,7 +23,7 @@ func (s *Server) prepareJobs() (err error) {
 	}
 	s.identity = identity
 	if s.definitions, err = definitions.New(definitions.Config{
-		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Log: log,
+		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.dialer.Dial, Log: log,
 	}); err != nil {
 		return err
 	}

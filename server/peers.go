@@ -17,7 +17,7 @@ import (
 func (s *Server) preparePeers(identity string) {
 	s.peers = peers.New(peers.Config{
 		Store: s.store, Identity: identity, Log: s.config.Log,
-		Transport: peers.Transport(s.pki.CA(), s.pki.Kubelet),
+		Transport: peers.Transport(s.pki.CA(), s.pki.Peer),
 	})
 }
 

@@ -96,7 +96,11 @@ func TestWake(t *testing.T) {
 		client            *http.Client
 		code              int
 	}{
-		{"a server", http.MethodPost, path(identity), apitest.Admin(t, one), http.StatusNoContent},
+		{"another server", http.MethodPost, path(identity), clientAs(t, one, "plinth-server"), http.StatusNoContent},
+		{"an older server", http.MethodPost, path(identity), clientAs(t, one, "plinth-kubelet-client", "system:masters"), http.StatusNoContent},
+		{"another server that asks for something else", http.MethodGet, one.URL() + "/api/v1/namespaces", clientAs(t, one, "plinth-server"), http.StatusUnauthorized},
+		{"a request to a kubelet that was led back", http.MethodPost, path(identity), clientAs(t, one, "plinth-kubelet-client"), http.StatusUnauthorized},
+		{"an admin", http.MethodPost, path(identity), apitest.Admin(t, one), http.StatusNoContent},
 		{"a message for another server", http.MethodPost, path("c"), apitest.Admin(t, one), http.StatusNotFound},
 		{"no revision", http.MethodPost, one.URL() + peers.Path + "?from=b&to=" + identity, apitest.Admin(t, one), http.StatusBadRequest},
 		{"a get", http.MethodGet, path(identity), apitest.Admin(t, one), http.StatusMethodNotAllowed},

@@ -431,6 +431,7 @@ func TestKubeletTrust(t *testing.T) {
 		"no file":   {KubeletCertificate: strangers, KubeletKey: filepath.Join(dir, "none")},
 		"authority": {KubeletCA: filepath.Join(dir, "none")},
 		"address":   {KubeletAddressTypes: []string{"Phone"}},
+		"admin":     {KubeletCertificate: filepath.Join(dir, "other", "pki", "admin.crt"), KubeletKey: filepath.Join(dir, "other", "pki", "admin.key")},
 	} {
 		c.Listen = "127.0.0.1:0"
 		if err := New(c).Open(t.Context()); !errors.Is(err, ErrConfig) {
@@ -443,13 +444,18 @@ func TestKubeletTrust(t *testing.T) {
 func TestKubeletFiles(t *testing.T) {
 	dir := t.TempDir()
 	data, ca := filepath.Join(dir, "data"), filepath.Join(dir, "kubelets.crt")
-	must(t, start(t, Config{DataDir: data}).Close())
+	first := start(t, Config{DataDir: data})
+	shown, key, err := first.pki.Client("caller-of-kubelets", []string{"system:masters"}, time.Hour)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "shown.crt"), shown, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "shown.key"), key, 0o600))
+	must(t, first.Close())
 	like := httptest.NewTLSServer(nil) // all have the same certificate, for example.com
 	defer like.Close()
 	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: like.Certificate().Raw}), 0o600))
 	r := startReached(t, Config{
 		DataDir: data, KubeletCA: ca,
-		KubeletCertificate: filepath.Join(data, "pki", "admin.crt"), KubeletKey: filepath.Join(data, "pki", "admin.key"),
+		KubeletCertificate: filepath.Join(dir, "shown.crt"), KubeletKey: filepath.Join(dir, "shown.key"),
 	})
 	node, err := r.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
 	must(t, err)
@@ -459,8 +465,14 @@ func TestKubeletFiles(t *testing.T) {
 	if _, err := r.CoreV1().Pods("default").GetLogs("p", &corev1.PodLogOptions{}).DoRaw(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := r.kubelet.Requests("kubernetes-admin"); n != 1 {
+	if n := r.kubelet.Requests("caller-of-kubelets"); n != 1 {
 		t.Errorf("%d requests with the certificate in files", n)
+	}
+	for _, name := range []string{"caller-of-kubelets", "somebody"} { // the first is nobody here
+		code, _, body := apitest.Do(t, clientAs(t, r.Server, name, "system:masters"), "GET", r.URL()+"/api/v1/secrets", "")
+		if want := map[bool]int{true: 401, false: 200}[name != "somebody"]; code != want {
+			t.Errorf("%s: %d, want %d: %s", name, code, want, body)
+		}
 	}
 }
 

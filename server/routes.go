@@ -72,13 +72,13 @@ func (r *routes) add(g *guard.Guard) {
 		}
 	}
 	if r.snapshots != nil {
-		g.Route(snapshotsPath, r.snapshots)
-		g.Route(snapshotsPath+"/*", r.snapshots)
+		g.RouteFor("snapshots", snapshotsPath, r.snapshots)
+		g.RouteFor("snapshots", snapshotsPath+"/*", r.snapshots)
 	}
-	g.Route(backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
-	g.Route(digestPath, r.digest)
+	g.RouteFor("backups", backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
+	g.RouteFor("digests", digestPath, r.digest)
 	g.Route(cluster.StatusPath, r.status)
-	g.Route(peers.Path, r.told)
+	g.RouteFor(guard.RightOfServers, peers.Path, r.told)
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

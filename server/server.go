@@ -70,11 +70,11 @@ type Server struct {
 
 	authenticator *authn.Authenticator
 
-	services    *resolve.Resolver
-	authz       *authz.Authorizer
-	extensions  *aggregator.Services
-	kinds       *kind.Registry
-	transports  transports
+	services   *resolve.Resolver
+	authz      *authz.Authorizer
+	extensions *aggregator.Services
+	kinds      *kind.Registry
+	outside
 	rest        *rest.API
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests

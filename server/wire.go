@@ -34,7 +34,8 @@ import (
 // wire makes the parts that answer requests.
 func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	s.services = resolve.New(s.store, s.url)
-	s.extensions = aggregator.New(s.services, s.pki.FrontProxy)
+	s.dialer = s.newDialer(nil)
+	s.extensions = aggregator.New(s.services, s.pki.FrontProxy, s.dialer)
 	if err := s.openAuthenticator(); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (s *Server) makeKinds() error {
 	if err != nil {
 		return configError("Config.ServeRemovedAPIs: %w", err)
 	}
-	reach, err := s.transports.reach(&s.config, s.pki.Kubelet)
+	reach, err := s.reach()
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,8 @@ func (s *Server) makeFairness() (err error) {
 func (s *Server) admission(plugins apiadmission.ConfigProvider) (apiadmission.Interface, error) {
 	chain, err := admission.New(admission.Options{
 		WebhookOptions: admission.WebhookOptions{
-			Store: s.store, Client: s.InProcess(nil), Services: s.services, Self: s.RESTConfig(), Authorizer: s.authz,
+			Store: s.store, Client: s.InProcess(nil), Services: s.services, Authorizer: s.authz,
+			Dial: s.dialer.Dial, Self: toExtensions{s.InProcess(nil).Transport, s.extensions},
 		},
 		Mapper: controllers.NewMapper(s.kinds), Kinds: s.kinds, Stop: s.ctx.Done(), Reservations: &s.reservations,
 		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: plugins,

@@ -19,10 +19,10 @@ import (
 const backupHelp = `Write all objects to a file, as they are at one revision, while plinth runs.
 
 plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
-KUBECONFIG names, else that in the data directory, else ~/.kube/config. Only who may read the
-path /plinth/backup gets a backup: at first an administrator. With --dsn the database is read
-without asking a plinth, beside one that serves it or without one; a SQLite database has to be on
-the same machine.
+KUBECONFIG names, else that in the data directory, else ~/.kube/config. Only who may create
+backups in the API group plinth.io gets a backup: at first an administrator. With --dsn the
+database is read without asking a plinth, beside one that serves it or without one; a SQLite
+database has to be on the same machine.
 
 The name - stands for standard output. A FILE has its name only when it is complete; one that
 was there before is replaced then. With --history the backup also has the old versions and

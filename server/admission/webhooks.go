@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -29,9 +31,11 @@ type WebhookOptions struct {
 	Client *clientrest.Config
 	// Services resolves the Services that webhooks are named by.
 	Services webhook.ServiceResolver
-	// Self is how to call a webhook whose Service is default/kubernetes, which is the API
-	// itself; optional.
-	Self *clientrest.Config
+	// Dial connects to webhooks; nil: a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Self calls a webhook whose Service is default/kubernetes, which is the API itself; nil: it is
+	// called like any other.
+	Self http.RoundTripper
 	// Authorizer is asked by match conditions.
 	Authorizer authorizer.Authorizer
 }
@@ -171,10 +175,8 @@ func (w *webhooks[C, P]) open() error {
 	hook.SetExternalKubeInformerFactory(w.configurations.factory())
 	hook.SetAuthorizer(w.o.Authorizer)
 	hook.SetServiceResolver(w.o.Services)
+	hook.SetAuthenticationInfoResolverWrapper(w.o.connected)
 	hook.SetAuthenticationInfoResolverWrapper(withBounds)
-	if w.o.Self != nil {
-		hook.SetAuthenticationInfoResolverWrapper(webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, w.o.Self, nil))
-	}
 	if err := hook.ValidateInitialization(); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type Checker struct {
 
 // NewChecker returns a Checker that finds addresses as s does. Close it.
 func NewChecker(s *Services) (*Checker, error) {
-	t, err := newTransport(transport.TLSConfig{Insecure: true}, func() (*tls.Certificate, error) { return s.certificate() })
+	t, err := newTransport(transport.TLSConfig{Insecure: true}, func() (*tls.Certificate, error) { return s.certificate() }, s.dialer)
 	if err != nil {
 		return nil, fmt.Errorf("make transport: %w", err)
 	}

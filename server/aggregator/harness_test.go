@@ -55,7 +55,7 @@ func openFixture(t *testing.T) *fixture {
 }
 
 func newServices(t *testing.T, at elsewhere) *Services {
-	s := New(at, func() (*tls.Certificate, error) { return &tls.Certificate{}, nil })
+	s := New(at, func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }, nil)
 	t.Cleanup(s.Close)
 	return s
 }

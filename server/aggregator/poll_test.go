@@ -102,7 +102,7 @@ func TestPoll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(elsewhere{at}, func() (*tls.Certificate, error) { return &tls.Certificate{}, nil })
+	s := New(elsewhere{at}, func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }, nil)
 	object := func(name string, generation int64) *apiregistration.APIService {
 		gv := groupVersion(name)
 		return &apiregistration.APIService{

@@ -15,12 +15,15 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+
+	"github.com/plinth-io/plinth/server/dialout"
 )
 
 // Services are the group versions that extension servers serve.
 type Services struct {
 	resolver    webhook.ServiceResolver
 	certificate func() (*tls.Certificate, error)
+	dialer      *dialout.Dialer
 
 	draining context.Context // ended by Close: requests that would go on for ever end then
 	drain    context.CancelFunc
@@ -42,10 +45,14 @@ type Service struct {
 	target   *target
 }
 
-// New returns an empty Services. It finds addresses through resolver, and calls certificate
-// for the certificate that it shows to extension servers, which is renewed now and then.
-func New(resolver webhook.ServiceResolver, certificate func() (*tls.Certificate, error)) *Services {
-	s := &Services{resolver: resolver, certificate: certificate, changed: make(chan struct{})}
+// New returns an empty Services. It finds addresses through resolver, connects to them by dialer (nil:
+// to any), and calls certificate for the certificate that it shows to extension servers, which is renewed
+// now and then.
+func New(resolver webhook.ServiceResolver, certificate func() (*tls.Certificate, error), dialer *dialout.Dialer) *Services {
+	if dialer == nil {
+		dialer = dialout.New(dialout.Config{})
+	}
+	s := &Services{resolver: resolver, certificate: certificate, dialer: dialer, changed: make(chan struct{})}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.all.Store(&map[schema.GroupVersion]*Service{})
 	s.found.Store(&Discovered{Documents: map[string]string{}})
@@ -80,7 +87,7 @@ func (s *Services) Put(object *apiregistration.APIService) {
 		if old != nil && old.target.same(object) {
 			service.target = old.target
 		} else {
-			service.target = newTarget(object, s.certificate)
+			service.target = newTarget(object, s.certificate, s.dialer)
 		}
 		return service
 	})

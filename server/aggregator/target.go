@@ -8,6 +8,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/transport"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/plinth-io/plinth/server/dialout"
 )
 
 // target is the connection to an extension server.
@@ -21,17 +23,17 @@ type target struct {
 // newTarget makes a transport that shows certificate to the extension server. Unless object
 // says otherwise it verifies the server's certificate, which has to be for the Service's DNS
 // name and signed by an authority of the bundle, or of the machine without a bundle.
-func newTarget(object *apiregistration.APIService, certificate func() (*tls.Certificate, error)) *target {
+func newTarget(object *apiregistration.APIService, certificate func() (*tls.Certificate, error), dialer *dialout.Dialer) *target {
 	t := &target{spec: object.Spec}
 	t.transport, t.err = newTransport(transport.TLSConfig{
 		Insecure:   object.Spec.InsecureSkipTLSVerify,
 		ServerName: object.Spec.Service.Name + "." + object.Spec.Service.Namespace + ".svc",
 		CAData:     object.Spec.CABundle,
-	}, certificate)
+	}, certificate, dialer)
 	return t
 }
 
-func newTransport(c transport.TLSConfig, certificate func() (*tls.Certificate, error)) (*http.Transport, error) {
+func newTransport(c transport.TLSConfig, certificate func() (*tls.Certificate, error), dialer *dialout.Dialer) (*http.Transport, error) {
 	config, err := transport.TLSConfigFor(&transport.Config{TLS: c})
 	if err != nil {
 		return nil, err
@@ -42,7 +44,8 @@ func newTransport(c transport.TLSConfig, certificate func() (*tls.Certificate, e
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate() }
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		TLSClientConfig:     config,
+		DialContext:         dialer.Dial,
+		TLSClientConfig:     dialer.TLS(config),
 		MaxIdleConnsPerHost: 25,
 	}), nil
 }

@@ -20,8 +20,9 @@ import (
 // are safe for concurrent use.
 type Authenticator struct {
 	own      func() *x509.CertPool
-	clients  *bundle  // authorities besides own; nil: none
-	proxies  *proxies // nil: none
+	owns     func(*x509.Certificate) Ownership // nil: none is the server's own
+	clients  *bundle                           // authorities besides own; nil: none
+	proxies  *proxies                          // nil: none
 	renewing sync.Mutex
 	trusted  atomic.Pointer[trusted] // changes with renewing held
 

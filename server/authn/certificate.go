@@ -77,13 +77,20 @@ func (a *Authenticator) verify(state *tls.ConnectionState, by *trusted) *shown {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return s
 	}
+	own := a.ownership(state.PeerCertificates[0])
 	s.who, s.until, s.err = a.client(state.PeerCertificates, by.clients)
+	switch {
+	case s.who != nil && own == ForServers:
+		s.who = server
+	case own != NotOwn:
+		s.who, s.err = nil, errForOthers
+	}
 	if s.who != nil {
 		s.counted = remembered{a.counts.of(s.who), a.counts.succeeded}
 	} else {
 		s.until = a.now().Add(again)
 	}
-	if by.proxies == nil {
+	if by.proxies == nil || own != NotOwn {
 		return s
 	}
 	until, err := a.frontProxy(state.PeerCertificates, by.proxies)

@@ -29,7 +29,9 @@ import (
 type Config struct {
 	Options *Options
 
-	Roots     func() *x509.CertPool // the server's own authority
+	Roots func() *x509.CertPool // the server's own authority
+	// Owns tells which certificates are those of servers on this database, whoever has signed them; nil: none.
+	Owns      func(*x509.Certificate) Ownership
 	Audiences authenticator.Audiences
 	Issuers   []string // of service accounts
 	// Tokens returns what authenticates tokens of service accounts, and then those of others.
@@ -48,7 +50,7 @@ func Open(life context.Context, c Config) (*Authenticator, error) {
 		return nil, err
 	}
 	a := NewAuthenticator(c.Roots, nil)
-	a.log, a.audiences, a.anonymous = c.Log, c.Audiences, newAnonymity(given.Anonymous)
+	a.owns, a.log, a.audiences, a.anonymous = c.Owns, c.Log, c.Audiences, newAnonymity(given.Anonymous)
 	if a.clients, err = openBundle("client CA file (--client-ca-file)", clientCA(c.Options)); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -57,6 +58,19 @@ func ownRoles() []rbacv1.ClusterRole {
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"history.plinth.io"}, Resources: []string{"changes", "versions"}, Verbs: []string{"get", "list", "watch"},
 		}},
+	}}
+}
+
+// ownBindings give rights to plinth itself: kubelets ask what the user may do who calls them.
+func ownBindings() []rbacv1.ClusterRoleBinding {
+	return []rbacv1.ClusterRoleBinding{{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "plinth:kubelet-client",
+			Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.KubeletClientName}},
 	}}
 }
 
@@ -113,7 +127,7 @@ func (p policy) all(ctx context.Context) (each []func() error) {
 	for _, r := range slices.Concat(clusterRolesOfUpstream(), bootstrappolicy.ControllerRoles(), ownRoles()) {
 		role(reconciliation.ClusterRoleRuleOwner{ClusterRole: &r}, clusterRoles{reconciliation.ClusterRoleModifier{Client: p.rbac.ClusterRoles()}, p.store})
 	}
-	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
+	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings(), ownBindings()) {
 		binding(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b}, clusterRoleBindings{reconciliation.ClusterRoleBindingClientAdapter{Client: p.rbac.ClusterRoleBindings()}, p.store})
 	}
 	for _, list := range bootstrappolicy.NamespaceRoles() {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -31,6 +32,7 @@ const (
 	IdentityLabel = "apiserver.kubernetes.io/identity"
 	identityValue = "kube-apiserver"
 	addressNote   = "plinth.io/address"
+	portNote      = "plinth.io/port" // at that address
 	// What plinth status shows of a server: the release of plinth, the revision that reads saw when the
 	// Lease was renewed, and for how long they lacked what others had written.
 	versionNote  = "plinth.io/version"
@@ -136,7 +138,7 @@ func (r *replica) notes() map[string]string {
 		versionNote: r.at.Version, revisionNote: strconv.FormatInt(r.store.Revision(), 10), lagNote: r.store.Lag().Round(time.Millisecond).String(),
 	}
 	if r.at.reachable() {
-		notes[addressNote] = r.at.IP.String()
+		notes[addressNote], notes[portNote] = r.at.IP.String(), strconv.Itoa(r.at.Port)
 	}
 	if r.at.Tell != nil {
 		if address := r.at.Tell(); address != "" {
@@ -150,6 +152,25 @@ func (r *replica) notes() map[string]string {
 type Other struct {
 	Identity string
 	Tell     string // where it is told that others have written; empty: it need not be told
+
+	address, port string
+}
+
+// Addresses are those at which clients find the server. Where an older one does not tell its port, it is
+// taken to have the one that is given.
+func (o Other) Addresses(port uint16) (all []netip.AddrPort) {
+	if o.port != "" {
+		if told, err := strconv.ParseUint(o.port, 10, 16); err == nil {
+			port = uint16(told)
+		}
+	}
+	if ip, err := netip.ParseAddr(o.address); err == nil {
+		all = append(all, netip.AddrPortFrom(ip.Unmap(), port))
+	}
+	if at, err := netip.ParseAddrPort(o.Tell); err == nil {
+		all = append(all, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	}
+	return all
 }
 
 // Others returns the other servers that have Leases, as far as the store knows, which runs no SQL. The
@@ -159,7 +180,10 @@ func Others(store *sqlstore.Store, identity string) (others []Other) {
 	lister.Each(store, leases, leases+metav1.NamespaceSystem+"/", func(lease *coordinationv1.Lease) {
 		holder := lease.Spec.HolderIdentity
 		if lease.Labels[IdentityLabel] == identityValue && holder != nil && *holder != identity {
-			others = append(others, Other{Identity: *holder, Tell: lease.Annotations[TellNote]})
+			others = append(others, Other{
+				Identity: *holder, Tell: lease.Annotations[TellNote],
+				address: lease.Annotations[addressNote], port: lease.Annotations[portNote],
+			})
 		}
 	})
 	return others

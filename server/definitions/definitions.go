@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/plinth-io/plinth/server/dialout"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/custom"
 	"github.com/plinth-io/plinth/server/lister"
@@ -34,6 +35,8 @@ type Config struct {
 	// Services finds the conversion webhooks that are named by their Service; nil: by the
 	// name that it has in DNS.
 	Services webhook.ServiceResolver
+	// Dial connects to conversion webhooks; nil: a net.Dialer.
+	Dial dialout.Func
 	// Log gets what an operator should know; nil: nothing.
 	Log *slog.Logger
 }
@@ -70,7 +73,7 @@ func New(config Config) (*Definitions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of definitions: %w", err)
 	}
-	converters, err := newConverters(config.Services)
+	converters, err := newConverters(config.Services, config.Dial)
 	if err != nil {
 		return nil, err
 	}

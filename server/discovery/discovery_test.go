@@ -28,7 +28,7 @@ const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 func serve(t testing.TB) (*httptest.Server, *kind.Registry) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	server := httptest.NewServer(discovery.New(kinds, aggregator.New(nil, nil), "/healthz"))
+	server := httptest.NewServer(discovery.New(kinds, aggregator.New(nil, nil, nil), "/healthz"))
 	t.Cleanup(server.Close)
 	return server, kinds
 }
@@ -276,7 +276,7 @@ func TestEncodings(t *testing.T) {
 func BenchmarkAggregated(b *testing.B) {
 	kinds := kind.NewRegistry(builtin.Priorities())
 	kinds.Replace(nil, builtin.Kinds(builtin.Options{}))
-	d := discovery.New(kinds, aggregator.New(nil, nil))
+	d := discovery.New(kinds, aggregator.New(nil, nil, nil))
 	req := httptest.NewRequest(http.MethodGet, "/apis", nil)
 	req.Header.Set("Accept", aggregated)
 	for b.Loop() {
@@ -292,7 +292,7 @@ func TestCBOR(t *testing.T) {
 		Group: "example.com", Resource: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
 		Versions: []kind.Version{{Name: "v1"}}, Verbs: []string{"get"}, Custom: &kind.CustomResource{},
 	}))
-	d := discovery.New(kinds, aggregator.New(nil, nil))
+	d := discovery.New(kinds, aggregator.New(nil, nil, nil))
 	d.CBOR = true
 	server := httptest.NewServer(d)
 	defer server.Close()

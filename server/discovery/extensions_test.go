@@ -29,7 +29,7 @@ func TestExtensions(t *testing.T) {
 		Group: "mid.example.com", Resource: "widgets", Kind: "Widget", Custom: &kind.CustomResource{Gone: gone}, Verbs: []string{"get"},
 		Versions: []kind.Version{{Name: "v1"}},
 	}})
-	extensions := aggregator.New(nil, func() (*tls.Certificate, error) { return nil, nil })
+	extensions := aggregator.New(nil, func() (*tls.Certificate, error) { return nil, nil }, nil)
 	defer extensions.Close()
 	server := httptest.NewServer(discovery.New(kinds, extensions))
 	defer server.Close()

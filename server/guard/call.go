@@ -12,8 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/plinth-io/plinth/server/authz"
 )
 
 // Call is one request on its way through the server, with what the Guard found out about it.
@@ -22,6 +20,7 @@ type Call struct {
 	Info *apirequest.RequestInfo
 	User user.Info // set by is
 
+	right    Right                        // of the route; empty: its path
 	what     *authorizer.AttributesRecord // nil until somebody asks
 	watching bool                         // counted by countWatch, not by finish
 
@@ -65,15 +64,6 @@ const answerGrace = 2 * time.Second
 
 // is says who sends the request.
 func (x *Call) is(who user.Info) { x.User, x.what = who, nil }
-
-// attributes are what authorization and the audit log know about the request.
-func (x *Call) attributes() authorizer.Attributes {
-	if x.what == nil {
-		what := authz.Attributes(x.User, x.Info)
-		x.what = &what
-	}
-	return x.what
-}
 
 // limitTime ends the request's context at its deadline, and the reading of its body and the
 // writing of its answer too: a client that neither sends nor reads would hold its place for

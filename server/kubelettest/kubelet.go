@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func (k *Kubelet) Log(line string) { k.more <- line }
 func (k *Kubelet) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := r.TLS.PeerCertificates[0].Subject
-		if len(who.Organization) != 1 || who.Organization[0] != "system:masters" {
+		if who.CommonName != "plinth-kubelet-client" && !slices.Contains(who.Organization, "system:masters") { // for whom the server has roles
 			http.Error(w, "Forbidden (user="+who.CommonName+")", http.StatusForbidden)
 			return
 		}

@@ -359,7 +359,7 @@ func (d *definitions) put(crd *apiextensionsv1.CustomResourceDefinition) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	converters, err := custom.NewConverters(nil)
+	converters, err := custom.NewConverters(nil, nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

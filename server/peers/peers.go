@@ -27,8 +27,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Path is where a server is told: POST, with parameters from, to and revision. Who may is who may do
-// everything, as other servers may.
+// Path is where a server is told: POST, with parameters from, to and revision. Other servers may, and
+// who has the right guard.RightOfServers.
 const Path = "/plinth/wake"
 
 const (
@@ -50,8 +50,7 @@ const (
 type Config struct {
 	Store    *sqlstore.Store
 	Identity string // of this server, as in its Lease
-	// Transport reaches other servers, trusts them alone, and shows them a certificate of one that may
-	// do everything.
+	// Transport reaches other servers, trusts them alone, and shows them the certificate of one.
 	Transport http.RoundTripper
 	Beat      time.Duration // Beat
 	Log       *slog.Logger
@@ -82,10 +81,13 @@ func New(c Config) *Peers {
 		c.Beat = Beat
 	}
 	return &Peers{
-		c:      c,
-		client: http.Client{Transport: c.Transport, Timeout: timeout},
-		lines:  map[string]*line{},
-		heard:  map[string]time.Time{},
+		c: c,
+		client: http.Client{
+			Transport: c.Transport, Timeout: timeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		lines: map[string]*line{},
+		heard: map[string]time.Time{},
 	}
 }
 

@@ -25,11 +25,11 @@ type Certificate struct {
 
 // authorities are who signs which pair. Names that are not here sign themselves.
 var authorities = map[string]string{
-	"apiserver": authority, "admin": authority, "apiserver-kubelet-client": authority, FrontProxyName: frontProxyAuthority,
+	"apiserver": authority, "admin": authority, "apiserver-kubelet-client": authority, serverFiles: authority, FrontProxyName: frontProxyAuthority,
 }
 
 // names are those of the pairs, in the order in which they are shown and renewed.
-var names = []string{authority, "apiserver", "admin", "apiserver-kubelet-client", frontProxyAuthority, FrontProxyName}
+var names = []string{authority, "apiserver", "admin", "apiserver-kubelet-client", serverFiles, frontProxyAuthority, FrontProxyName}
 
 // List returns the certificates in dir. A server makes some of them at their first use only;
 // those that are not there are left out. List makes and changes nothing.

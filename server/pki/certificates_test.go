@@ -58,6 +58,9 @@ func TestRenewFiles(t *testing.T) {
 	if _, err := p.Kubelet(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := p.Peer(); err != nil {
+		t.Fatal(err)
+	}
 	if p.Due() {
 		t.Error("there is something to do at once")
 	}
@@ -66,11 +69,11 @@ func TestRenewFiles(t *testing.T) {
 		before[name] = pair
 	}
 	list, err := List(dir)
-	if err != nil || !slices.Equal(Renewable(list), []string{"apiserver", "admin", "apiserver-kubelet-client"}) {
+	if err != nil || !slices.Equal(Renewable(list), []string{"apiserver", "admin", "apiserver-kubelet-client", "apiserver-peer-client"}) {
 		t.Fatalf("%v, %v", list, err)
 	}
-	ends, err := RenewFiles(dir, []string{"ca", "apiserver", "admin", "apiserver-kubelet-client"})
-	if err != nil || len(ends) != 4 {
+	ends, err := RenewFiles(dir, []string{"ca", "apiserver", "admin", "apiserver-kubelet-client", "apiserver-peer-client"})
+	if err != nil || len(ends) != 5 {
 		t.Fatalf("%v, %v", ends, err)
 	}
 	if !p.Due() {
@@ -79,7 +82,7 @@ func TestRenewFiles(t *testing.T) {
 	if changed, err := p.Renew(); err != nil || !changed || p.Due() {
 		t.Errorf("changed: %v, %v", changed, err)
 	}
-	if got := p.Taken(); len(got) != 4 || len(p.Made()) != 4 { // made at first
+	if got := p.Taken(); len(got) != 5 || len(p.Made()) != 5 { // made at first
 		t.Errorf("taken up: %v", got)
 	}
 	for name, end := range ends {

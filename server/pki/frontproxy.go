@@ -63,7 +63,7 @@ func (p *PKI) renewFrontProxy() error {
 	if err != nil {
 		return fmt.Errorf("front proxy: %w", err)
 	}
-	client, _, err := p.ensure(FrontProxyName, p.front.client, frontProxyTemplate(), ca)
+	client, _, err := p.ensure(FrontProxyName, p.front.client, clientTemplate(FrontProxyName), ca)
 	if err != nil {
 		return fmt.Errorf("front proxy: %w", err)
 	}
@@ -75,12 +75,4 @@ func frontProxyAuthorityTemplate() *x509.Certificate {
 	t := authorityTemplate()
 	t.Subject = pkix.Name{CommonName: frontProxyAuthority}
 	return t
-}
-
-func frontProxyTemplate() *x509.Certificate {
-	return &x509.Certificate{
-		Subject:     pkix.Name{CommonName: FrontProxyName},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
 }

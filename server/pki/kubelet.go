@@ -2,14 +2,11 @@ package pki
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-
-	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// KubeletClientName is the user by which kubelets know the server.
+// KubeletClientName is the user by which kubelets know the server. They ask the server what that user
+// may do; to the server itself the certificate names nobody, since a node may lead a request back to it.
 const KubeletClientName = "plinth-kubelet-client"
 
 // Kubelet returns the certificate that the server shows to kubelets, which accept it if their
@@ -26,16 +23,8 @@ func (p *PKI) Kubelet() (*tls.Certificate, error) {
 
 // renewKubelet is called with p.mu held.
 func (p *PKI) renewKubelet() (err error) {
-	if p.kubelet, _, err = p.ensure("apiserver-kubelet-client", p.kubelet, kubeletTemplate(), p.ca); err != nil {
+	if p.kubelet, _, err = p.ensure("apiserver-kubelet-client", p.kubelet, clientTemplate(KubeletClientName), p.ca); err != nil {
 		return fmt.Errorf("certificate for kubelets: %w", err)
 	}
 	return nil
-}
-
-func kubeletTemplate() *x509.Certificate {
-	return &x509.Certificate{
-		Subject:     pkix.Name{CommonName: KubeletClientName, Organization: []string{user.SystemPrivilegedGroup}},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
 }

@@ -57,6 +57,7 @@ var ServiceNames = []string{
 //	front-proxy-ca.crt, .key      the authority that extension servers trust
 //	front-proxy-client.crt, .key  what the server shows to them
 //	apiserver-kubelet-client.crt, .key  what the server shows to kubelets
+//	apiserver-peer-client.crt, .key     what the server shows to others on the same database
 //
 // Keys are ECDSA P-256.
 type PKI struct {
@@ -71,6 +72,7 @@ type PKI struct {
 	admin   *pair
 	front   frontProxy
 	kubelet *pair // nil until it is asked for
+	peer    *pair // nil until it is asked for
 	made    []string
 	taken   []string          // pairs that somebody else has put into the directory
 	stamps  map[string]string // of the files that were read or written, by name; see stamp
@@ -137,6 +139,11 @@ func (p *PKI) Renew() (changed bool, err error) {
 	}
 	if p.kubelet != nil {
 		if err := p.renewKubelet(); err != nil {
+			return false, err
+		}
+	}
+	if p.peer != nil {
+		if err := p.renewPeer(); err != nil {
 			return false, err
 		}
 	}
@@ -252,7 +259,7 @@ func (p *PKI) Due() bool {
 func (p *PKI) pairs() map[string]*pair {
 	return map[string]*pair{
 		authority: p.ca, "apiserver": p.serving, "admin": p.admin, frontProxyAuthority: p.front.ca,
-		FrontProxyName: p.front.client, "apiserver-kubelet-client": p.kubelet,
+		FrontProxyName: p.front.client, "apiserver-kubelet-client": p.kubelet, serverFiles: p.peer,
 	}
 }
 
@@ -346,9 +353,12 @@ func authorityTemplate() *x509.Certificate {
 	}
 }
 
+// servingName is the common name of what the listener shows.
+const servingName = "plinth"
+
 func servingTemplate(names []string) *x509.Certificate {
 	t := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "plinth"},
+		Subject:     pkix.Name{CommonName: servingName},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

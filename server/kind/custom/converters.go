@@ -11,8 +11,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/util/webhook"
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/dialout"
 )
 
 // Converters makes the converters between the versions of definitions, and owns the calls to
@@ -21,6 +24,7 @@ import (
 // client, and Close ends it.
 type Converters struct {
 	factory *conversion.CRConverterFactory
+	dial    dialout.Func    // nil: a net.Dialer
 	ctx     context.Context // of all calls
 	stop    context.CancelFunc
 
@@ -29,9 +33,10 @@ type Converters struct {
 	calls  sync.WaitGroup
 }
 
-// NewConverters returns converters that find the services of webhooks through resolver.
-func NewConverters(resolver webhook.ServiceResolver) (*Converters, error) {
-	c := &Converters{}
+// NewConverters returns converters that find the services of webhooks through resolver, and connect to
+// webhooks by dial, which may be nil.
+func NewConverters(resolver webhook.ServiceResolver, dial dialout.Func) (*Converters, error) {
+	c := &Converters{dial: dial}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	var err error
 	if c.factory, err = conversion.NewCRConverterFactory(resolver, c.ownCalls); err != nil {
@@ -135,6 +140,11 @@ func (c *converter) call(in runtime.Object, gv runtime.GroupVersioner) (out runt
 func (c *Converters) ownCalls(resolver webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	own := func(config *clientrest.Config, err error) (*clientrest.Config, error) {
 		if err == nil {
+			if c.dial != nil {
+				config.Dial = c.dial
+				// client-go keeps no transport with a proxy for ever; this one would be taken anyway.
+				config.Proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+			}
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &ownedCall{c.ctx, next} })
 		}
 		return config, err

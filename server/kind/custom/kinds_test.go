@@ -28,7 +28,7 @@ func toys(t *testing.T, change func(*Definition)) []*kind.Kind {
 	if change != nil {
 		change(d)
 	}
-	converters, err := NewConverters(nil)
+	converters, err := NewConverters(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
