@@ -24,6 +24,8 @@ const (
 	checkEvery      = 30 * time.Second
 	checkAgainFirst = 100 * time.Millisecond
 	checkWorkers    = 5
+	// mostWords is the longest pause between two writes of a failure whose message changes.
+	mostWords = 10 * time.Minute
 )
 
 // errUnavailable is the error of a check that failed. The object's condition says why.
@@ -136,7 +138,7 @@ func (v *availability) check(ctx context.Context, name string) error {
 	}
 	now := x.Object.DeepCopy()
 	helper.SetAPIServiceCondition(now, found)
-	if !reflect.DeepEqual(now.Status, x.Object.Status) {
+	if !reflect.DeepEqual(now.Status, x.Object.Status) && v.worthTelling(x.Object, found) {
 		if _, err := v.a.api.APIServices().UpdateStatus(ctx, now, metav1.UpdateOptions{}); reconcile.Overtaken(err) {
 			return errUnavailable
 		} else if err != nil {
@@ -147,6 +149,17 @@ func (v *availability) check(ctx context.Context, name string) error {
 		return errUnavailable
 	}
 	return nil
+}
+
+// worthTelling tells whether a condition that differs from that of object is written now: one that
+// says the same in other words may wait.
+func (v *availability) worthTelling(object *apiregistration.APIService, found apiregistration.APIServiceCondition) bool {
+	told := helper.GetAPIServiceConditionByType(object, apiregistration.Available)
+	if told == nil || told.Status != found.Status || told.Reason != found.Reason {
+		return true
+	}
+	e := v.a.config.Store.Get(apiServicePrefix + object.Name)
+	return e == nil || reconcile.InOtherWords(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), mostWords)
 }
 
 const failedCheck = "FailedDiscoveryCheck"

@@ -2,11 +2,20 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacapply "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/informers/rbac"
 	"k8s.io/client-go/kubernetes"
+	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
+
+	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // aggregateWorkers is upstream's number.
@@ -17,9 +26,54 @@ const aggregateWorkers = 5
 func (m *Manager) runClusterRoles(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		s.coalesce(&rbacv1.ClusterRole{}) // it looks at all roles after each change
-		c := clusterroleaggregation.NewClusterRoleAggregation(rbac.New(s, "", nil).V1().ClusterRoles(), client.RbacV1())
+		c := clusterroleaggregation.NewClusterRoleAggregation(rbac.New(s, "", nil).V1().ClusterRoles(), ordered{client.RbacV1(), s.store})
 		s.Start(nil)
 		c.Run(ctx, aggregateWorkers)
 		return nil
 	})
+}
+
+// ordered is a client of cluster roles that does not write the rules of a role in another order.
+// The order of the rules of roles that select each other depends on the others' order: the
+// controller could change them without end.
+type ordered struct {
+	typedrbac.ClusterRolesGetter
+	store *sqlstore.Store
+}
+
+// ClusterRoles implements typedrbac.ClusterRolesGetter.
+func (o ordered) ClusterRoles() typedrbac.ClusterRoleInterface {
+	return orderedRoles{o.ClusterRolesGetter.ClusterRoles(), o.store}
+}
+
+type orderedRoles struct {
+	typedrbac.ClusterRoleInterface
+	store *sqlstore.Store
+}
+
+func (o orderedRoles) Apply(ctx context.Context, role *rbacapply.ClusterRoleApplyConfiguration, options metav1.ApplyOptions) (*rbacv1.ClusterRole, error) {
+	now := lister.Get[rbacv1.ClusterRole](o.store, object.Prefix(rbacv1.GroupName, "clusterroles"), *role.Name)
+	if now != nil && sameRules(now.Rules, role.Rules) {
+		return now, nil
+	}
+	return o.ClusterRoleInterface.Apply(ctx, role, options)
+}
+
+// sameRules tells whether a role has just the rules that are to be applied, in any order.
+func sameRules(has []rbacv1.PolicyRule, want []rbacapply.PolicyRuleApplyConfiguration) bool {
+	return slices.Equal(sortedText(has), sortedText(want))
+}
+
+// sortedText is the JSON of each rule. That of a rule and of its configuration differ only in the order
+// of fields, which decoding into a rule removes.
+func sortedText[T any](rules []T) (all []string) {
+	for _, r := range rules {
+		text, _ := json.Marshal(r) // nothing in a rule cannot be encoded
+		var rule rbacv1.PolicyRule
+		_ = json.Unmarshal(text, &rule)
+		text, _ = json.Marshal(rule)
+		all = append(all, string(text))
+	}
+	slices.Sort(all)
+	return all
 }

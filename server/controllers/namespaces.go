@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
@@ -63,7 +65,7 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 	n := &namespaces{
 		delay: delayAlone,
 		log:   m.config.Log,
-		deleter: deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), objects, client.CoreV1(),
+		deleter: deletion.NewNamespacedResourcesDeleter(ctx, calm{client.CoreV1().Namespaces(), m.config.Store}, objects, client.CoreV1(),
 			resources, corev1.FinalizerKubernetes),
 		queue: reconcile.NewNamedQueue("namespace", reconcile.First, reconcile.Most),
 	}
@@ -80,9 +82,69 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 }
 
 func (n *namespaces) handle(ev *sqlstore.Event) {
-	if ev.Type == sqlstore.Put && ownershipOf(ev.Entry.Value).deletionTimestamp != nil {
+	if ev.Type == sqlstore.Put && ownershipOf(ev.Entry.Value).deletionTimestamp != nil && !onlyStatus(ev) {
 		n.queue.AddAfter(ev.Entry.Key[len(lister.NamespacePrefix):], n.delay)
 	}
+}
+
+// onlyStatus tells whether a change of a namespace that is being deleted is one of its status
+// alone. The deleter has most likely made the change, and would be woken by each of its own
+// writes.
+func onlyStatus(ev *sqlstore.Event) bool {
+	if ev.Prev == nil {
+		return false
+	}
+	was, err := lister.Decode[corev1.Namespace](ev.Prev)
+	if err != nil || was.DeletionTimestamp == nil {
+		return false
+	}
+	is, err := lister.Decode[corev1.Namespace](ev.Entry)
+	return err == nil && equality.Semantic.DeepEqual(withoutStatus(was), withoutStatus(is))
+}
+
+func withoutStatus(ns *corev1.Namespace) *corev1.Namespace {
+	ns = ns.DeepCopy()
+	ns.ResourceVersion, ns.ManagedFields, ns.Status = "", nil, corev1.NamespaceStatus{}
+	return ns
+}
+
+// mostWords is the longest pause between two writes of a failure whose message changes.
+const mostWords = time.Minute
+
+// calm is a client of namespaces that does not write each change of the messages in conditions:
+// what keeps a namespace from being emptied may be told in other words with each try.
+type calm struct {
+	typedcore.NamespaceInterface
+	store *sqlstore.Store
+}
+
+func (c calm) UpdateStatus(ctx context.Context, ns *corev1.Namespace, options metav1.UpdateOptions) (*corev1.Namespace, error) {
+	e := c.store.Get(lister.NamespacePrefix + ns.Name)
+	if e != nil {
+		told, err := lister.Decode[corev1.Namespace](e)
+		if since, same := inOtherWords(told, ns); err == nil && same && !reconcile.InOtherWords(since, time.UnixMilli(e.At), time.Now(), mostWords) {
+			return ns, nil
+		}
+	}
+	return c.NamespaceInterface.UpdateStatus(ctx, ns, options)
+}
+
+// inOtherWords tells whether the status of a namespace differs from what was told in messages
+// alone, and since when the last of the conditions is so that have other messages.
+func inOtherWords(told, now *corev1.Namespace) (since time.Time, same bool) {
+	if told == nil || told.UID != now.UID || told.Status.Phase != now.Status.Phase || len(told.Status.Conditions) != len(now.Status.Conditions) {
+		return since, false
+	}
+	for i, is := range now.Status.Conditions {
+		was := told.Status.Conditions[i]
+		if was.Type != is.Type || was.Status != is.Status || was.Reason != is.Reason {
+			return since, false
+		}
+		if was.Message != is.Message && was.LastTransitionTime.After(since) {
+			since = was.LastTransitionTime.Time
+		}
+	}
+	return since, true
 }
 
 func (n *namespaces) work(ctx context.Context) {

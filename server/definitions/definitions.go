@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -77,10 +78,9 @@ func New(config Config) (*Definitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue := func() reconcile.Queue { return reconcile.NewQueue(reconcile.First, reconcile.Most) }
 	return &Definitions{
 		config: config, statuses: statuses{api.RESTClient()}, converters: converters,
-		names: queue(), instances: queue(),
+		names: reconcile.NewQueue(reconcile.First, reconcile.Most), instances: reconcile.NewQueue(reconcile.First, instancesAgain),
 		served: map[string]*served{}, seen: map[string]int64{},
 	}, nil
 }
@@ -91,6 +91,10 @@ func (d *Definitions) Load(ctx context.Context) error {
 	_, err := d.read(ctx)
 	return err
 }
+
+// instancesAgain is the longest pause before a definition whose instances cannot be deleted is
+// tried again: each try looks at all of them. A change of the definition has it tried at once.
+const instancesAgain = 30 * time.Second
 
 // instanceWorkers is how many definitions are deleted at once, as upstream.
 const instanceWorkers = 5
@@ -144,7 +148,8 @@ func (d *Definitions) read(ctx context.Context) (int64, error) {
 	}
 	d.apply(&change)
 	for name := range there {
-		d.enqueue(name)
+		d.names.Add(name)
+		d.enqueueInstances(name)
 	}
 	return revision, nil
 }
@@ -162,11 +167,13 @@ func (d *Definitions) handle(ev *sqlstore.Event) {
 		d.put(ev.Entry, &change)
 	}
 	d.apply(&change)
-	d.enqueue(name)
+	d.names.Add(name)
+	if !onlyTerminating(ev) {
+		d.enqueueInstances(name)
+	}
 }
 
-func (d *Definitions) enqueue(name string) {
-	d.names.Add(name)
+func (d *Definitions) enqueueInstances(name string) {
 	if crd := d.now(name); crd != nil && crd.DeletionTimestamp != nil {
 		d.instances.Add(name)
 	}

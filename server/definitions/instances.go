@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -20,8 +22,24 @@ import (
 // instances are still there, as upstream.
 const waitForInstances = time.Minute
 
+// The reasons of the condition Terminating while instances cannot be deleted.
+const (
+	deletionFailed    = "InstanceDeletionFailed"
+	deletionUncertain = "InstanceDeletionCheck"
+)
+
+// mostWords is the longest pause between two writes of a failure whose message changes: a
+// definition may have a megabyte.
+const mostWords = 10 * time.Minute
+
+// errOvertaken has a definition tried again that somebody changed meanwhile. The change itself
+// may be another server's of the condition Terminating, which wakes nobody.
+var errOvertaken = fmt.Errorf("the definition was changed meanwhile: %w", reconcile.ErrTold)
+
 // deleteInstances ends a definition that has a deletionTimestamp: it deletes the instances
-// first and then takes the finalizer away, so that the definition goes too.
+// first and then takes the finalizer away, so that the definition goes too. A try that fails
+// writes the condition once, and again if it fails in another way. Upstream writes twice for
+// each try: that the deletion is in progress, and that it has failed.
 func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 	now := d.now(name)
 	if now == nil || now.DeletionTimestamp == nil || !apihelpers.CRDHasFinalizer(now, apiextensionsv1.CustomResourceCleanupFinalizer) {
@@ -29,35 +47,94 @@ func (d *Definitions) deleteInstances(ctx context.Context, name string) error {
 	}
 	stored := d.storedKind(name)
 	crd := now.DeepCopy()
-	setTerminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-	if err := d.statuses.update(ctx, crd); reconcile.Overtaken(err) {
-		return nil
-	} else if err != nil {
-		return err
+	if !hasFailed(crd) {
+		setTerminating(crd, apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+		if err := d.write(ctx, crd); err != nil {
+			return orGone(err)
+		}
 	}
 	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		if reason, err := d.empty(ctx, name); err != nil {
-			setTerminating(crd, apiextensionsv1.ConditionTrue, reason, err.Error())
-			if told := d.statuses.update(ctx, crd); !reconcile.Overtaken(told) {
-				err = utilerrors.NewAggregate([]error{err, told})
-			}
-			return err
+			return d.tellFailure(ctx, crd, reason, err)
 		}
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances")
 	} else {
 		setTerminating(crd, apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established")
 	}
 	apihelpers.CRDRemoveFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
-	if err := d.statuses.update(ctx, crd); reconcile.Overtaken(err) {
-		return nil
-	} else if err != nil {
-		return err
+	if err := d.write(ctx, crd); err != nil {
+		return orGone(err)
 	}
 	if stored != nil {
 		d.ended.Store(name, ended{stored.Prefix(), time.Now().Add(sweepAfter)})
 		d.instances.AddAfter(name, sweepAfter)
 	}
 	return nil
+}
+
+// write writes the status and the finalizers of a definition.
+func (d *Definitions) write(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	err := d.statuses.update(ctx, crd)
+	if apierrors.IsConflict(err) {
+		return errOvertaken
+	}
+	return err
+}
+
+// orGone takes the end of a definition for success.
+func orGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// hasFailed tells whether the condition says that instances could not be deleted.
+func hasFailed(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
+	return c != nil && c.Status == apiextensionsv1.ConditionTrue && (c.Reason == deletionFailed || c.Reason == deletionUncertain)
+}
+
+// tellFailure says in the condition why instances could not be deleted, unless it says so already,
+// or in other words. It returns the error of the deletion.
+func (d *Definitions) tellFailure(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, reason string, err error) error {
+	told := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
+	if told.Reason == reason {
+		e := d.config.Store.Get(custom.DefinitionPrefix + crd.Name)
+		if told.Message == err.Error() || e != nil && !reconcile.InOtherWords(told.LastTransitionTime.Time, time.UnixMilli(e.At), time.Now(), mostWords) {
+			return err
+		}
+	}
+	setTerminating(crd, apiextensionsv1.ConditionTrue, reason, err.Error())
+	if failed := d.write(ctx, crd); orGone(failed) != nil {
+		err = utilerrors.NewAggregate([]error{err, failed})
+	}
+	return err
+}
+
+// onlyTerminating tells whether a change of a definition that is being deleted is one of the
+// condition Terminating alone. Who deletes its instances has most likely made the change, and
+// would be woken by each of its own writes. Upstream ignores the same changes.
+func onlyTerminating(ev *sqlstore.Event) bool {
+	if ev.Type == sqlstore.Delete || ev.Prev == nil {
+		return false
+	}
+	was, err := custom.DefinitionOf(ev.Prev)
+	if err != nil {
+		return false
+	}
+	is, err := custom.DefinitionOf(ev.Entry)
+	if err != nil || was.CRD.DeletionTimestamp == nil || was.CRD.Generation != is.CRD.Generation {
+		return false
+	}
+	return equality.Semantic.DeepEqual(withoutTerminating(was.CRD), withoutTerminating(is.CRD))
+}
+
+func withoutTerminating(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd = crd.DeepCopy()
+	crd.ResourceVersion, crd.ManagedFields = "", nil
+	apihelpers.RemoveCRDCondition(crd, apiextensionsv1.Terminating)
+	return crd
 }
 
 func setTerminating(crd *apiextensionsv1.CustomResourceDefinition, status apiextensionsv1.ConditionStatus, reason, message string) {
@@ -78,14 +155,14 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 	for pause := reconcile.First; ; pause = min(2*pause, reconcile.Most) {
 		// Delete in each round: a create that was under way may have stored another instance.
 		if err := d.config.DeleteAll(ctx, k); err != nil {
-			return "InstanceDeletionFailed", fmt.Errorf("could not issue all deletes: %w", err)
+			return deletionFailed, fmt.Errorf("could not issue all deletes: %w", err)
 		}
 		left, err := d.left(ctx, k)
 		if err == nil && left > 0 {
 			err = lister.Pause(ctx, pause)
 		}
 		if err != nil {
-			return "InstanceDeletionCheck", fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)
+			return deletionUncertain, fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)
 		}
 		if left == 0 {
 			return "", nil

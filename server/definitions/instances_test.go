@@ -157,6 +157,40 @@ func TestDeleteInstancesFails(t *testing.T) {
 	}
 }
 
+// A deletion that fails again and again in the same way writes the condition once, and what it writes
+// does not wake it.
+func TestDeleteInstancesFailsAgain(t *testing.T) {
+	f := openFixture(t)
+	const name = "foos." + group
+	f.define(definition("foos", "Foo"))
+	f.mustAdd("foos", "Foo", "a")
+	f.delete(name)
+	f.catchUp()
+	f.d.instances.Get() // queued by the deletion
+	f.d.instances.Done(name)
+	f.d.config.DeleteAll = func(context.Context, *kind.Kind) error { return errors.New("no room") }
+	told := ""
+	for range 3 {
+		if err := f.d.deleteInstances(t.Context(), name); err == nil {
+			t.Error("no error")
+		}
+		f.catchUp()
+		if n := f.d.instances.Len(); n > 0 {
+			t.Error("woken by its own write")
+		}
+		if now := f.get(name).ResourceVersion; told != "" && now != told {
+			t.Error("the same failure was written again")
+		} else {
+			told = now
+		}
+	}
+	f.patch(name, `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`)
+	f.catchUp()
+	if f.d.instances.Len() != 1 {
+		t.Error("a change by somebody else does not have the deletion tried at once")
+	}
+}
+
 // Instances are deleted through the storage version, even if no version is served.
 func TestDeleteInstancesUnserved(t *testing.T) {
 	f := openFixture(t)
