@@ -20,8 +20,9 @@ type served struct {
 	generation int64
 	names      apiextensionsv1.CustomResourceDefinitionNames
 	closed     bool
-	kinds      []*kind.Kind
-	stored     *kind.Kind // of the storage version, served or not
+	broken     bool         // see kind.CustomResource
+	kinds      []*kind.Kind // in the registry; none if the group is a built-in one
+	stored     *kind.Kind   // of the storage version, served or not
 	gone       chan struct{}
 }
 
@@ -85,7 +86,8 @@ func (d *Definitions) forget(name string) {
 }
 
 // servable tells whether a definition's names are granted, or were before it changed. A
-// built-in resource takes precedence over a definition with its name.
+// built-in resource takes precedence over a definition with its name: what is stored is not the
+// definition's.
 func (d *Definitions) servable(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	granted := crd.Status.AcceptedNames
 	if granted.Plural == "" || granted.Singular == "" || granted.Kind == "" || granted.ListKind == "" {
@@ -101,7 +103,14 @@ func (d *Definitions) servable(crd *apiextensionsv1.CustomResourceDefinition) bo
 
 // same tells whether the Kinds of s are those of crd.
 func (s *served) same(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return s.uid == crd.UID && s.generation == crd.Generation && reflect.DeepEqual(s.names, crd.Status.AcceptedNames)
+	return s.uid == crd.UID && s.generation == crd.Generation && s.broken == broken(crd) && reflect.DeepEqual(s.names, crd.Status.AcceptedNames)
+}
+
+// broken tells whether a definition cannot be established, because the server could not speak to its
+// conversion webhook. Its names are granted, so that upstream refuses requests with an error of the
+// server; discovery and OpenAPI do not have it.
+func broken(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return badBundle(crd) && !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
 // serve makes the Kinds of a definition. A definition that was not served before has no
@@ -116,6 +125,14 @@ func (d *Definitions) serve(def *custom.Definition, e *sqlstore.Entry, old *serv
 	kinds, stored, err := custom.Kinds(&used, d.source(crd.Name), d.converters, s.gone)
 	if err != nil {
 		return nil, err
+	}
+	if d.config.Kinds.Set().HasGroup(crd.Spec.Group) {
+		kinds = nil // as upstream, where all paths below a built-in group lead to its own resources
+	}
+	if s.broken = broken(crd); s.broken {
+		for _, k := range kinds {
+			k.Custom.Broken = true
+		}
 	}
 	if closed {
 		kinds = closedKinds(kinds)

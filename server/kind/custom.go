@@ -10,6 +10,9 @@ type CustomResource struct {
 	// Terminating says that nothing is created any more, because the definition is being
 	// deleted.
 	Terminating bool
+	// Broken says that objects cannot be converted because of a mistake in the definition. Each
+	// request is refused, and nothing but Lookup knows the Kind.
+	Broken bool
 	// Stale tells whether stored JSON may differ from what Codec.Load makes of it: objects
 	// that were stored before the schema changed may lack defaults. at is the time of the
 	// commit in Unix milliseconds.

@@ -20,9 +20,10 @@ type Registry struct {
 // Set is the content of a Registry at one moment.
 type Set struct {
 	Generation int64 // grows with every change
-	// Kinds by preference of their groups, then by resource.
+	// Kinds by preference of their groups, then by resource; without the broken ones.
 	Kinds []*Kind
 
+	broken     []*Kind // see CustomResource.Broken
 	byResource map[schema.GroupVersionResource]*Kind
 	byStored   map[schema.GroupResource][]*Kind
 	groups     map[string]bool
@@ -37,10 +38,11 @@ func NewRegistry(priority map[string]int) *Registry {
 	return r
 }
 
+// newSet takes kinds over.
 func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 	s := &Set{
 		Generation: generation,
-		Kinds:      kinds,
+		Kinds:      kinds[:0],
 		byResource: make(map[schema.GroupVersionResource]*Kind, len(kinds)),
 		byStored:   make(map[schema.GroupResource][]*Kind, len(kinds)),
 		groups:     map[string]bool{},
@@ -48,14 +50,19 @@ func newSet(generation int64, kinds []*Kind, priority map[string]int) *Set {
 	}
 	sort.SliceStable(kinds, func(i, j int) bool { return s.less(kinds[i], kinds[j]) })
 	for _, k := range kinds {
+		for _, v := range k.Versions {
+			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
+		}
+		if k.Custom != nil && k.Custom.Broken {
+			s.broken = append(s.broken, k)
+			continue
+		}
+		s.Kinds = append(s.Kinds, k)
 		if k.Custom == nil {
 			s.groups[k.Group] = true
 		}
 		stored := schema.GroupResource{Group: k.Stored.Group, Resource: k.Stored.Resource}
 		s.byStored[stored] = append(s.byStored[stored], k)
-		for _, v := range k.Versions {
-			s.byResource[schema.GroupVersionResource{Group: k.Group, Version: v.Name, Resource: k.Resource}] = k
-		}
 	}
 	return s
 }
@@ -107,10 +114,12 @@ func (r *Registry) Replace(drop []*Kind, add []*Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.set.Load()
-	kinds := make([]*Kind, 0, len(old.Kinds)+len(add))
-	for _, k := range old.Kinds {
-		if !slices.Contains(drop, k) {
-			kinds = append(kinds, k)
+	kinds := make([]*Kind, 0, len(old.Kinds)+len(old.broken)+len(add))
+	for _, before := range [][]*Kind{old.Kinds, old.broken} {
+		for _, k := range before {
+			if !slices.Contains(drop, k) {
+				kinds = append(kinds, k)
+			}
 		}
 	}
 	kinds = append(kinds, add...)

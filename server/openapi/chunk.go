@@ -9,8 +9,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
+
+	"github.com/plinth-io/plinth/server/response"
 )
 
 // chunk is a deflated piece of a document. It ends at a byte boundary and refers to nothing
@@ -80,7 +81,7 @@ func (b body) plain() io.Reader {
 
 // write sends the body compressed, or as plain text to a client that does not accept gzip.
 func (b body) write(w http.ResponseWriter, r *http.Request) error {
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if response.AcceptsGzip(r) {
 		pieces, length := b.gzip()
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Length", strconv.Itoa(length))

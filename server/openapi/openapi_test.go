@@ -174,3 +174,22 @@ func TestIfNoneMatch(t *testing.T) {
 		}
 	}
 }
+
+// Documents are compressed for whoever accepts gzip, as all other answers are (see package response).
+func TestAcceptEncoding(t *testing.T) {
+	server, _ := serve(t)
+	for accept, want := range map[string]string{
+		"gzip": "gzip", "GZIP": "gzip", "deflate, gzip;q=0.5": "gzip",
+		"gzip;q=0": "", "x-gzip": "", "identity": "",
+	} {
+		for _, path := range []string{"/openapi/v2", "/openapi/v3/version"} {
+			resp, body := get(t, server, path, "Accept-Encoding", accept)
+			if got := resp.Header.Get("Content-Encoding"); resp.StatusCode != 200 || got != want {
+				t.Errorf("%s with Accept-Encoding %s: %d, Content-Encoding %q", path, accept, resp.StatusCode, got)
+			}
+			if isText := body[0] == '{'; isText != (want == "") {
+				t.Errorf("%s with Accept-Encoding %s: begins with %q", path, accept, body[:3])
+			}
+		}
+	}
+}

@@ -191,6 +191,8 @@ var compressionRows = []encoding{
 	{name: "gzip: not up to 128 KiB", request: "GET " + configMaps + "/a", headers: unpacked(inJSON), code: 200, fields: []string{"kind=ConfigMap"}},
 	{name: "gzip: not the little metadata of large objects", request: "GET " + configMaps, headers: unpacked(metadataOf(inJSON, "PartialObjectMetadataList", "v1")), code: 200, fields: []string{"items.1.metadata.name=big"}},
 	{name: "gzip: not for those who don't accept it", request: "GET " + configMaps + "/big", headers: []string{"Accept-Encoding", "deflate, br"}, code: 200, fields: []string{"kind=ConfigMap"}},
+	{name: "gzip: in letters of any case", request: "GET " + configMaps + "/big", headers: []string{"Accept-Encoding", "GZIP"}, code: 200, text: []string{gzipped}},
+	{name: "gzip: not for those who refuse it", request: "GET " + configMaps + "/big", headers: []string{"Accept-Encoding", "gzip;q=0"}, code: 200, fields: []string{"kind=ConfigMap"}},
 	{name: "gzip: among others", request: "GET " + configMaps + "/big", headers: []string{"Accept-Encoding", "deflate, gzip"}, code: 200, text: []string{gzipped}},
 	{name: "gzip: a q-value is not understood", request: "GET " + configMaps + "/big", headers: []string{"Accept-Encoding", "gzip;q=1.0"}, code: 200, fields: []string{"kind=ConfigMap"}},
 }

@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"errors"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/plinth-io/plinth/server/response"
@@ -14,6 +16,9 @@ func (r routing) customHandler() (func(*request) error, error) {
 	across := verb == "list" || verb == "watch"
 	if inNamespace := r.q.info.Namespace != ""; inNamespace != r.q.kind.Namespaced && (inNamespace || !across) {
 		return nil, response.ErrNoPath
+	}
+	if r.q.kind.Custom.Broken {
+		return nil, apierrors.NewInternalError(errors.New("error resolving resource"))
 	}
 	switch {
 	case r.q.sub == nil && r.q.info.Subresource != "":

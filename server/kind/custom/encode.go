@@ -57,7 +57,8 @@ func appendMember(b []byte, name string, value any) ([]byte, error) {
 	return appendValue(append(b, ':'), value)
 }
 
-// appendValue appends a value of decoded JSON as encoding/json would.
+// appendValue appends a value of decoded JSON as encoding/json would, but for a negative zero. That
+// is stored as 0, because kube-apiserver reads the -0 that it has stored as an integer.
 func appendValue(b []byte, value any) (_ []byte, err error) {
 	switch value := value.(type) {
 	case nil:
@@ -66,6 +67,10 @@ func appendValue(b []byte, value any) (_ []byte, err error) {
 		return strconv.AppendBool(b, value), nil
 	case int64:
 		return strconv.AppendInt(b, value, 10), nil
+	case float64:
+		if value == 0 {
+			return append(b, '0'), nil
+		}
 	case string:
 		return appendString(b, value)
 	case map[string]any:

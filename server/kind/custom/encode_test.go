@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 func TestEncodeLayout(t *testing.T) {
@@ -48,5 +49,19 @@ func TestEncode(t *testing.T) {
 	got, err := encodeStored(u.Object)
 	if err != nil || !strings.HasPrefix(string(got), `{"kind":"Puzzle","apiVersion":"example.com/v1","metadata":{`) || strings.Contains(string(got), "resourceVersion") {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestEncodeNegativeZero: kube-apiserver reads what it has stored, and shows 0.
+func TestEncodeNegativeZero(t *testing.T) {
+	for _, text := range []string{"-0.0", "-0", "-0e3", "0.0", "-0.00e-7", "0"} {
+		value := map[string]any{}
+		if err := utiljson.Unmarshal([]byte(`{"n":`+text+`,"list":[`+text+`]}`), &value); err != nil {
+			t.Fatal(err)
+		}
+		got, err := appendValue(nil, value)
+		if err != nil || string(got) != `{"list":[0],"n":0}` {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
 	}
 }
