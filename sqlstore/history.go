@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 )
 
 // HistoryQuery asks for changes that are still there, in the log or kept beside it.
@@ -49,6 +50,18 @@ func (s *Store) Incarnation(key string) (created, changed int64) {
 		return e.CreateRevision, e.Revision
 	}
 	return 0, 0
+}
+
+// Reach says from which moment on the log has all changes (Unix milliseconds; 0: it has had all since it was
+// made), how long old versions stay there, and the rule by which those of a key stay longer.
+func (s *Store) Reach(ctx context.Context, key string) (since int64, history time.Duration, rule Rule, kept bool, err error) {
+	if s.o.Keep != nil {
+		rule, kept = s.o.Keep.Of(key)
+	}
+	if floor := s.Floor(); floor > 0 {
+		_, since, err = s.log.Time(ctx, floor)
+	}
+	return since, s.o.History, rule, kept, err
 }
 
 // RevisionAt returns the newest revision that was committed at or before a moment (Unix milliseconds),

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
@@ -117,7 +115,7 @@ func (b *backupJob) run(ctx context.Context) error {
 }
 
 func (b *backupJob) check() error {
-	if file, ok := b.stdout.(*os.File); b.file == "-" && ok && term.IsTerminal(int(file.Fd())) {
+	if b.file == "-" && isTerminal(b.stdout) {
 		return usagef("standard output is a terminal, which a backup would garble; write the name of a file, or > FILE")
 	}
 	if b.dsn == "" {

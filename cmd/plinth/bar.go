@@ -3,11 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // bar shows on a terminal how far something has come. Elsewhere it shows nothing.
@@ -24,8 +21,8 @@ const barEvery = 200 * time.Millisecond
 
 func newBar(out io.Writer, what string) *bar {
 	b := &bar{what: what, begun: time.Now(), told: time.Now()}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		b.out = out
+	if isTerminal(out) {
+		b.out = ownOf(out)
 	}
 	return b
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -171,8 +170,8 @@ func groupFlags(own *cobra.Command) {
 // columns returns the width of the help.
 func columns(out io.Writer) int {
 	const least, most = 80, 160
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+	if isTerminal(out) {
+		if width, _, err := term.GetSize(int(fileOf(out).Fd())); err == nil {
 			return max(least, min(width, most))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -69,7 +70,10 @@ func (q *blameQuery) run(cmd *cobra.Command, args []string) error {
 	if q.output != "" {
 		return printAs(cmd.OutOrStdout(), q.output, blamed(lines))
 	}
-	return q.show(cmd, func(s *screen) error { return printBlame(s, lines) })
+	if err := q.show(cmd, func(s *screen) error { return printBlame(s, lines) }); err != nil || !slices.ContainsFunc(lines, func(l past.Line) bool { return l.Older }) {
+		return err
+	}
+	return tellKept(cmd, client, nil)
 }
 
 // blamedLine is a line for programs.
@@ -96,6 +100,8 @@ func printBlame(s *screen, lines []past.Line) error {
 	for i, line := range lines {
 		rows[i] = blameColumns(s, line)
 		for j, text := range rows[i] {
+			text = printable(text)
+			rows[i][j] = text
 			widths[j] = max(widths[j], utf8.RuneCountInString(text))
 		}
 	}
@@ -109,7 +115,7 @@ func printBlame(s *screen, lines []past.Line) error {
 			}
 			b.WriteString(s.paint([]string{yellow, bold, plain, faint}[j], padded))
 		}
-		b.WriteString("│ " + line.Text + "\n")
+		b.WriteString("│ " + printable(line.Text) + "\n")
 	}
 	_, err := io.WriteString(s, b.String())
 	return err

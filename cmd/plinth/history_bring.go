@@ -25,10 +25,13 @@ var (
 // warnOfLoss says what of the old state is not brought back.
 func warnOfLoss(cmd *cobra.Command, step *past.Step) {
 	for _, owner := range step.Lost {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its owner is gone, so the reference is left out: %s\n", step.Target, ownerText(owner))
+		tell(cmd, "%s: its owner is gone, so the reference is left out: %s", step.Target, ownerText(owner))
+	}
+	if step.Token {
+		tell(cmd, "%s: its token stays taken back; it gets a new one if its service account is there", step.Target)
 	}
 	if step.Status && step.Before == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its status is not brought back; controllers write it anew\n", step.Target)
+		tell(cmd, "%s: its status is not brought back; controllers write it anew", step.Target)
 	}
 }
 
@@ -49,7 +52,7 @@ func (b *bringing) play(cmd *cobra.Command, client *past.Client, step *past.Step
 			what += ", revision " + result.GetResourceVersion()
 		}
 	}
-	fmt.Fprintf(b.text(cmd), "%s %s%s\n", step.Target, what, b.dryNote())
+	fmt.Fprintln(b.text(cmd), printable(fmt.Sprintf("%s %s%s", step.Target, what, b.dryNote())))
 	return nil
 }
 
@@ -61,7 +64,7 @@ func (b *bringing) bringAll(cmd *cobra.Command, client *past.Client, deeds []*pa
 				return failed, err
 			}
 			failed++
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not %s: %s\n", deed.Object.Resource, deed.Object.Name, what, oneLine(err))
+			tell(cmd, "%s/%s: not %s: %s", deed.Object.Resource, deed.Object.Name, what, oneLine(err))
 		}
 	}
 	return failed, nil
@@ -69,7 +72,7 @@ func (b *bringing) bringAll(cmd *cobra.Command, client *past.Client, deeds []*pa
 
 func (b *bringing) bring(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
 	if deed.Because != nil && b.dry() {
-		fmt.Fprintf(b.text(cmd), "%s/%s is not tried, because what it needs is not there yet\n", deed.Object.Resource, deed.Object.Name)
+		fmt.Fprintln(b.text(cmd), printable(nameOf(deed.Object)+" is not tried, because what it needs is not there yet"))
 		return nil
 	}
 	err := b.bringOnce(cmd, client, deed)

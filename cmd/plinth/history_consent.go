@@ -53,7 +53,7 @@ func (c *consent) agree(cmd *cobra.Command, question string, args ...any) error 
 	if c.yes || c.dry() {
 		return nil
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), question+" [y/N] ", args...)
+	fmt.Fprint(cmd.ErrOrStderr(), printable(fmt.Sprintf(question, args...))+" [y/N] ")
 	answered := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -133,7 +133,7 @@ func (q *getQuery) print(cmd *cobra.Command, s *screen, found []ofKind, names in
 		return q.printObjects(s, all, names == 1)
 	case q.output == "name":
 		for _, v := range all {
-			fmt.Fprintf(s, "%s/%s\n", v.Object.Resource, v.Object.Name)
+			fmt.Fprintln(s, s.paint(plain, v.Object.Resource+"/"+v.Object.Name))
 		}
 		return nil
 	case len(all) == 0:
@@ -204,8 +204,8 @@ func (q *getQuery) printObjects(s *screen, all []historyv1.Version, one bool) er
 		objects = append(objects, object.Object)
 	}
 	if one {
-		return printAs(s, q.output, objects[0])
+		return printAs(s.text(), q.output, objects[0])
 	}
 	list := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}}
-	return printAs(s, q.output, list.Object)
+	return printAs(s.text(), q.output, list.Object)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -19,16 +18,20 @@ Each line is a change: its revision, which is the resourceVersion that it gave t
 was, what became of the object, who did it with which field manager, and how. "ann as bob" is a
 request that ann made in bob's name. The newest change is first; with --follow it is last.
 
+Writes of the status, which controllers make all the time, are put together: those of one user between
+two other changes are one line with their number, and the revision of the newest. --status shows each
+of them, and --no-status none; so does --diff show each.
+
 Changes of objects that you may not get are left out. So are those from before the namespace was made,
 unless you may get the same objects in all namespaces.`
 
 // logQuery is the command's flags.
 type logQuery struct {
 	historyFlags
-	since, until, user, output string
-	limit                      int
-	diff, follow               bool
-	view                       past.View
+	since, until, user, verb, output string
+	limit                            int
+	diff, follow, status, noStatus   bool
+	view                             past.View
 }
 
 func newLog() *cobra.Command {
@@ -39,7 +42,7 @@ func newLog() *cobra.Command {
 		Long:  logHelp,
 		Example: `  plinth log deployments/web -n shop
   plinth log deployments/web -n shop --diff --since 2h
-  plinth log -n shop --user ann
+  plinth log -n shop --user ann --verb delete --since 2h
   plinth log secrets -A --follow`,
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
@@ -49,7 +52,10 @@ func newLog() *cobra.Command {
 	f.StringVar(&q.since, "since", "", "`moment` of the first change: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision")
 	f.StringVar(&q.until, "until", "", "`moment` of the last change")
 	f.StringVar(&q.user, "user", "", "`name` of the user who made the changes, also in another's name, or in whose name they were made")
-	f.IntVar(&q.limit, "limit", 0, "`number` of changes at most; 0: all, with --follow 10 from before")
+	f.StringVar(&q.verb, "verb", "", "`verb` of the requests that made the changes, such as create, update, patch or delete")
+	f.BoolVar(&q.status, "status", false, "show each write of a status")
+	f.BoolVar(&q.noStatus, "no-status", false, "leave out writes of a status")
+	f.IntVar(&q.limit, "limit", 0, "`number` of changes at most, in text of lines; 0: all, with --follow 10 from before")
 	f.BoolVar(&q.diff, "diff", false, "show what each change did to the object's YAML")
 	f.BoolVarP(&q.follow, "follow", "f", false, "go on with changes as they are made")
 	addShowManaged(cmd, &q.view)
@@ -58,6 +64,7 @@ func newLog() *cobra.Command {
 	addHistoryFlags(cmd, &q.historyFlags, true)
 	completeMoments(cmd, "since", "until")
 	complete(cmd, "user")
+	complete(cmd, "verb", "create", "update", "patch", "apply", "delete", "deletecollection")
 	complete(cmd, "limit")
 	return cmd
 }
@@ -73,6 +80,8 @@ func (q *logQuery) check() error {
 		return usagef("--output: %q: write json, yaml or wide, or leave it out for text", q.output)
 	case q.diff && q.output != "" && q.output != "wide":
 		return usagef("--diff is text: leave out --output %s, or see plinth diff -o json", q.output)
+	case q.status && q.noStatus:
+		return usagef("--status and --no-status: write only one of them")
 	case q.limit < 0:
 		return usagef("--limit %d: write a number above 0", q.limit)
 	case q.follow && q.until != "":
@@ -122,6 +131,9 @@ func (q *logQuery) bounds() (past.Query, error) {
 	if since.Back > 0 || until.Back > 0 {
 		return query, usagef("--since and --until: write a time or a revision; for the last changes write --limit")
 	}
+	if q.verb != "" {
+		query = query.With(historyv1.FieldVerb, q.verb)
+	}
 	return query.Bound(historyv1.FieldSince, since).Bound(historyv1.FieldUntil, until), nil
 }
 
@@ -147,14 +159,22 @@ func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) 
 }
 
 func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Query) iter.Seq2[historyv1.Change, error] {
-	if q.user != "" {
-		return client.ByUser(cmd.Context(), query, q.user)
+	limit := query.Limit
+	if q.noStatus {
+		query.Limit = 0 // of those that are left
 	}
-	return client.Changes(cmd.Context(), query)
+	all := client.Changes(cmd.Context(), query)
+	if q.user != "" {
+		all = client.ByUser(cmd.Context(), query, q.user)
+	}
+	if q.noStatus {
+		all = past.Limited(past.WithoutStatus(all), limit)
+	}
+	return all
 }
 
 func (q *logQuery) printRaw(cmd *cobra.Command, client *past.Client, query past.Query) error {
-	if q.user == "" {
+	if q.user == "" && !q.noStatus {
 		list, err := client.RawChanges(cmd.Context(), query)
 		if err != nil {
 			return err
@@ -181,19 +201,39 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 	if q.diff {
 		return q.printDiffs(cmd, s, client, query, one, none)
 	}
-	rows, any := q.table(s, one), false
-	for change, err := range q.changes(cmd, client, query) {
+	rows, shown := q.table(s, one), 0
+	for line, err := range q.lines(cmd, client, query) {
 		if err != nil {
 			return err
 		}
-		if any = true; rows.add(q.row(s, change.Description, one)...) != nil {
+		if shown++; rows.add(q.row(s, line, one)...) != nil {
 			break
 		}
 	}
-	if !any {
-		return none()
+	if shown == 0 {
+		return tellKept(cmd, client, none())
 	}
-	return rows.flush()
+	if err := rows.flush(); err != nil || q.limit > 0 && shown == q.limit {
+		return err
+	}
+	return tellKept(cmd, client, nil)
+}
+
+// tellKept says, after what was found, that the history does not reach further.
+func tellKept(cmd *cobra.Command, client *past.Client, err error) error {
+	if kept := client.Kept(); err == nil && kept != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), kept)
+	}
+	return err
+}
+
+// lines returns the changes as text shows them: without --status with those of a status put together.
+func (q *logQuery) lines(cmd *cobra.Command, client *past.Client, query past.Query) iter.Seq2[past.Summary, error] {
+	if q.status || q.noStatus {
+		return past.Each(q.changes(cmd, client, query))
+	}
+	query.Limit = 0 // of lines
+	return past.Limited(past.Folded(q.changes(cmd, client, query)), q.limit)
 }
 
 // table returns a table of changes. The columns for the object are left out if there is only one.
@@ -212,19 +252,28 @@ func (q *logQuery) table(s *screen, one bool) *table {
 	return newTable(s, titles...)
 }
 
-func (q *logQuery) row(s *screen, d historyv1.Description, one bool) []cell {
+func (q *logQuery) row(s *screen, line past.Summary, one bool) []cell {
+	d := line.Description
 	row := []cell{{yellow, fmt.Sprint(d.Revision)}, {plain, s.when(d.Time.Time)}, {colorOfAction(d.Action), string(d.Action)}}
 	if q.allNamespaces {
 		row = append(row, cell{plain, orDash(d.Object.Namespace)})
 	}
 	if !one {
-		row = append(row, cell{plain, d.Object.Resource + "/" + d.Object.Name})
+		row = append(row, cell{plain, objectsOf(line)})
 	}
-	row = append(row, cell{bold, past.Person(d)}, cell{plain, past.Manager(d)}, cell{plain, past.Way(d)})
+	row = append(row, cell{bold, past.Person(d)}, cell{plain, past.Manager(d)}, cell{plain, line.Way()})
 	if q.output == "wide" {
 		row = append(row, cell{faint, orDash(d.AuditID)})
 	}
 	return row
+}
+
+// objectsOf names the object of a line, or says how many there are.
+func objectsOf(line past.Summary) string {
+	if line.Objects > 1 {
+		return countOf(line.Objects, "object")
+	}
+	return line.Object.Resource + "/" + line.Object.Name
 }
 
 func orDash(text string) string {
@@ -268,7 +317,7 @@ func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client
 
 // printEntry prints a change and its diff.
 func (q *logQuery) printEntry(s *screen, entry past.Entry, one bool) error {
-	for i, c := range q.row(s, entry.Change.Description, one) {
+	for i, c := range q.row(s, past.One(entry.Change), one) {
 		if i > 0 {
 			fmt.Fprint(s, "  ")
 		}
@@ -338,13 +387,15 @@ type logTail struct {
 // show prints a change; one from before, which has no raw form, as soon as the others are there.
 func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) error {
 	switch {
+	case t.q.noStatus && past.IsStatus(change):
+		return nil
 	case t.q.output == "json" && raw != nil:
-		return json.NewEncoder(t.s).Encode(raw)
+		return printLine(t.s, raw)
 	case t.q.output == "json":
 		change.SetGroupVersionKind(historyv1.GroupVersion.WithKind("Change"))
-		return json.NewEncoder(t.s).Encode(change)
+		return printLine(t.s, change)
 	case !t.q.diff:
-		if err := t.rows.add(t.q.row(t.s, change.Description, t.one)...); err != nil || raw == nil {
+		if err := t.rows.add(t.q.row(t.s, past.One(change), t.one)...); err != nil || raw == nil {
 			return err
 		}
 		return t.rows.flush()

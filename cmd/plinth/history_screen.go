@@ -15,7 +15,8 @@ import (
 )
 
 // screen is where a command shows the past: a terminal, with colours and relative times, or something
-// that a program reads.
+// that a program reads. What is written to it has no control characters, neither there nor here: output that
+// goes through another program mostly ends on a terminal too.
 type screen struct {
 	io.Writer
 	terminal bool
@@ -26,8 +27,8 @@ type screen struct {
 func (q *historyFlags) show(cmd *cobra.Command, write func(s *screen) error) error {
 	out := cmd.OutOrStdout()
 	s := q.plainScreen(out)
-	file, ok := out.(*os.File)
-	if pager := pagerOf(os.LookupEnv); ok && s.terminal && !q.noPager && pager != "" {
+	file := fileOf(out)
+	if pager := pagerOf(os.LookupEnv); file != nil && s.terminal && !q.noPager && pager != "" {
 		return paged(file, pager, func(w io.Writer) error {
 			s.Writer = w
 			return write(s)
@@ -38,14 +39,14 @@ func (q *historyFlags) show(cmd *cobra.Command, write func(s *screen) error) err
 
 // plainScreen returns the screen without a pager.
 func (q *historyFlags) plainScreen(out io.Writer) *screen {
-	s := &screen{Writer: out, terminal: isTerminal(out)}
+	s := &screen{Writer: ownOf(out), terminal: isTerminal(out)}
 	s.color = q.color == "always" || q.color == "auto" && s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
 func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	file := fileOf(stream)
+	return file != nil && term.IsTerminal(int(file.Fd()))
 }
 
 // pagerOf returns the command of the pager, nothing if there is to be none: as for git, a variable that is
@@ -103,11 +104,21 @@ const (
 	reset  = "\x1b[m"
 )
 
+// paint returns a text that has no control characters but those of the colour.
 func (s *screen) paint(color, text string) string {
+	text = printable(text)
 	if !s.color || color == plain || text == "" {
 		return text
 	}
 	return color + text + reset
+}
+
+// text returns where text goes that may have control characters: on a terminal they are shown.
+func (s *screen) text() io.Writer {
+	if s.terminal {
+		return &console{out: s.Writer}
+	}
+	return s.Writer
 }
 
 // diff writes the lines of a unified diff.

@@ -32,6 +32,9 @@ func newTable(s *screen, titles ...string) *table {
 
 // add adds a row and writes the block if it is full.
 func (t *table) add(row ...cell) error {
+	for i := range row {
+		row[i].text = printable(row[i].text)
+	}
 	if t.rows = append(t.rows, row); len(t.rows) < blockOfTable {
 		return nil
 	}

@@ -132,7 +132,7 @@ func (q *trashQuery) print(cmd *cobra.Command, s *screen, client *past.Client, q
 	if !any {
 		fmt.Fprintln(cmd.ErrOrStderr(), "The trash is empty.")
 	}
-	return rows.flush()
+	return tellKept(cmd, client, rows.flush())
 }
 
 // kindText names the kind of an object, which may be gone.

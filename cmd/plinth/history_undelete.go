@@ -89,7 +89,7 @@ func (q *undeleteQuery) undeleteAll(cmd *cobra.Command, client *past.Client, nam
 			return err
 		}
 		failed++
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s/%s: not undeleted: %s\n", word.Type, word.Name, oneLine(err))
+		tell(cmd, "%s/%s: not undeleted: %s", word.Type, word.Name, oneLine(err))
 	}
 	if failed > 0 {
 		return fmt.Errorf("%s of %d not undeleted", countOf(failed, "object"), len(words))

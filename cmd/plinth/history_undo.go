@@ -118,7 +118,7 @@ func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if step.Empty() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s is already as it was then.\n", target)
+		tell(cmd, "%s is already as it was then.", target)
 		return nil
 	}
 	if err := q.showStep(cmd, step); err != nil {
@@ -144,7 +144,7 @@ func (q *undoQuery) showStep(cmd *cobra.Command, step *past.Step) error {
 	}
 	warnOfLoss(cmd, step)
 	for _, line := range listWithin(step.Within) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: deleted with it: %s\n", step.Target, line)
+		tell(cmd, "%s: deleted with it: %s", step.Target, line)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 		return err
 	}
 	if len(deeds) == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "There is nothing to undo of %s since %s.\n", q.user, since)
+		tell(cmd, "There is nothing to undo of %s since %s.", q.user, since)
 		return nil
 	}
 	failed := len(deeds) - len(ready)
@@ -231,10 +231,10 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 			ready = append(ready, deed)
 		case q.force:
 			ready = append(ready, deed)
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", nameOf(deed.Object), atStake(deed))
+			tell(cmd, "%s: %s", nameOf(deed.Object), atStake(deed))
 		default:
 			verb, color = "skip", red
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: skipped, because %s; --force undoes that too\n", nameOf(deed.Object), atStake(deed))
+			tell(cmd, "%s: skipped, because %s; --force undoes that too", nameOf(deed.Object), atStake(deed))
 		}
 		row := []cell{{color, verb}, {plain, deed.Object.Resource + "/" + deed.Object.Name}, {plain, revisionsOf(deed)}, {plain, s.when(deed.Changes[0].Time.Time)}}
 		if q.allNamespaces {

@@ -215,8 +215,8 @@ func hostOf(server string) string {
 
 // closeToOthers makes a file that a shell has just made readable by its owner only.
 func closeToOthers(out io.Writer) error {
-	file, ok := out.(*os.File)
-	if !ok {
+	file := fileOf(out)
+	if file == nil {
 		return nil
 	}
 	info, err := file.Stat()

@@ -38,13 +38,14 @@ func runProgram(root *cobra.Command, args []string, stdout, stderr io.Writer) in
 	ctx, stop := untilSignal()
 	defer stop()
 	root.SetArgs(args)
+	stdout, stderr = streamTo(stdout), streamTo(stderr)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, root.DisplayName()+":", oneLine(err))
+	fmt.Fprintln(stderr, root.DisplayName()+":", printable(oneLine(err)))
 	var usage *usageError
 	var mistake *past.Mistake
 	if errors.As(err, &usage) || errors.As(err, &mistake) || errors.Is(err, server.ErrConfig) || errors.Is(err, dialects.ErrDSN) {

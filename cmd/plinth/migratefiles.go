@@ -13,8 +13,8 @@ import (
 
 // isFile tells whether an output goes to a certain file, by whatever name.
 func isFile(output io.Writer, name string) bool {
-	f, ok := output.(*os.File)
-	if !ok {
+	f := fileOf(output)
+	if f == nil {
 		return false
 	}
 	out, err := f.Stat()

@@ -28,12 +28,21 @@ func printAs(w io.Writer, output string, v any) error {
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
 	if output == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
+		if text, err = yaml.JSONToYAML(text); err == nil {
+			_, err = w.Write(text)
 		}
+		return err
 	}
-	_, err = w.Write(text)
+	_, err = io.WriteString(w, printableLines(string(text))+"\n") // which is the same JSON
+	return err
+}
+
+// printLine prints v as JSON in one line.
+func printLine(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err == nil {
+		_, err = io.WriteString(w, printable(string(text))+"\n")
+	}
 	return err
 }

@@ -171,8 +171,11 @@ func (s *status) print(w io.Writer, output string) error {
 	if output != "" {
 		return printAs(w, output, s)
 	}
+	w = &console{out: w}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	line := func(name, format string, args ...any) {
+		fmt.Fprint(table, name+"\t"+printable(fmt.Sprintf(format, args...))+"\n")
+	}
 	switch {
 	case s.Ready == nil:
 	case *s.Ready:

@@ -86,6 +86,9 @@ func (r *resources) List(ctx context.Context, o *metainternalversion.ListOptions
 	if err != nil {
 		return nil, err
 	}
+	if o.Continue == "" {
+		r.warnOfEnd(ctx, &q)
+	}
 	token := position{Revision: at}
 	if o.Continue != "" {
 		if token, err = decodePosition(o.Continue); err != nil {

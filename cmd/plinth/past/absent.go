@@ -30,7 +30,7 @@ func (c *Client) unknown(ctx context.Context, t Target) error {
 	if err := c.mayGet(ctx, t); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is not there, and no change of it is kept; if it is another name or namespace, plinth trash %s -A lists what was deleted", t, t.Kind.Name())
+	return fmt.Errorf("%s is not there, and no change of it is kept; if it is another name or namespace, plinth trash %s -A lists what was deleted%s", t, t.Kind.Name(), c.because())
 }
 
 // MayGet returns an error if nothing was found because the caller may not get the objects of a type, or

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -27,6 +28,30 @@ type Client struct {
 	objects   dynamic.Interface
 	discovery discovery.CachedDiscoveryInterface
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
+
+	kept string // see Kept
+}
+
+// Kept says since when everything is kept that was asked for last, and how more would be; nothing if all of
+// it is there.
+func (c *Client) Kept() string { return c.kept }
+
+// because is Kept as the end of an error.
+func (c *Client) because() string {
+	if c.kept == "" {
+		return ""
+	}
+	return "; " + c.kept
+}
+
+// noteKept takes what a server says about the end of its history, which comes as a warning.
+func (c *Client) noteKept(warnings []net.WarningHeader) {
+	c.kept = ""
+	for _, w := range warnings {
+		if strings.Contains(w.Text, historyv1.NotKept) {
+			c.kept = w.Text
+		}
+	}
 }
 
 // New returns a client. It asks nothing yet.
@@ -166,7 +191,11 @@ func (c *Client) page(ctx context.Context, resource string, q Query, limit int, 
 	if next != "" {
 		request = request.Param("continue", next)
 	}
-	text, err := read(request.Do(ctx))
+	result := request.Do(ctx)
+	if next == "" {
+		c.noteKept(result.Warnings())
+	}
+	text, err := read(result)
 	if err != nil {
 		return nil, c.explain(err)
 	}

@@ -43,7 +43,7 @@ func (c *Client) explain(err error) error {
 		found := noRevision.FindStringSubmatch(err.Error())
 		return &FutureRevisionError{found[1], found[2]}
 	case apierrors.IsResourceExpired(err):
-		return fmt.Errorf("%w; plinth log TYPE/NAME shows what is kept", err)
+		return fmt.Errorf("%w%s; plinth log TYPE/NAME shows what is kept", err, c.because())
 	}
 	return c.unreachable(err)
 }

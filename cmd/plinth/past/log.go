@@ -14,15 +14,20 @@ import (
 func (c *Client) ByUser(ctx context.Context, q Query, user string) iter.Seq2[historyv1.Change, error] {
 	own := c.Changes(ctx, q.With(historyv1.FieldUser, user))
 	asked := c.Changes(ctx, q.With(historyv1.FieldImpersonator, user))
-	return limited(merged(own, asked), q.Limit)
+	return Limited(merged(own, asked), q.Limit)
 }
 
-// withoutStatus leaves out changes of a status alone, which controllers make and make again. A write of
+// IsStatus tells whether a change is of a status alone, which controllers make and make again. A write of
 // the status that ended a deletion is more than that.
-func withoutStatus(all iter.Seq2[historyv1.Change, error]) iter.Seq2[historyv1.Change, error] {
+func IsStatus(change historyv1.Change) bool {
+	return change.Subresource == "status" && change.Action != historyv1.Deleted
+}
+
+// WithoutStatus leaves out changes of a status alone.
+func WithoutStatus(all iter.Seq2[historyv1.Change, error]) iter.Seq2[historyv1.Change, error] {
 	return func(yield func(historyv1.Change, error) bool) {
 		for change, err := range all {
-			if err == nil && change.Subresource == "status" && change.Action != historyv1.Deleted {
+			if err == nil && IsStatus(change) {
 				continue
 			}
 			if !yield(change, err) {
@@ -66,7 +71,8 @@ func merged(a, b iter.Seq2[historyv1.Change, error]) iter.Seq2[historyv1.Change,
 	}
 }
 
-func limited[T any](all iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
+// Limited returns the first of a sequence, at most limit; 0: all.
+func Limited[T any](all iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	if limit == 0 {
 		return all
 	}

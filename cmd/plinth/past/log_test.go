@@ -44,7 +44,7 @@ func TestMerged(t *testing.T) {
 	} {
 		var got []int64
 		var end error
-		for change, err := range limited(merged(changesOf(test.a, test.errA), changesOf(test.b, test.errB)), test.limit) {
+		for change, err := range Limited(merged(changesOf(test.a, test.errA), changesOf(test.b, test.errB)), test.limit) {
 			if end = err; err == nil {
 				got = append(got, change.Revision)
 			}

@@ -146,7 +146,7 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		return m, nil
 	}
 	left := m.Back
-	for change, err := range withoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
+	for change, err := range WithoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return m, err
 		}
@@ -155,7 +155,7 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		}
 	}
 	if left < m.Back {
-		return m, mistakef("~%d: %s has only %d changes that are kept", m.Back, t, m.Back-left)
+		return m, mistakef("~%d: %s has only %d changes that are kept%s", m.Back, t, m.Back-left, c.because())
 	}
 	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	switch {
@@ -164,5 +164,5 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 	case newest == nil:
 		return m, c.unknown(ctx, t)
 	}
-	return m, mistakef("~%d: %s has no change that is kept but of its status", m.Back, t)
+	return m, mistakef("~%d: %s has no change that is kept but of its status%s", m.Back, t, c.because())
 }

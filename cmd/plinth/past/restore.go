@@ -2,15 +2,20 @@ package past
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
 // Manager of the fields that undo and undelete write.
@@ -31,6 +36,10 @@ func overwriting(current, old *unstructured.Unstructured) *unstructured.Unstruct
 	out.SetUID(current.GetUID())
 	out.SetCreationTimestamp(current.GetCreationTimestamp())
 	out.SetFinalizers(slices.Clone(current.GetFinalizers()))
+	if isAccountToken(out) {
+		forgetToken(out)
+		takeToken(out, current)
+	}
 	return out
 }
 
@@ -45,7 +54,59 @@ func anew(old *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(out.Object, "metadata", "finalizers")
 	}
 	forgetGenerated(out)
+	if isAccountToken(out) {
+		forgetToken(out)
+	}
 	return out
+}
+
+// isAccountToken tells whether an object is a Secret with the token of a service account.
+func isAccountToken(object *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(object.Object, "type")
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"} && kind == string(corev1.SecretTypeServiceAccountToken)
+}
+
+// tokenFields are what the controller and the server write to such a Secret.
+var tokenFields = [][]string{
+	{"data", corev1.ServiceAccountTokenKey}, {"data", corev1.ServiceAccountRootCAKey}, {"data", corev1.ServiceAccountNamespaceKey},
+	{"metadata", "annotations", corev1.ServiceAccountUIDKey},
+	{"metadata", "labels", serviceaccount.LastUsedLabelKey}, {"metadata", "labels", serviceaccount.InvalidSinceLabelKey},
+}
+
+// forgetToken removes the token, of which the controller makes a new one then. A token is good as long as a
+// Secret has it: whoever deleted or changed the Secret has taken it back, and with the same text it would be
+// good again, for everybody who has seen it.
+func forgetToken(secret *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(secret.Object, "immutable") // the controller has to write to it
+	for _, field := range tokenFields {
+		unstructured.RemoveNestedField(secret.Object, field...)
+		if left, found, _ := unstructured.NestedMap(secret.Object, field[:len(field)-1]...); found && len(left) == 0 {
+			unstructured.RemoveNestedField(secret.Object, field[:len(field)-1]...)
+		}
+	}
+}
+
+// hasFixedToken tells whether the token of a Secret is signed with RSA: then every Secret of its name gets the
+// same one, because nothing in it is random and it has no time.
+func hasFixedToken(secret *unstructured.Unstructured) bool {
+	encoded, _, _ := unstructured.NestedString(secret.Object, "data", corev1.ServiceAccountTokenKey)
+	token, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(string(token), ".")
+	text, err := base64.RawURLEncoding.DecodeString(first)
+	var header struct{ Alg string }
+	return err == nil && json.Unmarshal(text, &header) == nil && strings.HasPrefix(header.Alg, "RS")
+}
+
+// takeToken gives a Secret the token that another has.
+func takeToken(secret, from *unstructured.Unstructured) {
+	for _, field := range tokenFields {
+		if value, found, _ := unstructured.NestedString(from.Object, field...); found {
+			_ = unstructured.SetNestedField(secret.Object, value, field...)
+		}
+	}
 }
 
 // forgetServerFields removes what only the server writes.

@@ -24,6 +24,7 @@ type Step struct {
 	Result *unstructured.Unstructured
 	Lost   []metav1.OwnerReference     // left out of After, because these owners are gone
 	Status bool                        // the status of the object is not brought back
+	Token  bool                        // the token of a service account is not brought back
 	Within []historyv1.ObjectReference // deleted with it
 
 	was  types.UID               // of the object that is created again

@@ -112,7 +112,7 @@ func (c *Client) deleted(ctx context.Context, t Target, at Moment) (*historyv1.V
 		if err := c.mayGet(ctx, t); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s%s lists what can be brought back", t, t.Kind.Name(), t.flag())
+		return nil, fmt.Errorf("%s is not there, and no deletion of it is kept; plinth trash %s%s lists what can be brought back%s", t, t.Kind.Name(), t.flag(), c.because())
 	}
 	return v, err
 }
@@ -124,7 +124,10 @@ func (c *Client) stepAnew(ctx context.Context, t Target, v *historyv1.Version, b
 	if err != nil {
 		return nil, err
 	}
-	s := &Step{Target: t, After: anew(old), was: old.GetUID(), born: born}
+	if isAccountToken(old) && hasFixedToken(old) {
+		return nil, fmt.Errorf("%s is the token of a service account, and a Secret of that name would have the same one again, which its deletion has taken back; create one of another name", t)
+	}
+	s := &Step{Target: t, After: anew(old), Token: isAccountToken(old), was: old.GetUID(), born: born}
 	if owners := s.After.GetOwnerReferences(); len(owners) > 0 {
 		renameOwners(owners, born)
 		s.After.SetOwnerReferences(owners)

@@ -44,7 +44,7 @@ func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
 
 // undoNewest looks for the newest change whose undoing makes a difference.
 func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured.Unstructured) (*Step, error) {
-	for change, err := range withoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
+	for change, err := range WithoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 			return step, err
 		}
 	}
-	return nil, fmt.Errorf("%s has no older state that is kept", t)
+	return nil, fmt.Errorf("%s has no older state that is kept%s", t, c.because())
 }
 
 // stepBack returns the step from an object as it is to what it was.

@@ -102,7 +102,7 @@ func nameOf(o historyv1.ObjectReference) objectName {
 func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
 	byName := map[objectName]*Deed{}
 	var all []*Deed
-	for change, err := range withoutStatus(c.ByUser(ctx, q, user)) {
+	for change, err := range WithoutStatus(c.ByUser(ctx, q, user)) {
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
 	q := Query{}.ToObject(t).Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
-	for change, err := range withoutStatus(c.Changes(ctx, q)) {
+	for change, err := range WithoutStatus(c.Changes(ctx, q)) {
 		if err != nil {
 			return err
 		}

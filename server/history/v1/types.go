@@ -14,6 +14,9 @@ const GroupName = "history.plinth.io"
 // GroupVersion is the version of the group in this package.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
 
+// NotKept is in the warning with which a list begins if the history does not reach as far back as it asks.
+const NotKept = "not kept"
+
 // Change is one change of one object: a resource of the object's namespace. Its name and its
 // resourceVersion are the revision, which is the resourceVersion that the object got.
 type Change struct {
