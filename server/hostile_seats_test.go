@@ -165,12 +165,25 @@ func TestHostileSeats(t *testing.T) {
 					}
 					return false
 				})
+				apitest.Eventually(t, "no request that waits for its client has a seat", g.hasFreeSeats)
 				victim("meanwhile")
 				g.bounded(8*slow, 256<<20)
 				g.over()
 			})
 		}
 	}
+}
+
+// hasFreeSeats tells whether nobody has a seat but those who are exempt.
+func (g *siege) hasFreeSeats() bool {
+	g.Helper()
+	_, metrics := g.get("/metrics")
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, "apiserver_flowcontrol_current_executing_seats{") && !strings.Contains(line, `"exempt"`) && !strings.HasSuffix(line, " 0\n") {
+			return false
+		}
+	}
+	return true
 }
 
 // victim returns a function that sends requests as another user like the attacker, and checks that each is
