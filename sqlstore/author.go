@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -97,15 +99,58 @@ func AuditText(stored []byte) string {
 // authors knows the numbers that the log has for authors. It belongs to the committer's goroutine.
 type authors struct {
 	numbers map[Author]int64 // nil: not read yet
-	added   int              // to the log since the start
+	added   allotted         // to the log, with managers
 	most    int
 	stale   atomic.Bool // the log may have others for the same numbers
 }
 
 // mostAuthors bounds the authors in memory; when there are more, those in use come back one by one. It
-// also bounds those that a process adds: clients choose the names of managers, and may choose another
-// one each time. From then on new authors have none.
+// also bounds those that a process adds in an hour, see allotted.
 const mostAuthors = 10_000
+
+// allotted is how many authors with managers were added. Clients choose the names of managers, and may choose
+// another one each time, so that their number is bounded, by whom they are of: a user may add a tenth of all
+// that are added in an hour, and a hundredth also when others have added all. Authors beyond that have no
+// manager.
+type allotted struct {
+	since time.Time
+	all   int
+	by    map[string]int // whom they are of
+}
+
+const allottedFor = time.Hour
+
+// forget begins anew when the time is over.
+func (a *allotted) forget(now time.Time) {
+	if a.by == nil || now.Sub(a.since) > allottedFor {
+		*a = allotted{since: now, by: map[string]int{}}
+	}
+}
+
+// allows tells whether somebody may add another author, of most in all, to the ones counted and to pending ones.
+func (a *allotted) allows(pending *allotted, who string, most int) bool {
+	his, all := a.by[who]+pending.by[who], a.all+pending.all
+	if his == 0 && len(a.by)+len(pending.by) >= most {
+		return false
+	}
+	return his < max(1, most/100) || his < max(1, most/10) && all < most
+}
+
+func (a *allotted) count(who string, n int) {
+	a.all += n
+	a.by[who] += n
+}
+
+// owner is who answers for an author: the one who has logged in. Whoever may make service accounts has as many as
+// they like, but only in their namespace.
+func (a *Author) owner() string {
+	who := cmp.Or(a.Impersonator, a.User)
+	if account, ok := strings.CutPrefix(who, "system:serviceaccount:"); ok {
+		namespace, _, _ := strings.Cut(account, ":")
+		return "system:serviceaccount:" + namespace
+	}
+	return who
+}
 
 // identify gives the changes of a batch the numbers of their authors. It first adds to the log those
 // that it does not have, in a transaction of its own, which happens once for each author. On a full
@@ -158,10 +203,16 @@ func (s *Store) addAuthors(ctx context.Context, missing []Author) (err error) {
 	}
 	var add []Author
 	noted := make([]Author, len(missing))
+	s.authors.added.forget(time.Now())
+	pending := allotted{by: map[string]int{}}
 	for i, a := range missing {
 		a = a.plain()
-		if known[a] == 0 && s.authors.added >= s.authors.most {
-			a.Manager = ""
+		if a.Manager != "" && known[a] == 0 && !slices.Contains(add, a) {
+			if s.authors.added.allows(&pending, a.owner(), s.authors.most) {
+				pending.count(a.owner(), 1)
+			} else {
+				a.Manager = ""
+			}
 		}
 		if noted[i] = a; known[a] == 0 && !slices.Contains(add, a) {
 			add = append(add, a)
@@ -175,7 +226,9 @@ func (s *Store) addAuthors(ctx context.Context, missing []Author) (err error) {
 		for i, a := range add {
 			known[a] = numbers[i]
 		}
-		s.authors.added += len(add)
+		for who, n := range pending.by {
+			s.authors.added.count(who, n)
+		}
 	}
 	for i, a := range missing {
 		known[a] = known[noted[i]]

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,23 +30,59 @@ func authorsOf(t *testing.T, s *Store) map[Author]int64 {
 	return all
 }
 
-// TestAuthorsAreBounded has a client that names another manager each time. After a while they are not
-// noted any more, and other authors still are.
+// TestAuthorsAreBounded has users who name another manager each time. After a while theirs are
+// not noted any more for an hour, and those of others still are.
 func TestAuthorsAreBounded(t *testing.T) {
 	s := newStore(t, Options{})
-	s.BoundAuthors(10)
-	for i := range 100 {
-		if err := by(t, s, fmt.Sprint("a", i), &Origin{Author: Author{User: "jane", Verb: "create", Manager: fmt.Sprint("m", i)}}); err != nil {
+	s.BoundAuthors(40) // 4 of one user, and 1 at least
+	named := 0
+	name := func(impersonator, user, manager string) {
+		t.Helper()
+		named++
+		a := Author{User: user, Impersonator: impersonator, Verb: "create", Manager: manager}
+		if err := by(t, s, fmt.Sprint("a", named), &Origin{Author: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := by(t, s, "b", &Origin{Author: Author{User: "bob", Verb: "create", Manager: "m"}}); err != nil {
-		t.Fatal(err)
+	noted := func(user string) (managers int) {
+		t.Helper()
+		for a := range authorsOf(t, s) {
+			if (a.User == user || a.Impersonator == user || strings.HasPrefix(a.User, user+":")) && a.Manager != "" {
+				managers++
+			}
+		}
+		return managers
 	}
-	all := authorsOf(t, s)
-	if len(all) != 12 || all[Author{User: "jane", Verb: "create"}] == 0 || all[Author{User: "bob", Verb: "create"}] == 0 {
-		t.Errorf("%d authors: %v", len(all), all)
+	want := func(when string, counts map[string]int) {
+		t.Helper()
+		for user, n := range counts {
+			if got := noted(user); got != n {
+				t.Errorf("%s: %d managers of %s, want %d", when, got, user, n)
+			}
+		}
 	}
+	for i := range 12 {
+		name("", "jane", fmt.Sprint("m", i))
+		name("deputy", fmt.Sprint("become-", i), "m")
+		name("", fmt.Sprint("system:serviceaccount:team:", i), "m")
+	}
+	name("", "bob", "m")
+	want("of one user", map[string]int{"jane": 4, "deputy": 4, "system:serviceaccount:team": 4, "bob": 1})
+	for i := range 12 {
+		for j := range 4 {
+			name("", fmt.Sprint("user-", i), fmt.Sprint("m", j))
+		}
+	}
+	name("", "late", "m")
+	name("", "late", "n")
+	want("of all", map[string]int{"user-0": 4, "user-11": 1, "late": 1, "jane": 4})
+	if authorsOf(t, s)[Author{User: "late", Verb: "create"}] == 0 {
+		t.Error("a user without managers left is not noted")
+	}
+	s.AgeAuthors(2 * time.Hour)
+	name("", "jane", "again")
+	name("", "late", "again")
+	want("after an hour", map[string]int{"jane": 5, "late": 2})
 }
 
 // authorlessLog cannot add authors.

@@ -71,6 +71,9 @@ func (s *Store) CacheRing() int {
 // BoundAuthors sets how many authors s adds. It is to be called before the first commit.
 func (s *Store) BoundAuthors(most int) { s.authors.most = most }
 
+// AgeAuthors makes the authors that s has added older. No commit may be under way.
+func (s *Store) AgeAuthors(by time.Duration) { s.authors.added.since = s.authors.added.since.Add(-by) }
+
 // Never is Old.Expires of a row that stays.
 const Never = never
 
