@@ -28,9 +28,12 @@ func (b *backupJob) fromServer(ctx context.Context, to io.Writer, bar *bar) (t b
 	}
 	answer, err := a.open(ctx, path)
 	if err != nil {
-		return t, fmt.Errorf("cannot reach plinth at %s: %w; start plinth serve, or write another --kubeconfig, --context or --dsn", a.server, err)
+		return t, a.unreachable(err, "--kubeconfig, --context or --dsn")
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusUnauthorized {
+		return t, a.unauthorized()
+	}
 	if answer.StatusCode != http.StatusOK {
 		return t, refusedBackup(a.server, answer)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -119,7 +120,8 @@ func (q *statusQuery) answer(ctx context.Context, stdout io.Writer) error {
 		ask = q.readDatabase
 	}
 	s, err := ask(ctx)
-	if s != nil {
+	var trust *trustError
+	if s != nil && (q.output != "" || !errors.As(err, &trust)) { // which says all that there is
 		if err := s.print(stdout, q.output); err != nil {
 			return err
 		}

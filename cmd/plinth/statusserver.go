@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ var errNotReady = errors.New("not ready")
 
 // statusClient sends requests to one server.
 type statusClient struct {
-	client *http.Client
-	server *url.URL
+	client      *http.Client
+	server      *url.URL
+	certificate *x509.Certificate // that the kubeconfig has; nil: none
 }
 
 // askServer reads the version and the readiness, which everybody may read, and then the metrics.
@@ -40,16 +42,19 @@ func (q *statusQuery) askServer(ctx context.Context) (*status, error) {
 		return nil, err
 	}
 	s := &status{Server: a.server.String()}
-	text, _, err := a.get(ctx, "/version")
+	text, code, err := a.get(ctx, "/version")
 	if err != nil {
-		return s.unreachable(err)
+		return s.unreachable(a, err)
+	}
+	if code == http.StatusUnauthorized {
+		return nil, a.unauthorized()
 	}
 	if err := s.takeVersion(text); err != nil {
 		return nil, err
 	}
-	text, code, err := a.get(ctx, "/readyz?verbose")
+	text, code, err = a.get(ctx, "/readyz?verbose")
 	if err != nil {
-		return s.unreachable(err)
+		return s.unreachable(a, err)
 	}
 	s.takeReadiness(text, code)
 	if text, code, err = a.get(ctx, cluster.StatusPath); err == nil && code == http.StatusOK {
@@ -78,7 +83,7 @@ func (q *statusQuery) newClient() (*statusClient, error) {
 	if err != nil {
 		return nil, usagef("kubeconfig: %v", err)
 	}
-	return &statusClient{client, server}, nil
+	return &statusClient{client, server, clientCertificate(config)}, nil
 }
 
 // get returns the body at path and the status code, whatever the code is.
@@ -129,10 +134,10 @@ func (q *statusQuery) overrides() *clientcmd.ConfigOverrides {
 	return o
 }
 
-func (s *status) unreachable(err error) (*status, error) {
+func (s *status) unreachable(a *statusClient, err error) (*status, error) {
 	no := false
 	s.Ready, s.Problems = &no, []string{"cannot be reached: " + oneLine(err)}
-	return s, fmt.Errorf("cannot reach plinth at %s: %w; start plinth serve, or write another --kubeconfig or --context", s.Server, err)
+	return s, a.unreachable(err, "--kubeconfig or --context")
 }
 
 // takeVersion reads plinth's version, which is part of the Kubernetes version at /version.

@@ -33,6 +33,7 @@ type Authenticator struct {
 	counts    counts
 	now       func() time.Time
 	log       *slog.Logger
+	ended     ended
 }
 
 // NewAuthenticator returns an Authenticator that identifies callers by certificates that one
@@ -70,6 +71,7 @@ func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	who, err := a.find(r)
 	if err != nil {
 		a.log.Debug("a request was not authenticated", "err", err)
+		a.tellEnded(r, err)
 		return nil, err
 	}
 	if r.Header["Authorization"] != nil {
