@@ -14,27 +14,35 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/server/logging"
+	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-const etcdImportHelp = `Take the keys of kine, also that of k3s, into an empty database for plinth etcd.
+const etcdImportHelp = `Take the keys of an etcd, or of kine, also that of k3s, into an empty database for plinth etcd.
 
 Keys, values and revisions stay as they are, so that clients go on as if nothing had happened: what
-kine has compacted is compacted, and watches resume. kine must not run meanwhile; its database is
-only read. For kine a lease is a time to live; here keys with the same one get one lease, which
-begins anew, as it does when kine is started.
+was compacted is compacted, and watches resume. An etcd is read from a snapshot (etcdctl snapshot
+save), or one that runs is asked for a snapshot, which is a temporary file meanwhile; nobody must
+write to it any more. Its leases stay, and begin anew.
+
+kine must not run meanwhile; its database is only read. For kine a lease is a time to live; here
+keys with the same one get one lease, which begins anew, as it does when kine is started.
 
 Both databases are given as for plinth etcd, or as kine takes them. They may be the same one of
 Postgres, MySQL or MariaDB, where plinth's tables stand beside kine's.`
 
 func newEtcdImport() *cobra.Command {
-	var from, to string
+	var from, fromEtcd, to string
+	var client upstream.Etcd
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take the keys of kine into an empty database",
+		Short: "Take the keys of an etcd or of kine into an empty database",
 		Long:  etcdImportHelp,
 		Args:  noArgs,
-		Example: `  plinth etcd import --from-kine sqlite:///var/lib/rancher/k3s/server/db/state.db \
+		Example: `  plinth etcd import --from-etcd snapshot.db --dsn sqlite:///var/lib/plinth/etcd.db
+  plinth etcd import --from-etcd https://127.0.0.1:2379 --dsn postgres://plinth@db.example.com/etcd \
+    --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
+  plinth etcd import --from-kine sqlite:///var/lib/rancher/k3s/server/db/state.db \
     --dsn sqlite:///var/lib/plinth/etcd.db
   plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
     --dsn postgres://plinth@db.example.com/etcd`,
@@ -43,9 +51,16 @@ func newEtcdImport() *cobra.Command {
 				return err
 			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
+			if fromEtcd != "" {
+				logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
+				i := &etcdKeysImport{from: fromEtcd, client: client, to: to, kine: from, log: log}
+				return nameFlags(cmd, i.run(cmd.Context(), cmd.OutOrStdout()))
+			}
 			return nameFlags(cmd, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
 		},
 	}
+	cmd.Flags().StringVar(&fromEtcd, "from-etcd", "", "`URL` of an etcd, or the file of a snapshot")
+	addEtcdClientFlags(cmd, &client)
 	cmd.Flags().StringVar(&from, "from-kine", "", "`database` of kine")
 	cmd.Flags().StringVar(&to, "dsn", "", "empty `database` to write to")
 	documentEnv(cmd)
@@ -56,7 +71,7 @@ func newEtcdImport() *cobra.Command {
 
 func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout io.Writer) error {
 	if from == "" || to == "" {
-		return usagef("write both databases: --from-kine sqlite://state.db --dsn sqlite://etcd.db")
+		return usagef("write where to read and where to write: --from-etcd URL, --from-etcd FILE for a snapshot, or --from-kine sqlite://state.db, and --dsn sqlite://etcd.db")
 	}
 	var err error
 	if from, err = kine.DSN(from); err != nil {
