@@ -123,8 +123,8 @@ func readerOf(c *http2Conn) io.Reader { return c.conn }
 // A request that waits for its client holds no seat: whoever has others that are slow, and of whichever kind,
 // the requests of another user of the same priority level are answered at once.
 func TestHostileSeats(t *testing.T) {
-	const slow = 420 // more than there are seats in any level
-	g := besiege(t, Config{RequestTimeout: 2 * time.Minute})
+	const slow = 420                                          // more than there are seats in any level
+	g := besiege(t, Config{RequestTimeout: 10 * time.Minute}) // longer than the test waits for seats
 	g.fillConfigMaps(20)
 	for resource, object := range map[string]string{
 		"clusterroles": `{"metadata":{"name":"reads"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}]}`,
