@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -48,7 +49,7 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, s
 	if err := d.checkLog(ctx, c, log); err != nil {
 		return d, errors.Join(err, log.Close())
 	}
-	d.store, err = object.Open(ctx, log, boundTo(c.Memory, sqlstore.Options{History: c.History, Keep: c.Keep, Transformer: values, Author: rest.Own, Log: c.Log}))
+	d.store, err = object.Open(ctx, log, boundTo(c.Memory, sqlstore.Options{History: c.History, Keep: c.Keep, Transformer: values, Author: rest.Own, Check: deciding.Check, Log: c.Log}))
 	if err != nil {
 		return d, errors.Join(fmt.Errorf("open database: %w", err), log.Close())
 	}

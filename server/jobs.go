@@ -72,6 +72,7 @@ func (s *Server) startJobs() {
 		s.goPart(fairnessJob, s.fairness.Run)
 	}
 	s.jobs.Go(func() { s.authz.Run(s.jobsCtx, s.url) })
+	s.jobs.Go(func() { s.encryption.Follow(s.jobsCtx, s.config.Log) })
 	s.goPart(certificatesJob, s.renewCertificates)
 	s.serving.Go(func() { s.authenticator.Run(s.ctx) })
 	s.serving.Go(func() { s.certificates.Run(s.ctx, s.config.Log) })

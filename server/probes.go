@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/health"
 )
 
@@ -60,6 +63,8 @@ func (s *Server) probes() []*health.Probe {
 	for _, c := range s.encryption.Checks() {
 		stored = append(stored, health.Check{Name: c.Name, Run: func() error { return c.Run(context.Background()) }})
 	}
+	stored = append(stored, health.Check{Name: "deciding-objects", Run: s.deciding, Why: error.Error},
+		health.Check{Name: "config-files", Run: s.configured, Why: error.Error})
 	again := storage // upstream asks with another timeout; to log the same twice helps nobody
 	again.Name, again.Expected = "etcd-readiness", true
 	written := health.Check{Name: "log", Run: s.logged.Check, Why: error.Error}
@@ -120,6 +125,28 @@ func (s *Server) hookChecks(check func(part) error) (checks []health.Check) {
 // expected is a check that fails during each start or stop.
 func expected(name string, run func() error) health.Check {
 	return health.Check{Name: name, Expected: true, Run: run, Why: error.Error}
+}
+
+// deciding is an error while an object that decides about requests cannot be read. What it may forbid is refused.
+func (s *Server) deciding() error {
+	err := deciding.Error(deciding.Unreadable(s.store))
+	if odd := s.definitions.Odd(); err == nil && odd > 0 {
+		err = fmt.Errorf("%d customresourcedefinitions cannot be decoded; the log names them", odd)
+	}
+	return err
+}
+
+// configured is an error while a configuration file that decides about requests has changed and cannot be used. The
+// one before stays in force.
+func (s *Server) configured() error {
+	if refused := s.refusedFiles(); len(refused) > 0 {
+		return fmt.Errorf("%s: the file has changed and cannot be used; the log says why", strings.Join(refused, ", "))
+	}
+	return nil
+}
+
+func (s *Server) refusedFiles() []string {
+	return slices.Concat(s.encryption.Refused(), s.authenticator.Refused(), s.authz.Refused())
 }
 
 // synced is an error until everything that is read from memory is there.

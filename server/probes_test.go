@@ -55,8 +55,8 @@ func lines(probe string, changed ...string) string {
 	registered := strings.Replace(hookLines, "[+]poststarthook/apiservice-openapi-", "[+]autoregister-completion ok\n[+]poststarthook/apiservice-openapi-", 1)
 	text := map[string]string{
 		"livez":   "[+]ping ok\n[+]log ok\n" + hookLines,
-		"healthz": "[+]ping ok\n[+]log ok\n[+]etcd ok\n" + registered,
-		"readyz":  "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n" + registered + "[+]shutdown ok\n",
+		"healthz": "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]deciding-objects ok\n[+]config-files ok\n" + registered,
+		"readyz":  "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]deciding-objects ok\n[+]config-files ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n" + registered + "[+]shutdown ok\n",
 	}[probe]
 	verdict := " check passed\n"
 	if strings.Contains(strings.Join(changed, ""), "[-]") {

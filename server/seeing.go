@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/metrics"
@@ -25,7 +26,7 @@ func (s *Server) makeAlarms() {
 		if err := s.store.Healthy(); err != nil {
 			return err // an event could not be written
 		}
-		return s.cluster.Tell(ctx, c)
+		return s.cluster.Tell(admission.Unasked(ctx), c) // what an alarm is about may refuse its event, too
 	}})
 }
 
@@ -34,9 +35,13 @@ func (s *Server) facts() alarms.Facts {
 	stats := s.store.Stats()
 	success, failure := s.backups.Last()
 	_, damage, _ := s.scrubber.Last()
+	unreadable := ""
+	if err := s.deciding(); err != nil {
+		unreadable = err.Error()
+	}
 	return alarms.Facts{
 		Disks: s.disks(), CompactionBehind: s.store.CompactionBehind(), Lag: s.store.Lag(), Certificates: s.certificateEnds(),
-		Backups: alarms.Backups{Every: s.config.BackupInterval, Success: success, Failure: failure}, Damage: damage,
+		Backups: alarms.Backups{Every: s.config.BackupInterval, Success: success, Failure: failure}, Damage: max(damage, s.store.Damaged()), Unreadable: unreadable, Files: s.refusedFiles(),
 		Counts: alarms.Counts{
 			Transactions: stats.Batches, Changes: stats.Changes, HeadReads: stats.HeadReads,
 			TransactionTime: seconds(stats.AppendSeconds), HeadTime: seconds(stats.HeadSeconds),

@@ -111,7 +111,7 @@ func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2
 				yield(nil, err)
 				return false
 			}
-			s.state.keepFetched(page, there)
+			s.tellOf(s.state.keepFetched(page, there))
 			for i, e := range there {
 				if there[i] = nil; !yield(e, nil) {
 					return false
@@ -175,7 +175,7 @@ func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
 	for e.isAway() {
 		there, err := s.withValue(ctx, e)
 		if err == nil {
-			s.state.swap(e, there)
+			s.swap(e, there)
 			return there, nil
 		}
 		now := s.current(e.Key)

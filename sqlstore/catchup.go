@@ -139,6 +139,7 @@ func (s *Store) applyRows(rows []Row) error {
 	err := s.readPrevs(updates)
 	if err == nil {
 		s.state.apply(updates)
+		s.tellUpdates(updates)
 		if n := len(rows); n > 0 {
 			s.saw(rows[n-1].Revision, rows[n-1].At)
 		}
@@ -163,7 +164,7 @@ func (s *Store) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		loaded, newest, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
+		loaded, bad, newest, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
 		if errors.Is(err, ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
@@ -175,7 +176,8 @@ func (s *Store) load(ctx context.Context) error {
 		}
 		s.authors.stale.Store(true)
 		s.sawState(head.Revision, newest)
-		s.state.replace(loaded, head)
+		s.state.replace(loaded, bad.Objects, head)
+		s.tellUnreadable(&bad)
 		return nil
 	}
 }
@@ -210,8 +212,8 @@ func (s *Store) pageReader(ctx context.Context) readPage {
 	return s.log.State
 }
 
-// readState returns all entries by resource, and which of their rows is the newest.
-func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, newest Row, err error) {
+// readState returns all entries by resource, those that cannot be read, and which of the rows is the newest.
+func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, bad UnreadableError, newest Row, err error) {
 	from, to := s.o.Format.Range()
 	next := func(from string, limit int) ([]Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
@@ -219,16 +221,14 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 		return page(ctx, from, to, revision, limit)
 	}
 	loaded = make(map[string]*entryMap)
-	var bad UnreadableError
 	var held evictor
 	held.init(s.o.StateBytes)
 	var all resource
-	defer func() { s.tellUnreadable(&bad) }()
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
 	for rows, err := range ahead(pagesOf(from, next)) {
 		if err != nil {
-			return nil, newest, err
+			return nil, bad, newest, err
 		}
 		for i := range rows {
 			if rows[i].Revision > newest.Revision {
@@ -247,7 +247,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 			bad.note(e)
 		}
 	}
-	return loaded, newest, nil
+	return loaded, bad, newest, nil
 }
 
 // loadedEntry is entryOf for a row of a full read, which may have come without its value: NULL

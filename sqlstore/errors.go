@@ -38,6 +38,10 @@ var (
 	// ErrCompacted says that a revision is below the floor.
 	ErrCompacted = errors.New("revision is compacted")
 
+	// ErrUndecodable says that a value in the log is not what Options.Check asks for: something else than this program
+	// has changed or written it. It never becomes readable by itself.
+	ErrUndecodable = errors.New("the stored value is damaged")
+
 	// ErrNoLog says that there is no database, or no log in it, and that Open was told to
 	// make none.
 	ErrNoLog = errors.New("there is no plinth database")

@@ -180,15 +180,18 @@ func (st *state) swapHeld(r *resource, e, again *Entry) {
 	r.entries.Set(e.Key, again)
 	r.attributes.swap(e, again)
 	st.evictor.count(r, e, again)
+	st.seal(r, e, again)
 	r.copied = nil
 }
 
-// keepFetched lets values that a scan has read stay in memory while there is room for them.
-func (st *state) keepFetched(away, there []*Entry) {
+// keepFetched lets values that a scan has read stay in memory while there is room for them, and notes which are
+// damaged; it returns these.
+func (st *state) keepFetched(away, there []*Entry) (damaged []*Entry) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, e := range away {
-		if !e.isAway() || there[i].Unreadable() != nil || !st.evictor.enough() {
+		bad := there[i].isDamaged()
+		if !e.isAway() || !bad && (there[i].isSealed() || !st.evictor.enough()) {
 			continue
 		}
 		r := st.resources[st.format.ResourceOf(e.Key)]
@@ -197,6 +200,10 @@ func (st *state) keepFetched(away, there []*Entry) {
 		}
 		if now, _ := r.entries.Get(e.Key); now == e {
 			st.swapHeld(r, e, there[i])
+			if bad {
+				damaged = append(damaged, there[i])
+			}
 		}
 	}
+	return damaged
 }

@@ -18,6 +18,8 @@ type state struct {
 	applied atomic.Int64 // newest revision applied; written under mu
 	floor   atomic.Int64 // highest compacted revision that is known
 
+	unreadable, damaged atomic.Int64 // entries; written under mu
+
 	keep       int // Options.Snapshots
 	indexLimit int // Options.IndexBytes
 	format     Format
@@ -42,6 +44,7 @@ type resource struct {
 	kept    []*snapshot // newest last
 	indexing
 	holding
+	sealing
 
 	start      int64 // events has everything in (start, applied]
 	events     queue[*Event]
@@ -153,6 +156,7 @@ func (st *state) applyRow(u *update) {
 		ev.Prev, _ = r.entries.Set(e.Key, e)
 	}
 	st.evictor.count(r, ev.Prev, ev.left())
+	st.seal(r, ev.Prev, ev.left())
 	if ev.Prev != nil && ev.Prev.isAway() {
 		ev.Prev = u.prev
 	}
@@ -189,7 +193,7 @@ func (st *state) advanceAndUnlock(revision int64) {
 
 // replace puts a fully read state in the place of the one that is there. Events between
 // the two are unknown, so windows begin anew, and watchers that are behind read the log.
-func (st *state) replace(loaded map[string]*entryMap, head Head) {
+func (st *state) replace(loaded map[string]*entryMap, unreadable []*Unreadable, head Head) {
 	revision := head.Revision
 	st.mu.Lock()
 	st.base = revision
@@ -213,6 +217,7 @@ func (st *state) replace(loaded map[string]*entryMap, head Head) {
 		r.attributes.reset(revision, &st.window)
 	}
 	st.recount()
+	st.sealAll(unreadable)
 	st.raise(head.Floor)
 	st.advanceAndUnlock(revision)
 }

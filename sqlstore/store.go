@@ -49,6 +49,10 @@ type Options struct {
 	// Transformer changes values on their way into the log and back; nil: none does. See
 	// Entry.Unreadable for values that cannot be read.
 	Transformer Transformer
+	// Check says what is wrong with the value of a row that comes from the log, as readers would see it but for
+	// Format.Show; nil: nothing is. What is wrong is damaged (ErrUndecodable), and its entry unreadable. Changes of this
+	// process are not checked. The errors go to clients and into the log, so they must not have a part of the value.
+	Check func(key string, value []byte) error
 	// Author is that of changes whose context does not say where they come from.
 	Author Author
 	// Log gets what an operator should know; nil: nothing.
@@ -76,8 +80,6 @@ type Store struct {
 	witness witness
 	lag     lag
 	setBack atomic.Pointer[SetBack] // the last one
-
-	hadUnreadable atomic.Bool
 
 	ctx       context.Context // ends when Close gives up on the database
 	cancel    context.CancelFunc

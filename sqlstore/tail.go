@@ -209,7 +209,7 @@ func (s *Store) applied(b *batch, i int) *Entry {
 		return e
 	}
 	own := s.entry(b, i) // its key was taken away meanwhile
-	s.state.swap(e, own)
+	s.swap(e, own)
 	return own
 }
 

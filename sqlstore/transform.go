@@ -2,7 +2,10 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -13,7 +16,7 @@ type Transformer interface {
 	// ToStorage returns what the log holds of the value of key.
 	ToStorage(ctx context.Context, key string, value []byte) ([]byte, error)
 	// FromStorage returns the value of key from what the log holds of it. stale says that
-	// ToStorage would store it in another way now.
+	// ToStorage would store it in another way now. An error that wraps ErrUndecodable will never be another.
 	FromStorage(ctx context.Context, key string, stored []byte) (value []byte, stale bool, err error)
 }
 
@@ -29,17 +32,23 @@ const (
 	loadTransform = 10 * time.Second
 )
 
-// Unreadable says that the stored form of one object cannot be transformed.
+// Unreadable says that the stored form of one object cannot be transformed, or that it is damaged.
 type Unreadable struct {
 	Key      string
 	Revision int64
-	Err      error // the Transformer's
+	Err      error // the Transformer's, or one that wraps ErrUndecodable
 }
 
 func (u *Unreadable) Error() string {
+	if u.Damaged() {
+		return fmt.Sprintf("unable to decode key %q: %v", u.Key, u.Err)
+	}
 	return fmt.Sprintf("unable to transform key %q: %v", u.Key, u.Err)
 }
 func (u *Unreadable) Unwrap() error { return u.Err }
+
+// Damaged tells an object that nobody can read any more from one whose key may come back.
+func (u *Unreadable) Damaged() bool { return errors.Is(u.Err, ErrUndecodable) }
 
 // UnreadableError names the objects of a range that cannot be read.
 type UnreadableError struct {
@@ -60,9 +69,51 @@ func (e *UnreadableError) note(entry *Entry) {
 	}
 }
 
+// tellUnreadable logs what a full read has found.
 func (s *Store) tellUnreadable(e *UnreadableError) {
-	if len(e.Objects) > 0 {
-		s.o.Log.Error("objects in the database cannot be decrypted; all others are served", "objects", len(e.Objects), "first", e.Objects[0].Key, "err", e.Objects[0].Err)
+	var lost []*Unreadable
+	damaged := 0
+	for _, u := range e.Objects {
+		if !u.Damaged() {
+			lost = append(lost, u)
+		} else if damaged++; damaged <= mostTold {
+			s.tellDamaged(u)
+		}
+	}
+	if damaged > mostTold {
+		s.o.Log.Error("more objects in the database are damaged: plinth verify names all", "objects", damaged)
+	}
+	if len(lost) > 0 {
+		s.o.Log.Error("objects in the database cannot be decrypted; all others are served", "objects", len(lost), "first", lost[0].Key, "err", lost[0].Err)
+	}
+}
+
+// mostTold is how many damaged objects are logged of one read.
+const mostTold = 20
+
+func (s *Store) tellDamaged(u *Unreadable) {
+	s.o.Log.Error("an object in the database is damaged and cannot be read", "key", u.Key, "revision", u.Revision, "err", u.Err)
+}
+
+// tellUpdates logs which of the rows that were applied are damaged.
+func (s *Store) tellUpdates(updates []update) {
+	var bad []*Entry
+	for i := range updates {
+		if u := &updates[i]; !u.deleted && u.entry.isDamaged() {
+			bad = append(bad, u.entry)
+		}
+	}
+	s.tellOf(bad)
+}
+
+// tellOf logs which of entries, that are in the state now, are damaged.
+func (s *Store) tellOf(entries []*Entry) {
+	told := 0
+	for _, e := range entries {
+		if e.isDamaged() && told < mostTold {
+			told++
+			s.tellDamaged(&Unreadable{e.Key, e.Revision, e.form.sealed.err})
+		}
 	}
 }
 
@@ -76,10 +127,17 @@ type form struct {
 
 // sealed is what an unreadable entry has in the place of a value.
 type sealed struct {
-	stored []byte // nil if the value was to be read from the log, which failed
-	err    error  // why it is unreadable
-	tried  atomic.Int64
+	stored  []byte // nil if the value was to be read from the log, which failed
+	err     error  // why it is unreadable
+	damaged bool   // for ever
+	tried   atomic.Int64
 }
+
+// isSealed says that e is unreadable.
+func (e *Entry) isSealed() bool { return e.form != nil && e.form.sealed != nil }
+
+// isDamaged says that e is unreadable and stays so.
+func (e *Entry) isDamaged() bool { return e.isSealed() && e.form.sealed.damaged }
 
 // transformed is the form of all entries that can be read.
 var transformed form
@@ -105,9 +163,24 @@ func (e *Entry) Unreadable() error {
 	return &Unreadable{e.Key, e.Revision, e.form.sealed.err}
 }
 
-// HadUnreadable says whether an object could not be read since the Store was opened. It may be
-// readable now.
-func (s *Store) HadUnreadable() bool { return s.hadUnreadable.Load() }
+// Unreadable returns the objects whose keys begin with prefix, all of one resource, that cannot be read; nil if all
+// can. Those that could not be decrypted are tried again. A value that has left memory counts as readable
+// until it is read. Where nothing is unreadable, this costs no lock.
+func (s *Store) Unreadable(prefix string) *UnreadableError {
+	var bad UnreadableError
+	for _, e := range s.state.sealedUnder(s.state.format.ResourceOf(prefix), prefix) {
+		if e = s.readable(e); e != nil {
+			bad.note(e)
+		}
+	}
+	if bad.Objects == nil {
+		return nil
+	}
+	return &bad
+}
+
+// Damaged returns how many objects are damaged, as far as this process has read them since they were.
+func (s *Store) Damaged() int { return int(s.state.damaged.Load()) }
 
 // seal sets what the log holds of c's value.
 func (s *Store) seal(ctx context.Context, c *Change) error {
@@ -135,22 +208,36 @@ func (c *Change) StoredValue() []byte {
 // open makes the entry of a row from the log.
 func (s *Store) open(ctx context.Context, row *Row) *Entry {
 	if s.o.Transformer == nil {
-		return s.newEntry(row)
+		return s.checked(row, row)
 	}
 	value, _, err := s.o.Transformer.FromStorage(ctx, row.Key, row.Value)
 	if err != nil {
-		s.hadUnreadable.Store(true)
-		f := &sealed{stored: row.Value, err: err}
+		f := &sealed{stored: row.Value, err: err, damaged: errors.Is(err, ErrUndecodable)}
 		f.tried.Store(time.Now().UnixNano())
-		return &Entry{Key: row.Key, Revision: row.Revision, CreateRevision: row.CreateRevision, At: row.At, form: &form{sealed: f}}
+		return sealedEntry(row, f)
 	}
 	plain := *row
 	plain.Value = value
-	e := s.newEntry(&plain)
-	if s.isTransformed(row.Value) {
+	e := s.checked(row, &plain)
+	if e.form == nil && s.isTransformed(row.Value) {
 		e.form = &transformed
 	}
 	return e
+}
+
+func sealedEntry(row *Row, f *sealed) *Entry {
+	return &Entry{Key: row.Key, Revision: row.Revision, CreateRevision: row.CreateRevision, At: row.At, form: &form{sealed: f}}
+}
+
+// checked makes the entry of a row, which has its value as readers see it in plain.
+func (s *Store) checked(row, plain *Row) *Entry {
+	if s.o.Check == nil {
+		return s.newEntry(plain)
+	}
+	if why := s.o.Check(plain.Key, plain.Value); why != nil {
+		return sealedEntry(row, &sealed{stored: row.Value, damaged: true, err: fmt.Errorf("%w: %w", ErrUndecodable, why)})
+	}
+	return s.newEntry(plain)
 }
 
 // readable returns e, or what can be read now of an entry that could not be read before: a
@@ -162,10 +249,10 @@ func (s *Store) readable(e *Entry) *Entry {
 	if e.isAway() {
 		return s.present(e)
 	}
-	if e.form.sealed == nil || e.form.sealed.stored == nil {
+	f := e.form.sealed
+	if f == nil || f.stored == nil || f.damaged {
 		return e
 	}
-	f := e.form.sealed
 	now, tried := time.Now().UnixNano(), f.tried.Load()
 	if now-tried < int64(readAgainAfter) || !f.tried.CompareAndSwap(tried, now) {
 		return e
@@ -173,24 +260,92 @@ func (s *Store) readable(e *Entry) *Entry {
 	ctx, cancel := context.WithTimeout(s.ctx, readAgainWait)
 	defer cancel()
 	again := s.open(ctx, &Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
-	s.state.swap(e, again)
+	s.swap(e, again)
 	return again
 }
 
 // swap puts again in the place of e, if e is still there.
-func (st *state) swap(e, again *Entry) {
+func (s *Store) swap(e, again *Entry) {
+	if s.state.swap(e, again) && again.isDamaged() {
+		s.tellOf([]*Entry{again})
+	}
+}
+
+func (st *state) swap(e, again *Entry) (done bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.resources[st.format.ResourceOf(e.Key)]
 	if r == nil {
-		return
+		return false
 	}
-	if now, _ := r.entries.Get(e.Key); now == e {
-		st.swapHeld(r, e, again)
-		if !e.isAway() {
-			r.epoch++
+	if now, _ := r.entries.Get(e.Key); now != e {
+		return false
+	}
+	st.swapHeld(r, e, again)
+	if !e.isAway() {
+		r.epoch++
+	}
+	return true
+}
+
+// sealing is the part of a resource that knows its unreadable entries. Guarded by state.mu.
+type sealing struct {
+	sealed map[string]*Entry // by key; nil: there are none
+}
+
+// seal notes that now is in the place of before in r; either may be nil.
+func (st *state) seal(r *resource, before, now *Entry) {
+	if before != nil && before.isSealed() {
+		st.count(before, -1)
+		delete(r.sealed, before.Key)
+	}
+	if now != nil && now.isSealed() {
+		st.count(now, 1)
+		if r.sealed == nil {
+			r.sealed = map[string]*Entry{}
+		}
+		r.sealed[now.Key] = now
+	}
+}
+
+func (st *state) count(e *Entry, n int64) {
+	st.unreadable.Add(n)
+	if e.isDamaged() {
+		st.damaged.Add(n)
+	}
+}
+
+// sealAll notes which entries are unreadable in a state that was read anew. mu is held.
+func (st *state) sealAll(keys []*Unreadable) {
+	st.unreadable.Store(0)
+	st.damaged.Store(0)
+	for _, r := range st.resources {
+		r.sealed = nil
+	}
+	for _, u := range keys {
+		if r := st.resources[st.format.ResourceOf(u.Key)]; r != nil {
+			e, _ := r.entries.Get(u.Key)
+			st.seal(r, nil, e)
 		}
 	}
+}
+
+// sealedUnder returns the unreadable entries of a resource whose keys begin with prefix, in order.
+func (st *state) sealedUnder(resource, prefix string) (found []*Entry) {
+	if st.unreadable.Load() == 0 {
+		return nil
+	}
+	st.mu.RLock()
+	if r := st.resources[resource]; r != nil {
+		for key, e := range r.sealed {
+			if strings.HasPrefix(key, prefix) {
+				found = append(found, e)
+			}
+		}
+	}
+	st.mu.RUnlock()
+	slices.SortFunc(found, func(a, b *Entry) int { return strings.Compare(a.Key, b.Key) })
+	return found
 }
 
 // readableOnly returns a function that calls f with the readable entries, and one that returns

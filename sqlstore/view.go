@@ -77,12 +77,15 @@ func (v *stateView) Outline(ctx context.Context, from, to string, f func(*Entry)
 	if v.store.o.Transformer != nil {
 		return v.Scan(ctx, from, to, f)
 	}
+	visit, failed := v.store.readableOnly(f)
 	for e := range v.within(from, to) {
-		if !f(e) {
+		if e.isSealed() {
+			visit(e)
+		} else if !f(e) {
 			break
 		}
 	}
-	return nil
+	return failed()
 }
 
 func (v *stateView) Hold(e *Entry) *Entry {

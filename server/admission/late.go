@@ -25,8 +25,19 @@ func (l *late) asks(a apiadmission.Attributes) bool {
 	return (l.concerns == nil || l.concerns(a.GetUserInfo())) && (l.needed == nil || l.needed(l.o, a.GetNamespace()))
 }
 
+// readable returns an error if the plugin could not decide about a namespaced object.
+func (l *late) readable(ctx context.Context, a apiadmission.Attributes) error {
+	if a.GetNamespace() == "" || a.GetOperation() == apiadmission.Delete {
+		return nil
+	}
+	return l.rules.readable(ctx, l.o.Store, a)
+}
+
 // Admit asks upstream's plugin, if it takes part in this pass.
 func (l *late) Admit(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	if err := l.readable(ctx, a); err != nil {
+		return err
+	}
 	if !l.asks(a) {
 		return nil
 	}
@@ -45,6 +56,9 @@ func (l *late) Admit(ctx context.Context, a apiadmission.Attributes, o apiadmiss
 
 // Validate asks upstream's plugin, if it takes part in this pass.
 func (l *late) Validate(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
+	if err := l.readable(ctx, a); err != nil {
+		return err
+	}
 	if !l.asks(a) {
 		return nil
 	}

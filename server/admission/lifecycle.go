@@ -59,7 +59,13 @@ func (l *Lifecycle) Admit(ctx context.Context, a apiadmission.Attributes, _ apia
 	if err != nil {
 		return err
 	}
-	if op == apiadmission.Create && terminating(e) {
+	if op != apiadmission.Create {
+		return nil
+	}
+	if reason := e.Unreadable(); reason != nil && !unasked(ctx) { // it may be terminating
+		return notReady(reason)
+	}
+	if terminating(e) {
 		return terminatingError(a)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	"k8s.io/client-go/kubernetes"
@@ -26,6 +27,7 @@ import (
 // https://kubernetes.io/docs/concepts/policy/resource-quotas/
 type Quota struct {
 	*apiadmission.Handler
+	store    *sqlstore.Store
 	quotas   corelisters.ResourceQuotaLister
 	plugin   func() (*resourcequota.QuotaAdmission, error) // upstream's plugin, made once
 	reserved *Reservations                                 // nil: nobody asks for them
@@ -37,9 +39,10 @@ var _ apiadmission.ValidationInterface = &Quota{}
 // o.Client. Its workers end when o.Stop is closed. It tells o.Reservations of what it has counted.
 func NewQuota(o *Options) *Quota {
 	store, client, stop := o.Store, o.Client, o.Stop
-	quotas := lister.New[corev1.ResourceQuota](store, object.Prefix("", "resourcequotas"))
+	quotas := lister.New[corev1.ResourceQuota](store, quotaRules.prefix)
 	return &Quota{
 		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update),
+		store:   store,
 		quotas:  corelisters.NewResourceQuotaLister(quotas),
 		plugin:  sync.OnceValues(func() (*resourcequota.QuotaAdmission, error) { return newQuota(store, client, stop) }),
 
@@ -63,6 +66,27 @@ func newQuota(store *sqlstore.Store, config *clientrest.Config, stop <-chan stru
 	return plugin, plugin.ValidateInitialization()
 }
 
+var quotaRules = &rules{object.Prefix("", "resourcequotas"), true}
+
+// counts tells whether a quota may be about a write: upstream's count objects when they are created, and a few
+// resources also when they are changed.
+func counts(a apiadmission.Attributes) bool {
+	switch resource := a.GetResource().GroupResource(); {
+	case isIgnored(resource):
+		return false
+	case a.GetOperation() == apiadmission.Create:
+		return true
+	case resource.Group == "":
+		return resource.Resource == "pods" || resource.Resource == "services" || resource.Resource == "persistentvolumeclaims"
+	}
+	return false
+}
+
+func isIgnored(resource schema.GroupResource) bool {
+	_, ignored := quotainstall.DefaultIgnoredResources()[resource]
+	return ignored
+}
+
 // quotaWorkers is upstream's number.
 const quotaWorkers = 5
 
@@ -70,6 +94,11 @@ const quotaWorkers = 5
 func (q *Quota) Validate(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
 	if a.GetNamespace() == "" {
 		return nil
+	}
+	if counts(a) {
+		if err := quotaRules.readable(ctx, q.store, a); err != nil {
+			return err
+		}
 	}
 	if all, err := q.quotas.ResourceQuotas(a.GetNamespace()).List(labels.Everything()); err != nil || len(all) == 0 {
 		return err

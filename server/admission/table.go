@@ -63,6 +63,9 @@ type plugin struct {
 	needed   func(o *Options, namespace string) bool                          // tells whether the plugin must be asked in a namespace; nil: always
 	before   func(ctx context.Context, o *Options, a apiadmission.Attributes) // is called before Admit; nil: nothing is
 
+	// rules are what the plugin lists to decide about namespaced objects, of which none may be unreadable; nil: nothing.
+	rules *rules
+
 	made func(o *Options) apiadmission.Interface // builds a plugin of this package in place of upstream's
 }
 
@@ -93,7 +96,7 @@ var table = []plugin{
 	{name: lifecycle.PluginName, made: func(o *Options) apiadmission.Interface { return NewLifecycle(o.Store) }},
 	{name: exists.PluginName, off: true, operations: changes, upstream: exists.Register},
 	{name: antiaffinity.PluginName, off: true, resources: pods, operations: both, upstream: antiaffinity.Register},
-	{name: limitranger.PluginName, resources: []string{"pods", "persistentvolumeclaims"}, operations: both, upstream: limitranger.Register, needed: hasLimits},
+	{name: limitranger.PluginName, resources: []string{"pods", "persistentvolumeclaims"}, operations: both, upstream: limitranger.Register, needed: hasLimits, rules: &rules{limitRangePrefix, true}},
 	{name: serviceaccount.PluginName, resources: pods, operations: both, upstream: serviceaccount.Register, before: awaitAccount},
 	{name: noderestriction.PluginName, resources: nodeWrites, operations: changes, upstream: noderestriction.Register, concerns: isNode},
 	{name: nodetaint.PluginName, resources: []string{"nodes"}, operations: creates, upstream: nodetaint.Register},
@@ -101,12 +104,12 @@ var table = []plugin{
 	{name: imagepolicy.PluginName, off: true, resources: pods, operations: both, upstream: imagepolicy.Register},
 	{name: podsecurity.PluginName, resources: podSpecs, operations: both, upstream: podsecurity.Register},
 	{name: podnodeselector.PluginName, off: true, resources: pods, operations: creates, upstream: podnodeselector.Register},
-	{name: priority.PluginName, resources: []string{"pods", "priorityclasses.scheduling.k8s.io"}, operations: changes, upstream: priority.Register},
+	{name: priority.PluginName, resources: []string{"pods", "priorityclasses.scheduling.k8s.io"}, operations: changes, upstream: priority.Register, rules: &rules{prefix: object.Prefix("scheduling.k8s.io", "priorityclasses")}},
 	{name: defaulttolerationseconds.PluginName, resources: pods, operations: both, upstream: defaulttolerationseconds.Register},
 	{name: podtolerationrestriction.PluginName, off: true, resources: pods, operations: both, upstream: podtolerationrestriction.Register},
 	{name: eventratelimit.PluginName, off: true, resources: []string{"events"}, operations: both, upstream: eventratelimit.Register},
 	{name: extendedresourcetoleration.PluginName, off: true, resources: pods, operations: both, upstream: extendedresourcetoleration.Register},
-	{name: setdefault.PluginName, resources: []string{"persistentvolumeclaims"}, operations: creates, upstream: setdefault.Register},
+	{name: setdefault.PluginName, resources: []string{"persistentvolumeclaims"}, operations: creates, upstream: setdefault.Register, rules: &rules{prefix: object.Prefix("storage.k8s.io", "storageclasses")}},
 	{name: storageobjectinuseprotection.PluginName, resources: classed, operations: creates, upstream: storageobjectinuseprotection.Register},
 	{name: gc.PluginName, off: true, operations: both, upstream: gc.Register},
 	{name: resize.PluginName, resources: []string{"persistentvolumeclaims"}, operations: updates, upstream: resize.Register},
@@ -115,7 +118,7 @@ var table = []plugin{
 	{name: signing.PluginName, resources: requests, operations: updates, upstream: signing.Register},
 	{name: ctbattest.PluginName, resources: []string{"clustertrustbundles.certificates.k8s.io"}, operations: both, upstream: ctbattest.Register},
 	{name: subjectrestriction.PluginName, resources: requests, operations: creates, upstream: subjectrestriction.Register},
-	{name: defaultingressclass.PluginName, resources: []string{"ingresses.networking.k8s.io"}, operations: creates, upstream: defaultingressclass.Register},
+	{name: defaultingressclass.PluginName, resources: []string{"ingresses.networking.k8s.io"}, operations: creates, upstream: defaultingressclass.Register, rules: &rules{prefix: object.Prefix("networking.k8s.io", "ingressclasses")}},
 	{name: denyserviceexternalips.PluginName, off: true, resources: []string{"services"}, operations: both, upstream: denyserviceexternalips.Register},
 	{name: podtopologylabels.PluginName, resources: pods, operations: creates, upstream: podtopologylabels.Register},
 	{name: mutatingpolicy.PluginName, made: mutatingPolicies},

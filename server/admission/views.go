@@ -29,11 +29,15 @@ func (v *view[T]) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceE
 	return v, nil
 }
 
-// now returns the current objects. An object that has changed is another pointer.
-func (v *view[T]) now() map[*T]bool {
+// now returns the current objects. An object that has changed is another pointer. An error says that one cannot
+// be read.
+func (v *view[T]) now() (map[*T]bool, error) {
+	all, err := lister.Everything[T](v.store, v.prefix)
 	now := map[*T]bool{}
-	lister.Each(v.store, v.prefix, v.prefix, func(object *T) { now[object] = true })
-	return now
+	for _, object := range all {
+		now[object] = true
+	}
+	return now, err
 }
 
 // notify tells the handler what has changed since the last call. Calls must not overlap.

@@ -2,14 +2,12 @@ package admission
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 
 	v1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
@@ -19,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 
-	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -139,13 +136,13 @@ func (w *webhooks[C, P]) current(ctx context.Context) (plugin P, err error) {
 	return plugin, err
 }
 
-// learn tells the plugin of all changes. w.mu is held. While a configuration cannot be decrypted,
-// nobody knows what it forbids, and nothing is written.
+// learn tells the plugin of all changes. w.mu is held. While a configuration cannot be read, because its key is
+// missing or it is damaged, nobody knows what it forbids, and nothing is written.
 func (w *webhooks[C, P]) learn() (plugin P, err error) {
-	if err := lister.Unreadable(w.o.Store, w.configurations.prefix); err != nil {
-		return plugin, apierrors.NewInternalError(fmt.Errorf("not yet ready to handle request: %w", err))
+	now, err := w.configurations.now()
+	if err != nil {
+		return plugin, notReady(err)
 	}
-	now := w.configurations.now()
 	if w.plugin == plugin {
 		if len(now) == 0 {
 			return plugin, nil

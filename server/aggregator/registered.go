@@ -75,6 +75,9 @@ func (a *APIServices) wanted(ctx context.Context, name string) (*apiregistration
 			served = slices.Contains(servedVersions(ev.Entry), version)
 		}
 	})
+	if err == nil && !served {
+		err = a.undefined(group)
+	}
 	if err != nil || !served {
 		return nil, err
 	}
@@ -85,6 +88,20 @@ func (a *APIServices) wanted(ctx context.Context, name string) (*apiregistration
 			GroupPriorityMinimum: customGroupPriority, VersionPriority: customVersionPriority,
 		},
 	}, always), nil
+}
+
+// undefined returns an error if a definition of the group cannot be read: nobody knows which versions are served.
+func (a *APIServices) undefined(group string) error {
+	bad := a.config.Store.Unreadable(custom.DefinitionPrefix)
+	if bad == nil {
+		return nil
+	}
+	for _, u := range bad.Objects {
+		if _, of, _ := strings.Cut(strings.TrimPrefix(u.Key, custom.DefinitionPrefix), "."); of == group {
+			return u
+		}
+	}
+	return nil
 }
 
 func labeled(s *apiregistration.APIService, managed string) *apiregistration.APIService {

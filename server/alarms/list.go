@@ -15,7 +15,9 @@ type Facts struct {
 	Lag              time.Duration        // see sqlstore.Store.Lag
 	Certificates     map[string]time.Time // when each ends, by its name
 	Backups          Backups
-	Damage           int // pieces that the last search of the database has found
+	Damage           int      // pieces that the last search of the database has found, or objects that are damaged
+	Files            []string // that have changed and cannot be used
+	Unreadable       string   // which objects that decide about requests cannot be read; empty: none
 
 	Counts Counts
 	Recent Recent // made of Counts by the Watch
@@ -67,6 +69,8 @@ var All = []Alarm{
 	{"database_slow", "DatabaseSlow", "the database is slow", time.Minute, checkDatabase},
 	{"backup_fails", "BackupFails", "the last backup failed", 0, checkBackups},
 	{"damage", "DatabaseDamaged", "the database is damaged", 0, checkDamage},
+	{"unreadable", "ObjectsUnreadable", "objects that decide about requests cannot be read, and what they may forbid is refused", 0, checkUnreadable},
+	{"config_refused", "ConfigRefused", "a configuration file has changed and cannot be used; the one before stays in force", 0, checkFiles},
 }
 
 func checkDisks(f *Facts, _ time.Time) string {
@@ -119,6 +123,10 @@ func checkBackups(f *Facts, now time.Time) string {
 	}
 	return "at " + b.Failure.UTC().Format(time.RFC3339) + "; the log says why"
 }
+
+func checkFiles(f *Facts, _ time.Time) string { return strings.Join(f.Files, ", ") }
+
+func checkUnreadable(f *Facts, _ time.Time) string { return f.Unreadable }
 
 func checkDamage(f *Facts, _ time.Time) string {
 	if f.Damage == 0 {

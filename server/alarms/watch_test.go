@@ -99,6 +99,8 @@ func TestAlarms(t *testing.T) {
 		"database_slow":     {Recent: Recent{Counts: Counts{Transactions: transactionsFew, TransactionTime: transactionsFew * transactionSlow}}},
 		"backup_fails":      {Backups: Backups{Every: time.Hour, Success: now.Add(-2 * time.Hour), Failure: now.Add(-time.Minute)}},
 		"damage":            {Damage: 1},
+		"unreadable":        {Unreadable: "1 of roles"},
+		"config_refused":    {Files: []string{"authorization configuration"}},
 	}
 	quiet := Facts{
 		Disks:            []Disk{{"large", 1 << 30, 1 << 40}, {"small", 100 << 20, 500 << 20}, {"unknown", -1, -1}},

@@ -21,6 +21,7 @@ type trusted struct {
 type bundle struct {
 	purpose, file string
 	content       atomic.Pointer[[]byte] // the last one that could be used
+	refused       atomic.Bool            // the file has changed and cannot be used
 }
 
 // openBundle returns nil if file is empty.

@@ -37,7 +37,9 @@ type issuers struct {
 	identity   string // of the server, in metrics
 	log        *slog.Logger
 
-	read    string // the content of file that is in use or can never be
+	read    string      // the content of file that is in use or can never be
+	wrong   bool        // it can never be
+	refused atomic.Bool // the file has changed and cannot be used
 	current atomic.Pointer[generation]
 }
 
@@ -106,7 +108,8 @@ const (
 
 // reload takes up the file if it has changed. An error is to be tried again: a file that can never
 // be good is logged, and not read twice.
-func (i *issuers) reload() error {
+func (i *issuers) reload() (err error) {
+	defer func() { i.refused.Store(i.wrong || err != nil) }()
 	text, err := os.ReadFile(i.file)
 	if err != nil {
 		configmetrics.RecordAuthenticationConfigAutomaticReloadFailure(i.identity)
@@ -118,7 +121,7 @@ func (i *issuers) reload() error {
 	c, err := i.parse(text)
 	if err != nil {
 		configmetrics.RecordAuthenticationConfigAutomaticReloadFailure(i.identity)
-		i.read = string(text)
+		i.read, i.wrong = string(text), true
 		i.log.Error("the authentication configuration has changed and is wrong; the one before stays in use", "file", i.file, "err", err)
 		return nil
 	}
@@ -126,7 +129,7 @@ func (i *issuers) reload() error {
 		configmetrics.RecordAuthenticationConfigAutomaticReloadFailure(i.identity)
 		return err
 	}
-	i.read = string(text)
+	i.read, i.wrong = string(text), false
 	configmetrics.RecordAuthenticationConfigAutomaticReloadSuccess(i.identity)
 	i.log.Info("the authentication configuration has changed", "file", i.file, "issuers", len(c.JWT))
 	return nil

@@ -190,5 +190,20 @@ func (a *Authenticator) renewFrom(b *bundle) error {
 		a.Renew()
 		a.log.Info("took up authorities", "file", b.file)
 	}
+	b.refused.Store(err != nil)
 	return err
+}
+
+// Refused returns which files have changed and cannot be used.
+func (a *Authenticator) Refused() (all []string) {
+	if a.clients != nil && a.clients.refused.Load() {
+		all = append(all, "authorities of clients")
+	}
+	if a.proxies != nil && a.proxies.bundle.refused.Load() {
+		all = append(all, "authorities of front proxies")
+	}
+	if a.issuers != nil && a.issuers.refused.Load() {
+		all = append(all, "authentication configuration")
+	}
+	return all
 }

@@ -34,6 +34,7 @@ type Authorizer struct {
 	kept map[apiserver.AuthorizerType]authority
 
 	current atomic.Pointer[chain]
+	refused atomic.Bool // the configuration file has changed and cannot be used
 }
 
 var (
@@ -140,6 +141,14 @@ func (a *Authorizer) RulesFor(ctx context.Context, who user.Info, namespace stri
 		return nil, nil, false, errNoUser
 	}
 	return a.current.Load().RulesFor(ctx, who, namespace)
+}
+
+// Refused returns the configuration file if it has changed and cannot be used.
+func (a *Authorizer) Refused() (all []string) {
+	if a.refused.Load() {
+		all = append(all, "authorization configuration")
+	}
+	return all
 }
 
 // Resolver finds the rules of users and of roles, whichever authorizers are asked.

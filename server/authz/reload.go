@@ -35,6 +35,7 @@ func (a *Authorizer) Run(ctx context.Context, id string) {
 		if err == nil {
 			changed, err = a.reload(data)
 		}
+		a.refused.Store(err != nil)
 		switch {
 		case err != nil:
 			metrics.RecordAuthorizationConfigAutomaticReloadFailure(id)

@@ -1,11 +1,15 @@
 package encryption
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"os"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -14,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
+	"github.com/plinth-io/plinth/server/files"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -38,6 +43,9 @@ type Providers struct {
 	reload    *controller.DynamicEncryptionConfigContent // nil: the file is read once
 	rules     map[schema.GroupResource]value.Transformer // nil with reload: they change
 
+	file    string      // of the configuration
+	refused atomic.Bool // the file has changed and cannot be used
+
 	cancel  context.CancelFunc // ends what upstream has started for key services
 	running sync.WaitGroup     // the reloader
 
@@ -61,7 +69,7 @@ func Open(o Options, serverID string) (*Providers, error) {
 		cancel()
 		return nil, err
 	}
-	p := &Providers{cancel: func() { closeFirst(); cancel() }, checks: config.HealthChecks}
+	p := &Providers{cancel: func() { closeFirst(); cancel() }, checks: config.HealthChecks, file: o.ConfigFile}
 	if !o.AutomaticReload {
 		p.resources, p.rules = encryptionconfig.StaticTransformers(config.Transformers), config.Transformers
 		return p, nil
@@ -82,6 +90,36 @@ func (p *Providers) Close() {
 	}
 	p.cancel()
 	p.running.Wait()
+}
+
+// Follow notes, until ctx ends, whether the configuration could be taken up as it is in the file: upstream's reloader, which
+// takes it up, tells only its metrics.
+func (p *Providers) Follow(ctx context.Context, log *slog.Logger) {
+	if p.reload == nil {
+		return
+	}
+	var read []byte
+	files.Follow(ctx, log, "encryption configuration", []string{p.file}, func() error {
+		text, err := os.ReadFile(p.file)
+		if err == nil && (read == nil || !bytes.Equal(text, read)) {
+			tried, cancel := context.WithCancel(ctx) // of what upstream starts for key services
+			_, err = encryptionconfig.LoadEncryptionConfig(tried, p.file, true, "")
+			cancel()
+		}
+		if err == nil {
+			read = text
+		}
+		p.refused.Store(err != nil)
+		return err
+	})
+}
+
+// Refused returns the file of the configuration if it has changed and cannot be used.
+func (p *Providers) Refused() (all []string) {
+	if p.refused.Load() {
+		all = append(all, "encryption configuration")
+	}
+	return all
 }
 
 // Check is the health check of a key service.
@@ -129,11 +167,17 @@ func (p *Providers) FromStorage(ctx context.Context, key string, stored []byte) 
 func open(ctx context.Context, t value.Transformer, key string, stored []byte) (plain []byte, stale bool, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			plain, stale, err = nil, false, fmt.Errorf("the stored data is damaged: %v", reason)
+			plain, stale, err = nil, false, fmt.Errorf("%w: the stored data is damaged: %v", sqlstore.ErrUndecodable, reason)
 		}
 	}()
+	if !bytes.HasPrefix(stored, encrypted) && !bytes.HasPrefix(stored, plainObject) { // no key can be missing
+		return nil, false, fmt.Errorf("%w: it is neither JSON nor encrypted", sqlstore.ErrUndecodable)
+	}
 	return t.TransformFromStorage(ctx, stored, value.DefaultContext(key))
 }
+
+// What stored values begin with.
+var encrypted, plainObject = []byte("k8s:enc:"), []byte("{")
 
 // FromUpstream returns the value of an object of a resource from what a kube-apiserver with the same
 // configuration has stored under a key of its etcd.

@@ -82,7 +82,7 @@ func ensureAll[T interface {
 
 // keep brings the default objects up to date until ctx ends.
 func (c *Controller) keep(ctx context.Context) {
-	for failed := false; lister.Pause(ctx, keepEvery) == nil; {
+	for failed, was := false, unreadable(c.o.Store); lister.Pause(ctx, keepEvery) == nil; {
 		err := c.Ensure(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
 			c.o.Log.Warn("objects of priority and fairness could not be kept up to date; it is tried again", "err", err)
@@ -90,7 +90,9 @@ func (c *Controller) keep(ctx context.Context) {
 		failed = err != nil
 		// Upstream drops a level that was deleted when its last request has ended, and does not
 		// hear of the end of requests that have passed by its queues.
-		if c.informers.levels.deleted.Swap(false) {
+		// It does not hear either of objects that cannot be read, or can be read again.
+		if now := unreadable(c.o.Store); c.informers.levels.deleted.Swap(false) || now != was {
+			was = now
 			c.informers.levels.again()
 		}
 	}

@@ -38,6 +38,27 @@ func newInformers(store *sqlstore.Store) *informers {
 	}
 }
 
+// unreadable says that a FlowSchema or a PriorityLevelConfiguration cannot be read. Then nobody knows which
+// requests they keep back, and as in kube-apiserver, which cannot list them either, the mandatory ones alone are in
+// force: all requests but those that are exempt share one level.
+func unreadable(store *sqlstore.Store) bool {
+	return store.Unreadable(schemaPrefix) != nil || store.Unreadable(levelPrefix) != nil
+}
+
+// whole is an indexer whose lists are empty while an object cannot be read.
+type whole struct {
+	cache.Indexer
+	store *sqlstore.Store
+}
+
+// List returns all objects, or none.
+func (w whole) List() []any {
+	if unreadable(w.store) {
+		return nil
+	}
+	return w.Indexer.List()
+}
+
 func asAny[T any](e *sqlstore.Entry) (any, error) { return lister.Decode[T](e) }
 
 // Flowcontrol returns the typed informers, which ask InformerFor for theirs.
@@ -81,8 +102,10 @@ type informer struct {
 	deleted atomic.Bool // an object was deleted since keep looked
 }
 
-func (i *informer) GetIndexer() cache.Indexer { return lister.Of(i.store, i.prefix, i.decode) }
-func (i *informer) HasSynced() bool           { return i.synced.Load() }
+func (i *informer) GetIndexer() cache.Indexer {
+	return whole{lister.Of(i.store, i.prefix, i.decode), i.store}
+}
+func (i *informer) HasSynced() bool { return i.synced.Load() }
 
 // AddEventHandler is called once, before run.
 func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

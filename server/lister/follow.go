@@ -18,7 +18,7 @@ const RetryRead = time.Second
 // informer: the store has the objects already, so there is no second copy of them, and each
 // change comes with the state before it.
 //
-// Objects that cannot be decrypted are left out; f gets them as a Put when they can be.
+// Objects that cannot be decrypted, or are damaged, are left out; f gets them as a Put when they can be read.
 //
 // It returns nil when ctx ends or the store closes. An error means that changes were
 // lost and that what f knows must be forgotten.

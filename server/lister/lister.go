@@ -130,14 +130,35 @@ func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *
 	})
 }
 
-// Unreadable returns an error if there are objects of resource that cannot be decrypted. All
-// else here leaves such objects out, which is wrong for objects that forbid something.
-func Unreadable(store *sqlstore.Store, resource string) error {
-	if !store.HadUnreadable() {
-		return nil
+// Unreadable returns an error if there are objects whose keys begin with prefix, all of one resource, that cannot be
+// decrypted or are damaged, as far as that is known (sqlstore.Store.Unreadable). Most else here leaves such
+// objects out, which is wrong for objects that forbid something: those are read by Everything.
+func Unreadable(store *sqlstore.Store, prefix string) error {
+	if bad := store.Unreadable(prefix); bad != nil {
+		return bad
 	}
+	return nil
+}
+
+// Everything is All for objects that forbid something: an error says that one of them cannot be read.
+func Everything[T any](store *sqlstore.Store, resource string) (all []*T, err error) {
 	from, to := sqlstore.RangeOf(resource)
-	return store.Current(resource).Scan(context.Background(), from, to, func(*sqlstore.Entry) bool { return true })
+	scanned := store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
+		object, wrong := Decode[T](e)
+		if wrong != nil {
+			err = fmt.Errorf("unable to decode key %q", e.Key)
+			return false
+		}
+		all = append(all, object)
+		return true
+	})
+	if scanned != nil {
+		err = scanned
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // decodedKey is where an entry keeps its decoded object.

@@ -18,8 +18,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Deletion of objects that cannot be decrypted, with upstream's option of that name. It asks
-// neither admission nor finalizers: nobody knows what the object is.
+// Deletion of objects that cannot be decrypted, or are damaged, with upstream's option of that name. It asks
+// neither admission nor finalizers: nobody knows what the object is. Objects that cannot be decrypted are deleted
+// only with upstream's feature, because their key may come back; those that are damaged always, so
+// that whoever may do everything can put an end to what they refuse.
 
 const (
 	unsafeOption     = "ignoreStoreReadErrorWithClusterBreakingPotential"
@@ -29,6 +31,15 @@ const (
 
 func isUnsafe(options *metav1.DeleteOptions) bool {
 	return ptr.Deref(options.IgnoreStoreReadErrorWithClusterBreakingPotential, false)
+}
+
+// isDamaged says that the request's object is there and is damaged.
+func (q *request) isDamaged() bool {
+	if q.name == "" {
+		return false
+	}
+	u := unreadableOf(q.api.store.Get(q.key()))
+	return u != nil && u.Damaged()
 }
 
 // deleteUnsafe deletes the object if it cannot be read.

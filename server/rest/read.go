@@ -69,7 +69,7 @@ func (t *target) load(ctx context.Context, e *sqlstore.Entry) (runtime.Object, e
 	if e == nil {
 		return nil, nil
 	}
-	if err := unchangeable(e); err != nil {
+	if err := t.unchangeable(e); err != nil {
 		return nil, err
 	}
 	e, err := t.convertedEntry(ctx, e)

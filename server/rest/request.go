@@ -22,6 +22,9 @@ func (a *API) newRequest(w http.ResponseWriter, r *http.Request, info *apireques
 	kinds := a.kinds.Set()
 	k := kinds.Lookup(info.APIGroup, info.APIVersion, info.Resource)
 	if k == nil {
+		if err := a.unserved(info); err != nil {
+			return nil, err
+		}
 		if !kinds.HasGroup(info.APIGroup) {
 			return nil, response.ErrNoPath
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Objects that cannot be decrypted. The answers are upstream's, which depend on the feature
-// AllowUnsafeMalformedObjectDeletion.
+// Objects that cannot be decrypted, or are damaged. The answers are upstream's, which depend on the feature
+// AllowUnsafeMalformedObjectDeletion; those about damaged objects always have the key.
 
 // mostUnreadable is how many objects the answer to a list names.
 const mostUnreadable = 100
@@ -25,9 +25,13 @@ func unsafeDeletes() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
 }
 
-// notTransformable is upstream's text about a corrupt object. The revision is always 0 there.
-func notTransformable(err error) error {
-	return fmt.Errorf("data from the storage is not transformable revision=0: %w", err)
+// corruptText is upstream's text about a corrupt object. The revision of one that cannot be decrypted is always 0
+// there.
+func corruptText(u *sqlstore.Unreadable) error {
+	if u.Damaged() {
+		return fmt.Errorf("object not decodable revision=%d: %w", u.Revision, u.Err)
+	}
+	return fmt.Errorf("data from the storage is not transformable revision=0: %w", u.Err)
 }
 
 // upstreamKey is the key that upstream's errors name.
@@ -36,7 +40,15 @@ func (t *target) upstreamKey(key string) string {
 }
 
 func (t *target) corrupt(u *sqlstore.Unreadable) error {
-	return storage.NewCorruptObjError(t.upstreamKey(u.Key), notTransformable(u.Err))
+	return storage.NewCorruptObjError(t.upstreamKey(u.Key), corruptText(u))
+}
+
+// named is why an object cannot be read, with its key if it is damaged.
+func (t *target) named(u *sqlstore.Unreadable) error {
+	if u.Damaged() {
+		return fmt.Errorf("unable to decode key %q: %w", t.upstreamKey(u.Key), u.Err)
+	}
+	return u.Err
 }
 
 // unreadableOf returns why an entry cannot be read; nil if it can be, or if there is none. errors.As would put a
@@ -60,7 +72,7 @@ func (t *target) unreadable(e *sqlstore.Entry) error {
 	case unsafeDeletes():
 		return apierrors.NewInternalError(t.corrupt(u))
 	}
-	return apierrors.NewInternalError(u.Err)
+	return apierrors.NewInternalError(t.named(u))
 }
 
 // isAway tells an entry whose value is only in a database that cannot be used now from one that cannot be decrypted.
@@ -69,7 +81,7 @@ func isAway(err error) bool {
 }
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.
-func unchangeable(e *sqlstore.Entry) error {
+func (t *target) unchangeable(e *sqlstore.Entry) error {
 	u := unreadableOf(e)
 	switch {
 	case u == nil:
@@ -77,9 +89,9 @@ func unchangeable(e *sqlstore.Entry) error {
 	case isAway(u):
 		return u.Err
 	case unsafeDeletes():
-		return apierrors.NewInternalError(notTransformable(u.Err))
+		return apierrors.NewInternalError(corruptText(u))
 	}
-	return apierrors.NewInternalError(u.Err)
+	return apierrors.NewInternalError(t.named(u))
 }
 
 // unreadableList turns the error of a list some of whose objects cannot be read into the answer;
@@ -91,6 +103,9 @@ func (t *target) unreadableList(err error) error {
 	}
 	if !unsafeDeletes() {
 		first := bad.Objects[0]
+		if first.Damaged() {
+			return apierrors.NewInternalError(t.named(first))
+		}
 		return apierrors.NewInternalError(fmt.Errorf("unable to transform key %q: %w", t.upstreamKey(first.Key), first.Err))
 	}
 	var causes []metav1.StatusCause
@@ -114,7 +129,7 @@ func (t *target) unreadableList(err error) error {
 }
 
 // unreadableEvent is what a watch ends with at an event that cannot be read; nil if it can be.
-func unreadableEvent(e *sqlstore.Event, inside bool) error {
+func (t *target) unreadableEvent(e *sqlstore.Event, inside bool) error {
 	u := unreadableOf(e.Entry)
 	if u == nil && inside {
 		u = unreadableOf(e.Prev)
@@ -123,21 +138,21 @@ func unreadableEvent(e *sqlstore.Event, inside bool) error {
 		return nil
 	}
 	if e.Type != sqlstore.Delete || !unsafeDeletes() {
-		return apierrors.NewInternalError(u.Err)
+		return apierrors.NewInternalError(t.named(u))
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusInternalServerError,
 		Reason:  metav1.StatusReasonStoreReadError,
-		Message: fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", notTransformable(u.Err)),
+		Message: fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", corruptText(u)),
 	}}
 }
 
 // readableEvents returns the events before the first that cannot be read, and the error about
 // that one.
-func readableEvents(events []*sqlstore.Event, inside bool) ([]*sqlstore.Event, error) {
+func (t *target) readableEvents(events []*sqlstore.Event, inside bool) ([]*sqlstore.Event, error) {
 	for i, e := range events {
-		if err := unreadableEvent(e, inside); err != nil {
+		if err := t.unreadableEvent(e, inside); err != nil {
 			return events[:i], err
 		}
 	}

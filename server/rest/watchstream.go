@@ -117,7 +117,7 @@ func (s *watching) pass(ctx context.Context, watcher kind.Events, out sink) (int
 	}
 	events, through, err := watcher.Poll(ctx)
 	if err == nil {
-		events, s.failed = readableEvents(events, s.sel.looksInside())
+		events, s.failed = s.q.readableEvents(events, s.sel.looksInside())
 		events, err = s.convertedEvents(events)
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Open opens a Store of objects on log.
+// Open opens a Store of objects on log. A server checks what it reads (Check, and more): Options.Check.
 func Open(ctx context.Context, log sqlstore.Log, o sqlstore.Options) (*sqlstore.Store, error) {
 	o.Format = format{}
 	return sqlstore.Open(ctx, log, o)

@@ -26,8 +26,10 @@ func NewMutating(o Options) apiadmission.MutationInterface {
 		policyPrefix:  storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicies"),
 		bindingPrefix: storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicybindings"),
 	}
-	s.policies = func() []*mutating.Policy { return lister.All[mutating.Policy](o.Store, s.policyPrefix) }
-	s.bindings = func() []*mutating.PolicyBinding { return lister.All[mutating.PolicyBinding](o.Store, s.bindingPrefix) }
+	s.policies = func() ([]*mutating.Policy, error) { return lister.Everything[mutating.Policy](o.Store, s.policyPrefix) }
+	s.bindings = func() ([]*mutating.PolicyBinding, error) {
+		return lister.Everything[mutating.PolicyBinding](o.Store, s.bindingPrefix)
+	}
 	return &mutatingPolicies{policies[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]{
 		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update, apiadmission.Connect),
 		o:       o,

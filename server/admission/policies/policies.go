@@ -82,8 +82,8 @@ type accessors[P, B object] struct {
 // same pointer.
 type source[P, B object] struct {
 	policyPrefix, bindingPrefix string
-	policies                    func() []P
-	bindings                    func() []B
+	policies                    func() ([]P, error) // an error says that one cannot be read
+	bindings                    func() ([]B, error)
 }
 
 // known are all policies in force, each with its bindings, up to two revisions of the store
@@ -139,15 +139,17 @@ func (p *policies[P, B, E]) current() (*known[P, B, E], error) {
 	return now, nil
 }
 
-// learn fills in the policies in force. p.mu is held. While a policy or a binding cannot be
-// decrypted, nobody knows what it forbids, and nothing is written.
+// learn fills in the policies in force. p.mu is held. While a policy or a binding cannot be read, because its key is
+// missing or it is damaged, nobody knows what it forbids, and nothing is written.
 func (p *policies[P, B, E]) learn(now *known[P, B, E]) error {
-	for _, prefix := range []string{p.source.policyPrefix, p.source.bindingPrefix} {
-		if err := lister.Unreadable(p.o.Store, prefix); err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("not yet ready to handle request: %w", err))
-		}
+	policies, err := p.source.policies()
+	if err != nil {
+		return notReady(err)
 	}
-	bindings := p.source.bindings()
+	bindings, err := p.source.bindings()
+	if err != nil {
+		return notReady(err)
+	}
 	if now.bound = len(bindings) > 0; !now.bound {
 		p.compiled = nil
 		return nil
@@ -157,7 +159,7 @@ func (p *policies[P, B, E]) learn(now *known[P, B, E]) error {
 			return err
 		}
 	}
-	now.hooks = p.hooks(bindings)
+	now.hooks = p.hooks(policies, bindings)
 	compiled := make(map[P]E, len(now.hooks))
 	for _, hook := range now.hooks {
 		compiled[hook.Policy] = hook.Evaluator
@@ -166,14 +168,19 @@ func (p *policies[P, B, E]) learn(now *known[P, B, E]) error {
 	return nil
 }
 
+// notReady is kube-apiserver's answer while it has not read all policies.
+func notReady(err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("not yet ready to handle request: %w", err))
+}
+
 // hooks pairs policies with their bindings, in the order of the policies' names.
-func (p *policies[P, B, E]) hooks(bindings []B) (hooks []generic.PolicyHook[P, B, E]) {
+func (p *policies[P, B, E]) hooks(policies []P, bindings []B) (hooks []generic.PolicyHook[P, B, E]) {
 	of := map[string][]B{}
 	for _, b := range bindings {
 		name := p.of.binding(b).GetPolicyName().Name
 		of[name] = append(of[name], b)
 	}
-	for _, policy := range p.source.policies() {
+	for _, policy := range policies {
 		accessor := p.of.policy(policy)
 		bound := of[accessor.GetName()]
 		if len(bound) == 0 {

@@ -29,11 +29,11 @@ func NewValidating(o Options) apiadmission.ValidationInterface {
 		policyPrefix:  storeobject.Prefix(v1.GroupName, "validatingadmissionpolicies"),
 		bindingPrefix: storeobject.Prefix(v1.GroupName, "validatingadmissionpolicybindings"),
 	}
-	s.policies = func() []*v1.ValidatingAdmissionPolicy {
-		return lister.All[v1.ValidatingAdmissionPolicy](o.Store, s.policyPrefix)
+	s.policies = func() ([]*v1.ValidatingAdmissionPolicy, error) {
+		return lister.Everything[v1.ValidatingAdmissionPolicy](o.Store, s.policyPrefix)
 	}
-	s.bindings = func() []*v1.ValidatingAdmissionPolicyBinding {
-		return lister.All[v1.ValidatingAdmissionPolicyBinding](o.Store, s.bindingPrefix)
+	s.bindings = func() ([]*v1.ValidatingAdmissionPolicyBinding, error) {
+		return lister.Everything[v1.ValidatingAdmissionPolicyBinding](o.Store, s.bindingPrefix)
 	}
 	return &validatingPolicies{policies[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding, validating.Validator]{
 		Handler: apiadmission.NewHandler(apiadmission.Connect, apiadmission.Create, apiadmission.Delete, apiadmission.Update),

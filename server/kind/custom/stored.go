@@ -21,6 +21,9 @@ type decodedKey struct{}
 // DefinitionOf decodes the definition that an entry holds, once for all who ask. The result is
 // shared: nobody may change it.
 func DefinitionOf(e *sqlstore.Entry) (*Definition, error) {
+	if err := e.Unreadable(); err != nil {
+		return nil, err
+	}
 	v := e.Memo(decodedKey{}, func() any {
 		def, err := Decode(e.Value)
 		if err != nil {

@@ -1,0 +1,26 @@
+package rest
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/plinth-io/plinth/server/kind/custom"
+	"github.com/plinth-io/plinth/sqlstore/object"
+)
+
+var apiServicePrefix = object.Prefix(apiregistration.GroupName, "apiservices")
+
+// unserved is the answer about a resource that nobody serves because its definition, or the APIService of its group
+// version, cannot be read: clients must not take it for one that does not exist. Otherwise it is nil.
+func (a *API) unserved(info *apirequest.RequestInfo) error {
+	if e := a.store.Get(custom.DefinitionPrefix + info.Resource + "." + info.APIGroup); e != nil {
+		if _, err := custom.DefinitionOf(e); err != nil {
+			return apierrors.NewServiceUnavailable("the CustomResourceDefinition of the resource cannot be read")
+		}
+	}
+	if e := a.store.Get(apiServicePrefix + info.APIVersion + "." + info.APIGroup); e != nil && e.Unreadable() != nil {
+		return apierrors.NewServiceUnavailable("the APIService of the group version cannot be read")
+	}
+	return nil
+}
