@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
+	"github.com/plinth-io/plinth/server/kind/custom"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -57,10 +58,14 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 		if len(lists) == 0 { // without any resource the deleter would end the process
 			lists = append(lists, &metav1.APIResourceList{GroupVersion: "v1"})
 		}
-		if m.config.API.Extensions == nil {
-			return lists, nil
+		var err error
+		if m.config.API.Extensions != nil {
+			lists, err = extended(lists, m.config.API.Extensions.Discovered())
 		}
-		return extended(lists, m.config.API.Extensions.Discovered())
+		if bad := m.config.Store.Unreadable(custom.DefinitionPrefix); err == nil && bad != nil {
+			err = bad // nobody knows which custom resources there are: no namespace is empty
+		}
+		return lists, err
 	}
 	n := &namespaces{
 		delay: delayAlone,
