@@ -114,6 +114,17 @@ func TestReload(t *testing.T) {
 			}
 		}
 	}
+	refused := func(text string, want int) {
+		t.Helper()
+		writeFile(t, file, text)
+		for begun := time.Now(); len(a.Refused()) != want; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 2*time.Minute {
+				t.Fatalf("refused: %v, want %d", a.Refused(), want)
+			}
+		}
+	}
+	refused("{", 1)
+	refused(permits, 0)
 	for range 5 {
 		await("a configuration without the webhook", refuses, authorizer.DecisionNoOpinion)
 		await("a configuration with the webhook", permits, authorizer.DecisionAllow)

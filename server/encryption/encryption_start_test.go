@@ -73,7 +73,10 @@ func TestStartsWithoutAnyKey(t *testing.T) {
 			t.Errorf("the log does not name %s", object)
 		}
 	}
-	s.put(t, "new", "1") // though its namespace cannot be read
+	_, err := s.client.CoreV1().Secrets("default").Create(t.Context(), secret("new", "1"), metav1.CreateOptions{})
+	if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "not yet ready to handle request") {
+		t.Errorf("create in a namespace that cannot be read: %v", err)
+	}
 	for _, resource := range []string{
 		"/api/v1/namespaces", "/api/v1/configmaps", "/api/v1/services", "/api/v1/endpoints", "/api/v1/serviceaccounts",
 		"/apis/networking.k8s.io/v1/ipaddresses", "/apis/networking.k8s.io/v1/servicecidrs", "/apis/scheduling.k8s.io/v1/priorityclasses",
