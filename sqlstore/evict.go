@@ -21,6 +21,7 @@ type evictor struct {
 	values int           // bytes of all values in memory
 	fixed  int           // bytes that entries take without values
 	away   int           // entries without values
+	lent   atomic.Int64  // bytes that readers have in memory beside the state; may be used without the lock
 }
 
 // holding is the part of a resource that the evictor needs. Guarded by state.mu, but for used.
@@ -46,12 +47,15 @@ func (v *evictor) use(r *resource) {
 }
 
 // over says that values have to leave memory.
-func (v *evictor) over() bool { return v.values > 0 && v.values+v.fixed > v.room }
+func (v *evictor) over() bool { return v.values > 0 && v.used() > v.room }
+
+// used is what counts against the bound.
+func (v *evictor) used() int { return v.values + v.fixed + int(v.lent.Load()) }
 
 // enough says that enough have left, and that a scan may keep what it has read. It asks for less than over permits,
 // so that eviction has a batch each time.
 func (v *evictor) enough() bool {
-	return v.values == 0 || v.values+v.fixed <= v.room-v.room/8
+	return v.values == 0 || v.used() <= v.room-v.room/8
 }
 
 // count notes that now is in the place of before in r; either may be nil.

@@ -12,19 +12,19 @@ type HistoryQuery struct {
 	From, To       string // of keys in [From, To); both empty: of all keys
 	After, Through int64  // of revisions with After < revision <= Through
 	Oldest         bool   // the oldest first; else the newest
-	Values         bool   // with values, see Log.History
+	Sizes          bool   // with the sizes of values
 	Limit          int    // most changes
 }
 
 // HistoryRow is a change with who has made it.
 type HistoryRow struct {
-	Row           // Author is not set
+	Row           // Author and Value are not set: see Store.OldEntries
 	Origin Origin // empty if it is not known
+	Size   int64  // bytes of the value as the log holds it, if they were asked for
 }
 
-// History returns the changes that readers see and that q asks for, with values as the log holds them:
-// see HistoryEntry. What was compacted is not there, which is no error. Unlike other reads it asks the
-// database.
+// History returns the changes that readers see and that q asks for. What was compacted is not there, which is
+// no error. Unlike other reads it asks the database.
 func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error) {
 	if s.raw {
 		return nil, fmt.Errorf("read history: %w: only changes of objects are recorded", ErrKind)
@@ -39,9 +39,45 @@ func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, erro
 // it that create an object name who has written that last, and not who created it. 0: none were.
 func (s *Store) Brought() int64 { return s.brought }
 
-// HistoryEntry is what readers saw of a row that was asked for with its value; of a tombstone, the last
-// that they saw. It may be unreadable.
-func (s *Store) HistoryEntry(ctx context.Context, row *Row) *Entry { return s.open(ctx, row) }
+// MostOldEntries is how many OldEntries returns at once, at most.
+const MostOldEntries = 500
+
+// OldEntries returns what readers saw of rows of History or Past; of a tombstone, the last that they saw. An entry
+// may be unreadable. ErrCompacted if one of them is not kept any more.
+func (s *Store) OldEntries(ctx context.Context, rows []*HistoryRow) ([]*Entry, error) {
+	entries := make([]*Entry, len(rows))
+	var ids []int64
+	for i, r := range rows {
+		if e := s.readableNow(r.Key); e != nil && e.Revision == r.Revision {
+			entries[i] = e
+			continue
+		}
+		ids = append(ids, r.Revision)
+	}
+	if ids == nil {
+		return entries, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.QueryTimeout)
+	defer cancel()
+	values, err := s.log.OldValues(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read old values: %w", err)
+	}
+	for i, r := range rows {
+		if entries[i] != nil {
+			continue
+		}
+		value, ok := values[r.Revision]
+		if !ok {
+			return nil, fmt.Errorf("read the value of %s at %d: %w", r.Key, r.Revision, ErrCompacted)
+		}
+		delete(values, r.Revision)
+		row := r.Row
+		row.Value = value
+		entries[i] = s.open(ctx, &row)
+	}
+	return entries, nil
+}
 
 // Incarnation returns the revisions of the current entry of key: of its creation and of its last change; 0
 // if it is absent. It reads no value.

@@ -29,9 +29,9 @@ func BenchmarkHistory(b *testing.B) {
 		last = done.Results[0].Revision
 	}
 	q := HistoryQuery{From: object, To: object + "\x00", Through: Forever, Limit: 2000}
-	for _, values := range []bool{false, true} {
-		b.Run(fmt.Sprintf("values=%v", values), func(b *testing.B) {
-			q.Values = values
+	for _, sizes := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sizes=%v", sizes), func(b *testing.B) {
+			q.Sizes = sizes
 			for b.Loop() {
 				if found, err := log.History(b.Context(), q); err != nil || len(found) != rows/every {
 					b.Fatal(len(found), err)

@@ -92,8 +92,8 @@ type Log interface {
 	Count(ctx context.Context, from, to string, revision int64) (int64, error)
 
 	// History returns the changes that a query asks for, in the order of revisions or against it, with
-	// their authors. A Value is nil if the query does not want values. It does not look at the
-	// floor, and does not wait for rows to be durable: all that it is asked for was read before.
+	// their authors and without values. It does not look at the floor, and does not wait for rows to be
+	// durable: all that it is asked for was read before.
 	History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error)
 
 	// Time returns the revision and commit time of the oldest row with id >= revision, of those in
@@ -113,8 +113,13 @@ type Log interface {
 
 	// Past is State for revisions below the floor, too, as far as they are known exactly. A revision
 	// is known of all resources in the range if nothing that was in force at it or later is lost,
-	// and of a single key (see OneKey) if none of its versions is. Else ErrCompacted.
-	Past(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
+	// and of a single key (see OneKey) if none of its versions is. Else ErrCompacted. Rows have the sizes of
+	// their values in their place, and no origins.
+	Past(ctx context.Context, from, to string, revision int64, limit int) ([]HistoryRow, error)
+
+	// OldValues returns the values of rows by id, at most MostOldEntries, also of those in past. Rows that
+	// are not there are left out.
+	OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error)
 
 	// Trim deletes rows of past, at most limit and in one transaction: those that have expired
 	// now, in Unix milliseconds, or if keep is nil all. Deleted == limit asks for another call.

@@ -10,8 +10,8 @@ import (
 // Past returns at most limit objects with from <= key < to, in key order, that were in force at a
 // revision: also below the floor, as far as Options.Keep has kept what is needed. ErrCompacted if that
 // is not known exactly (see Log.Past), ErrFuture if the Store has not reached the revision: Wait first.
-// An object of the past may be unreadable.
-func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]*Entry, error) {
+// OldEntries has what they were.
+func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]HistoryRow, error) {
 	if revision > s.Revision() {
 		return nil, fmt.Errorf("read the past at %d: %w", revision, ErrFuture)
 	}
@@ -19,11 +19,7 @@ func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit
 	if err != nil {
 		return nil, fmt.Errorf("at revision %d: %w", revision, err)
 	}
-	entries := make([]*Entry, len(rows))
-	for i := range rows {
-		entries[i] = s.entryOf(ctx, &rows[i])
-	}
-	return entries, nil
+	return rows, nil
 }
 
 // Forget deletes all old versions of an object for good, and of one that is deleted its last state,

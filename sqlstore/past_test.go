@@ -70,13 +70,20 @@ func TestPast(t *testing.T) {
 	from, to := RangeOf(maps)
 	for _, v := range versions {
 		got, err := s.Past(t.Context(), from, to, v.Revision, 10)
-		if err != nil || len(got) != 1 || got[0].Revision != v.Revision || !bytes.Equal(got[0].Value, v.Value) || got[0].At != v.At {
+		if err != nil || len(got) != 1 || got[0].Revision != v.Revision || got[0].At != v.At {
 			t.Fatalf("at %d: %v, %v", v.Revision, got, err)
+		}
+		entries, err := s.OldEntries(t.Context(), []*HistoryRow{&got[0]})
+		if err != nil || entries[0].Revision != v.Revision || !bytes.Equal(entries[0].Value, v.Value) {
+			t.Fatalf("at %d: %v, %v", v.Revision, entries, err)
 		}
 	}
 	rows, err := s.History(t.Context(), HistoryQuery{From: from, To: to, Through: Forever, Limit: 100})
 	if err != nil || len(rows) != len(versions) {
 		t.Errorf("%d changes of %d, %v", len(rows), len(versions), err)
+	}
+	if _, err := s.OldEntries(t.Context(), []*HistoryRow{{Row: Row{Key: maps + "ns/never", Revision: 1 << 40}}}); !errors.Is(err, ErrCompacted) {
+		t.Errorf("what is not there: %v", err)
 	}
 	if found, err := s.RevisionAt(t.Context(), versions[0].At); err != nil || found < versions[0].Revision {
 		t.Errorf("revision %d, %v", found, err)

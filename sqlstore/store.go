@@ -77,6 +77,7 @@ type Store struct {
 	health  health
 	others  others
 	cache   cache
+	lender  lender
 	witness witness
 	lag     lag
 	setBack atomic.Pointer[SetBack] // the last one
@@ -115,6 +116,7 @@ func newStore(log Log, o Options) *Store {
 		s.own = &Origin{Author: o.Author}
 	}
 	s.cache.limit = o.CacheBytes
+	s.lender.all = lendBytes(o.StateBytes)
 	s.state.init(o, &s.cache)
 	s.commits.init(o)
 	s.tail.init()

@@ -134,8 +134,8 @@ func checkHistory(t *testing.T, s *sqlstore.Store) {
 		{"range, between", with(func(q *sqlstore.HistoryQuery) { q.From, q.To, q.After, q.Through = deployments, end, 1, 4 }), "2"},
 		{"nothing", with(func(q *sqlstore.HistoryQuery) { q.After = 5 }), ""},
 	} {
-		for _, values := range []bool{false, true} {
-			c.q.Values = values
+		for _, sizes := range []bool{false, true} {
+			c.q.Sizes = sizes
 			rows, err := s.History(t.Context(), c.q)
 			if err != nil {
 				t.Fatal(c.name, err)
@@ -143,8 +143,8 @@ func checkHistory(t *testing.T, s *sqlstore.Store) {
 			var got []string
 			for _, r := range rows {
 				got = append(got, fmt.Sprint(r.Revision))
-				if (len(r.Value) > 0) != values {
-					t.Errorf("%s: revision %d has the value %q", c.name, r.Revision, r.Value)
+				if (r.Size > 0) != sizes || r.Value != nil {
+					t.Errorf("%s: revision %d has %d bytes, and the value %q", c.name, r.Revision, r.Size, r.Value)
 				}
 			}
 			diff(t, c.name, c.want, strings.Join(got, " "))

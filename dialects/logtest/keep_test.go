@@ -55,7 +55,7 @@ func (l log) past(from, to string, revision int64) (all []sqlstore.Row, known bo
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		all = append(all, rows...)
+		all = append(all, l.whole(rows)...)
 		if len(rows) < page {
 			return all, true
 		}
@@ -63,6 +63,30 @@ func (l log) past(from, to string, revision int64) (all []sqlstore.Row, known bo
 			return all, true
 		}
 	}
+}
+
+// whole reads the values of rows, and compares them with their sizes.
+func (l log) whole(rows []sqlstore.HistoryRow) (all []sqlstore.Row) {
+	l.t.Helper()
+	if len(rows) == 0 {
+		return nil
+	}
+	ids := []int64{1 << 60} // which is not there
+	for _, r := range rows {
+		ids = append(ids, r.Revision)
+	}
+	values, err := l.OldValues(context.Background(), ids)
+	if err != nil || len(values) != len(rows) {
+		l.t.Fatalf("%d values of %d, %v", len(values), len(rows), err)
+	}
+	for _, r := range rows {
+		if r.Value != nil || int64(len(values[r.Revision])) != r.Size {
+			l.t.Errorf("%q of %d bytes, not %d", values[r.Revision], len(values[r.Revision]), r.Size)
+		}
+		r.Value = values[r.Revision]
+		all = append(all, r.Row)
+	}
+	return all
 }
 
 func (l log) pastOf(resource string, revision int64) (values string, known bool) {

@@ -19,7 +19,7 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 }
 
 // historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
-// index of each. Values are fetched last.
+// index of each. What else there is of a change is fetched last.
 func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 	log, past, order := "log AS k FORCE INDEX (PRIMARY) WHERE", "past AS k FORCE INDEX (PRIMARY) WHERE", "DESC"
 	var some []any
@@ -32,10 +32,10 @@ func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 	if q.Oldest {
 		order = "ASC"
 	}
-	args = append(append(append(append(args, q.Values), some...), some...), q.Limit)
+	args = append(append(append(append(args, q.Sizes), some...), some...), q.Limit)
 	return `
 		SELECT STRAIGHT_JOIN n.id, COALESCE(l.` + "`key`, p.`key`" + `), COALESCE(l.create_id, p.create_id), COALESCE(l.deleted, p.deleted),
-		       COALESCE(l.` + "`at`, p.`at`" + `), IF(?, COALESCE(l.value, p.value), NULL), COALESCE(l.audit_id, p.audit_id),
+		       COALESCE(l.` + "`at`, p.`at`" + `), IF(?, COALESCE(LENGTH(l.value), LENGTH(p.value), 0), 0), COALESCE(l.audit_id, p.audit_id),
 		       a.who, a.impersonator, a.verb, a.subresource, a.manager
 		FROM ((SELECT k.id AS id FROM ` + log + ` k.id > ? AND k.id <= ? ORDER BY k.id ` + order + ` LIMIT ?)
 		      UNION ALL
@@ -45,4 +45,17 @@ func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 		LEFT JOIN past AS p ON p.id = n.id
 		LEFT JOIN author AS a ON a.id = COALESCE(l.author, p.author)
 		ORDER BY n.id ` + order, args
+}
+
+// OldValues returns the values of rows by id.
+func (l *Log) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+	values, args := make(map[int64][]byte, len(ids)), idArgs(ids)
+	rows, err := l.db.QueryContext(ctx, `
+		SELECT id, value FROM log WHERE id IN `+places(len(ids))+`
+		UNION ALL
+		SELECT id, value FROM past WHERE id IN `+places(len(ids)), append(args, args...)...)
+	if err := scan.Values(values, rows, err); err != nil {
+		return nil, fmt.Errorf("read old values: %w", l.classify(err))
+	}
+	return values, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor. They are durable.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
 	if l.kind != sqlstore.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
 	}
@@ -32,9 +32,9 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // past is one statement, because rows move from log to past. In past it skips in the index (key, id)
 // from the newest version of a key to that of the next, for however many a key has there. A tombstone
 // is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	return scan.Rows(l.db.QueryContext(ctx, `
-		(SELECT STRAIGHT_JOIN p.id, p.`+"`key` AS `key`, p.create_id, p.deleted, p.`at`, p.value"+`
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
+	return scan.PastRows(l.db.QueryContext(ctx, `
+		(SELECT STRAIGHT_JOIN p.id, p.`+"`key` AS `key`, p.create_id, p.deleted, p.`at`, LENGTH(p.value)"+`
 		 FROM (SELECT `+"`key`"+`, MAX(id) AS id
 		       FROM past FORCE INDEX (past_key_id)
 		       WHERE `+"`key` >= ? AND `key`"+` < ? AND id <= ?
@@ -44,7 +44,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 		 ORDER BY p.`+"`key`"+`
 		 LIMIT ?)
 		UNION ALL
-		(SELECT STRAIGHT_JOIN l.id, l.`+"`key` AS `key`, l.create_id, l.deleted, l.`at`, l.value"+`
+		(SELECT STRAIGHT_JOIN l.id, l.`+"`key` AS `key`, l.create_id, l.deleted, l.`at`, LENGTH(l.value)"+`
 		 FROM log AS k FORCE INDEX (log_key_id)
 		 JOIN log AS l ON l.id = k.id
 		 WHERE k.`+"`key` >= ? AND k.`key`"+` < ? AND k.id <= ?

@@ -23,10 +23,10 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 }
 
 // historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
-// index of each. MATERIALIZED keeps the planner from walking all revisions for the few of one key; values
-// are fetched last.
+// index of each. MATERIALIZED keeps the planner from walking all revisions for the few of one key; what
+// else there is of a change is fetched last.
 func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
-	args = []any{q.Values, q.After, q.Through, q.Limit}
+	args = []any{q.Sizes, q.After, q.Through, q.Limit}
 	order := `DESC`
 	if q.Oldest {
 		order = `ASC`
@@ -43,7 +43,7 @@ func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 	some := ` ORDER BY id ` + order + ` LIMIT $4`
 	return `
 		SELECT n.id, coalesce(l.key, p.key), coalesce(l.create_id, p.create_id), coalesce(l.deleted, p.deleted),
-		       coalesce(l.at, p.at), CASE WHEN $1 THEN coalesce(l.value, p.value) END, coalesce(l.audit_id, p.audit_id),
+		       coalesce(l.at, p.at), CASE WHEN $1 THEN coalesce(octet_length(l.value), octet_length(p.value), 0) ELSE 0 END, coalesce(l.audit_id, p.audit_id),
 		       coalesce(a.who, ''), coalesce(a.impersonator, ''), coalesce(a.verb, ''),
 		       coalesce(a.subresource, ''), coalesce(a.manager, '')
 		FROM (SELECT id FROM ((` + log + some + `) UNION ALL (` + past + some + `)) AS both_tables` + some + `) AS n
@@ -55,8 +55,29 @@ func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 
 func scanHistory(row pgx.CollectableRow) (r sqlstore.HistoryRow, err error) {
 	a := &r.Origin.Author
-	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.AuditID,
+	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size, &r.AuditID,
 		&a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager)
 	r.Origin.AuditID = sqlstore.AuditText(r.AuditID)
 	return r, err
+}
+
+// OldValues returns the values of rows by id.
+func (l *Log) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+	values := make(map[int64][]byte, len(ids))
+	rows, err := l.pool.Query(ctx, `
+		SELECT id, value FROM log WHERE id = ANY ($1::bigint[])
+		UNION ALL
+		SELECT id, value FROM past WHERE id = ANY ($1::bigint[])`, ids)
+	if err == nil {
+		var id int64
+		var value []byte
+		_, err = pgx.ForEachRow(rows, []any{&id, &value}, func() error {
+			values[id], value = value, nil
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read old values: %w", l.classify(err))
+	}
+	return values, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
 	if l.kind != sqlstore.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
 	}
@@ -28,7 +28,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // state does. A tombstone in past is superseded by itself, so it is in force at no revision. What is
 // known is read after the rows, in the same round trip, and only becomes less: if it is enough then,
 // it was when the rows were read.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.HistoryRow, err error) {
 	var b pgx.Batch
 	b.Queue(`
 		WITH RECURSIVE keys AS (
@@ -49,7 +49,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 			WHERE past_keys.key IS NOT NULL
 		)
 		SELECT * FROM (
-			(SELECT p.id, p.key, p.create_id, p.deleted, p.at, p.value
+			(SELECT p.id, p.key, p.create_id, p.deleted, p.at, octet_length(p.value)
 			 FROM past_keys
 			 CROSS JOIN LATERAL (
 				SELECT * FROM past
@@ -58,7 +58,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 			 WHERE p.until_id > $3
 			 LIMIT $4)
 			UNION ALL
-			(SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
+			(SELECT l.id, l.key, l.create_id, l.deleted, l.at, octet_length(l.value)
 			 FROM keys
 			 CROSS JOIN LATERAL (
 				SELECT * FROM log
@@ -85,7 +85,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 	if err != nil {
 		return nil, err
 	}
-	if out, err = pgx.CollectRows(rows, scanRow); err != nil {
+	if out, err = pgx.CollectRows(rows, scanPast); err != nil {
 		return nil, err
 	}
 	var k sqlstore.Known
@@ -96,4 +96,9 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 		return nil, err
 	}
 	return out, r.Close()
+}
+
+func scanPast(row pgx.CollectableRow) (r sqlstore.HistoryRow, err error) {
+	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size)
+	return r, err
 }

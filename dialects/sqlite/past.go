@@ -9,7 +9,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
 	if l.kind != sqlstore.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
 	}
@@ -28,8 +28,8 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 
 // past is one statement, because rows move from log to past. In past it steps from key to key, since
 // a key may have very many versions there, and stops when the page is full. A tombstone is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	return scan.Rows(l.reads.QueryContext(ctx, `
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
+	return scan.PastRows(l.reads.QueryContext(ctx, `
 		WITH RECURSIVE keys (key) AS (
 			SELECT (SELECT key FROM past WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT 1)
 			UNION ALL
@@ -38,7 +38,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 			WHERE keys.key IS NOT NULL
 		)
 		SELECT * FROM (
-			SELECT p.id, p.key, p.create_id, p.deleted, p.at, p.value
+			SELECT p.id, p.key, p.create_id, p.deleted, p.at, octet_length(p.value)
 			FROM keys
 			CROSS JOIN past AS p
 			        ON p.id = (SELECT n.id FROM past AS n
@@ -48,7 +48,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 			LIMIT ?4)
 		UNION ALL
 		SELECT * FROM (
-			SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
+			SELECT l.id, l.key, l.create_id, l.deleted, l.at, octet_length(l.value)
 			FROM log AS k INDEXED BY log_key_id
 			CROSS JOIN log AS l ON l.id = k.id
 			WHERE k.key >= ?1 AND k.key < ?2 AND k.id <= ?3

@@ -47,7 +47,7 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 		return nil, sqlstore.ErrCompacted
 	}
 	e := &events{walk: r.walk(ctx, q), wake: make(chan struct{}), gone: make(chan struct{})}
-	e.kind = func() *kind.Kind { return r.Kinds.Lookup(r.resource().Group, "v1", r.resource().Resource) }
+	e.kind = r.served
 	e.through.Store(max(after, q.after))
 	ctx, e.end = context.WithCancel(ctx)
 	go e.follow(ctx)
@@ -79,15 +79,15 @@ func (e *events) follow(ctx context.Context) {
 // Wait implements kind.Events.
 func (e *events) Wait() <-chan struct{} { return e.wake }
 
-// Poll implements kind.Events.
+// Poll implements kind.Events. It returns changes with at most partBytes of data, or one.
 func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int64, err error) {
 	through = e.through.Load()
 	last := e.Store.Revision()
 	limit := walkStep
 	if e.form.values {
-		limit = valueStep
+		limit = partRows
 	}
-	rows, err := e.Store.History(ctx, sqlstore.HistoryQuery{After: through, Through: last, Oldest: true, Values: e.form.values, Limit: limit})
+	rows, err := e.Store.History(ctx, sqlstore.HistoryQuery{After: through, Through: last, Oldest: true, Sizes: e.form.values, Limit: limit})
 	if err != nil {
 		return nil, through, err
 	}
@@ -97,7 +97,7 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 	if len(rows) == limit {
 		last = rows[len(rows)-1].Revision
 	}
-	k := e.kind()
+	k, size := e.kind(), 0
 	e.rights.known = nil // rights change while a watch runs
 	for i := range rows {
 		v, _, err := e.look(ctx, &rows[i])
@@ -106,6 +106,13 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 		}
 		if v == nil || e.q.none || v.Revision > e.q.through {
 			continue
+		}
+		if size += int(rows[i].Size); len(found) > 0 && size > partBytes {
+			last = v.Revision - 1
+			break
+		}
+		if err := e.addData(ctx, v, &rows[i]); err != nil {
+			return nil, through, err
 		}
 		entry, err := k.Entry(e.form.one(v))
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +21,6 @@ type form struct {
 	newOne  func() runtime.Object
 	newList func() runtime.Object
 	one     func(v *v1.Version) runtime.Object
-	list    func(all []v1.Version, m metav1.ListMeta) runtime.Object
 	values  bool
 }
 
@@ -31,13 +29,6 @@ var changeForm = &form{
 	newOne:  func() runtime.Object { return &v1.Change{TypeMeta: typeMeta("Change")} },
 	newList: func() runtime.Object { return &v1.ChangeList{TypeMeta: typeMeta("ChangeList")} },
 	one:     func(v *v1.Version) runtime.Object { return changeOf(v) },
-	list: func(all []v1.Version, m metav1.ListMeta) runtime.Object {
-		list := &v1.ChangeList{TypeMeta: typeMeta("ChangeList"), ListMeta: m, Items: make([]v1.Change, len(all))}
-		for i := range all {
-			list.Items[i] = *changeOf(&all[i])
-		}
-		return list
-	},
 }
 
 var versionForm = &form{
@@ -45,10 +36,7 @@ var versionForm = &form{
 	newOne:  func() runtime.Object { return &v1.Version{TypeMeta: typeMeta("Version")} },
 	newList: func() runtime.Object { return &v1.VersionList{TypeMeta: typeMeta("VersionList")} },
 	one:     func(v *v1.Version) runtime.Object { return v },
-	list: func(all []v1.Version, m metav1.ListMeta) runtime.Object {
-		return &v1.VersionList{TypeMeta: typeMeta("VersionList"), ListMeta: m, Items: all}
-	},
-	values: true,
+	values:  true,
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
@@ -86,12 +74,14 @@ func (f *form) Objects(context.Context) kind.Objects { return kind.Objects{} }
 
 // Encode implements kind.Codec.
 func (f *form) Encode(obj runtime.Object) ([]byte, error) {
-	obj = obj.DeepCopyObject()
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
+	switch o := obj.(type) { // a copy whose data is that of obj
+	case *v1.Change:
+		c := *o
+		c.ResourceVersion, obj = "", &c
+	case *v1.Version:
+		v := *o
+		v.ResourceVersion, obj = "", &v
 	}
-	m.SetResourceVersion("")
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // data is as it is stored

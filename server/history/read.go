@@ -14,8 +14,7 @@ import (
 
 const (
 	walkStep   = 2000    // changes read at once
-	valueStep  = 100     // the same with values
-	stepBytes  = 4 << 20 // of values that are read at once, about
+	firstStep  = 100     // the first time, if sizes are read, for which some databases read the values
 	mostLooked = 200_000 // changes that one page with a limit looks at
 	fruitful   = 20      // one of so many must be in the range of keys, or else its index is used
 )
@@ -26,6 +25,7 @@ type walk struct {
 	q      query
 	kinds  kinds
 	rights rights
+	light  bool // nobody reads the values of what is found
 
 	looked int
 }
@@ -37,60 +37,73 @@ func (r *resources) walk(ctx context.Context, q query) *walk {
 	return &walk{resources: r, q: q, kinds: k, rights: rights{who: who, authorizer: r.Authorizer, kinds: k, store: r.Store}}
 }
 
-// newest returns the selected changes, the newest first, and where to go on: below a revision, which is
-// 0 at the end. There may be fewer than limit without an end: a page is bounded in what it looks at.
-func (w *walk) newest(ctx context.Context, limit int) (found []v1.Version, below int64, err error) {
+// visit takes a change that was found; false if there is no room for it, so that it is of the next page.
+type visit func(v *v1.Version, row *sqlstore.HistoryRow) (took bool, err error)
+
+// newest visits the selected changes, the newest first and at most limit, without data, and returns where to go on:
+// below a revision, which is 0 at the end. It may stop before: a page is bounded in what it looks at.
+func (w *walk) newest(ctx context.Context, limit int, take visit) (below int64, err error) {
 	if w.q.none {
-		return nil, 0, nil
+		return 0, nil
 	}
-	through, indexed := w.q.through, w.q.one
+	through, indexed, found, step := w.q.through, w.q.one, 0, w.step(limit)
 	for {
-		hq := sqlstore.HistoryQuery{After: w.q.after, Through: through, Values: w.form.values, Limit: w.step(limit)}
+		hq := sqlstore.HistoryQuery{After: w.q.after, Through: through, Sizes: w.sizes(), Limit: step}
 		if indexed {
 			hq.From, hq.To = w.q.from, w.q.to
 		}
 		rows, err := w.Store.History(ctx, hq)
 		if err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		inRange := 0
 		for i := range rows {
 			v, in, err := w.look(ctx, &rows[i])
 			if err != nil {
-				return nil, 0, err
+				return 0, err
 			}
 			if in {
 				inRange++
 			}
-			through = rows[i].Revision - 1
-			if v == nil {
-				continue
+			if v != nil {
+				took, err := take(v, &rows[i])
+				if err != nil {
+					return 0, err
+				}
+				if !took {
+					return rows[i].Revision + 1, nil
+				}
+				found++
 			}
-			if found = append(found, *v); len(found) == limit {
-				return found, through + 1, nil
+			if through = rows[i].Revision - 1; found == limit {
+				return through + 1, nil
 			}
 		}
 		if w.looked += len(rows); len(rows) < hq.Limit || through <= w.q.after {
-			return found, 0, nil
+			return 0, nil
 		}
 		if w.looked >= mostLooked {
-			return found, through + 1, nil
+			return through + 1, nil
 		}
 		indexed = indexed || w.q.from != "" && inRange*fruitful < len(rows)
+		step = min(2*step, walkStep)
 	}
 }
 
+// sizes says that values are read later.
+func (w *walk) sizes() bool { return w.form.values && !w.light }
+
 func (w *walk) step(limit int) int {
 	switch {
-	case w.form.values:
-		return min(valueStep, limit+1)
+	case w.sizes():
+		return min(firstStep, limit+1)
 	case w.q.one:
 		return min(walkStep, limit+1)
 	}
 	return walkStep
 }
 
-// look makes a version of a row that is selected and that the caller may see; nil of others.
+// look makes a version without data of a row that is selected and that the caller may see; nil of others.
 func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Version, inRange bool, err error) {
 	if w.q.from != "" && (row.Key < w.q.from || row.Key >= w.q.to) {
 		return nil, false, nil
@@ -106,76 +119,66 @@ func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Versio
 	if may, err := w.rights.maySee(ctx, p, row.Key, &d); !may || err != nil {
 		return nil, true, err
 	}
-	if w.form.values {
-		setData(&d, w.Store.HistoryEntry(ctx, &row.Row))
-	}
 	return &d, true, nil
 }
 
-// state returns the selected objects as they were at a revision, in the order of their keys, and the key
-// to go on with, which is empty at the end. That is behind the last object found and not the next one: the
-// caller may not know that one.
-func (w *walk) state(ctx context.Context, from string, limit int) (found []v1.Version, next string, err error) {
+// state visits the selected objects as they were at a revision, in the order of their keys and without data, and
+// returns the key to go on with, which is empty at the end. That is behind the last object that was taken and not the
+// next one: the caller may not know that one.
+func (w *walk) state(ctx context.Context, from string, limit int, take visit) (next string, err error) {
 	if w.q.none {
-		return nil, "", nil
+		return "", nil
 	}
 	start, to := w.q.from, w.q.to
 	if start == "" {
 		start, to = sqlstore.RangeOf(object.Root)
 	}
 	start = max(start, from)
-	step := min(valueStep, limit+1)
+	found, step := 0, min(firstStep, limit+1)
 	for {
-		entries, err := w.Store.Past(ctx, start, to, w.q.at, step)
+		rows, err := w.Store.Past(ctx, start, to, w.q.at, step)
 		if errors.Is(err, sqlstore.ErrCompacted) && from == "" {
 			err = notReached(fmt.Sprintf("revision %d", w.q.at))
 		}
 		if err != nil {
-			return nil, "", err
+			return "", err
 		}
-		for _, e := range entries {
-			start = e.Key + "\x00"
-			v, err := w.lookAt(ctx, e)
-			switch {
-			case err != nil:
-				return nil, "", err
-			case v == nil:
-			case len(found) == limit:
-				return found, next, nil
-			default:
-				found, next = append(found, *v), start
+		for i := range rows {
+			start = rows[i].Key + "\x00"
+			v, err := w.lookAt(ctx, &rows[i])
+			if err != nil {
+				return "", err
 			}
+			if v == nil {
+				continue
+			}
+			if found == limit {
+				return next, nil
+			}
+			if took, err := take(v, &rows[i]); err != nil || !took {
+				return next, err
+			}
+			found, next = found+1, start
 		}
-		if len(entries) < step {
-			return found, "", nil
+		if len(rows) < step {
+			return "", nil
 		}
-		step = nextStep(entries)
+		step = min(2*step, walkStep)
 	}
-}
-
-// nextStep returns how many objects are read at once after these, by their size.
-func nextStep(entries []*sqlstore.Entry) int {
-	size := 0
-	for _, e := range entries {
-		size += len(e.Value)
-	}
-	return min(max(stepBytes*len(entries)/max(size, 1), 1), walkStep)
 }
 
 // lookAt is look for an object of a state. Who has made it is not looked up.
-func (w *walk) lookAt(ctx context.Context, e *sqlstore.Entry) (*v1.Version, error) {
-	p, ok := placeOf(e.Key)
+func (w *walk) lookAt(ctx context.Context, row *sqlstore.HistoryRow) (*v1.Version, error) {
+	p, ok := placeOf(row.Key)
 	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
 		return nil, nil
 	}
-	row := sqlstore.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At}
-	v := w.kinds.describe(&sqlstore.HistoryRow{Row: row}, p, w.Store.Brought())
+	v := w.kinds.describe(row, p, w.Store.Brought())
 	if !w.q.rest.Empty() && !w.q.rest.Matches((*selectable)(&v)) {
 		return nil, nil
 	}
-	if may, err := w.rights.maySee(ctx, p, e.Key, &v); !may || err != nil {
+	if may, err := w.rights.maySee(ctx, p, row.Key, &v); !may || err != nil {
 		return nil, err
 	}
-	setData(&v, e)
 	return &v, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/server/kind"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // resources are what changes and versions have in common. Upstream's interfaces of a registry say what
@@ -33,9 +36,6 @@ func (*changes) GetSingularName() string { return "change" }
 // GetSingularName implements rest.SingularNameProvider.
 func (*versions) GetSingularName() string { return "version" }
 
-// NewList implements rest.Lister.
-func (r *resources) NewList() runtime.Object { return r.form.newList() }
-
 // Get implements rest.Getter.
 func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	missing := apierrors.NewNotFound(r.resource(), name)
@@ -52,14 +52,18 @@ func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 	}
 	q.namespaced = true // a change of a cluster-scoped object is in no namespace
 	q.after, q.through = revision-1, revision
-	found, _, err := r.walk(ctx, q).newest(ctx, 1)
+	var found *v1.Version
+	_, err = r.walk(ctx, q).newest(ctx, 1, func(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
+		found = v
+		return true, r.addData(ctx, v, row)
+	})
+	if errors.Is(err, sqlstore.ErrCompacted) || err == nil && found == nil {
+		return nil, missing
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, missing
-	}
-	return r.form.one(&found[0]), nil
+	return r.form.one(found), nil
 }
 
 func (r *resources) resource() schema.GroupResource {
@@ -76,8 +80,8 @@ const (
 	mostVersions = 500
 )
 
-// List implements rest.Lister. Pages are bounded, also for a client that sets no limit.
-func (r *resources) List(ctx context.Context, o *metainternalversion.ListOptions) (runtime.Object, error) {
+// Page implements kind.Pager. Pages are bounded, also for a client that sets no limit.
+func (r *resources) Page(ctx context.Context, o *metainternalversion.ListOptions, room kind.Room) (*kind.Page, error) {
 	at, err := r.Store.Sync(ctx)
 	if err != nil {
 		return nil, err
@@ -99,20 +103,29 @@ func (r *resources) List(ctx context.Context, o *metainternalversion.ListOptions
 		}
 	}
 	w, limit := r.walk(ctx, q), r.limit(o.Limit)
-	m := metav1.ListMeta{ResourceVersion: decimal(token.Revision)}
-	var found []v1.Version
+	w.light = room.Light
+	g := &gathered{walk: w, kind: r.served(), room: room.Bytes}
 	if q.at != 0 {
-		found, token.From, err = w.state(ctx, token.From, limit)
+		token.From, err = w.state(ctx, token.From, limit, g.take)
 	} else {
-		found, token.Below, err = w.newest(ctx, limit)
+		token.Below, err = w.newest(ctx, limit, g.take)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if token.Below != 0 || token.From != "" {
-		m.Continue = token.encode()
+	p := &kind.Page{Revision: token.Revision, Entries: g.entries}
+	if w.sizes() {
+		p.Fill = g.fill
 	}
-	return r.form.list(found, m), nil
+	if token.Below != 0 || token.From != "" {
+		p.Next = token.encode()
+	}
+	return p, nil
+}
+
+// served is the Kind of the resource.
+func (r *resources) served() *kind.Kind {
+	return r.Kinds.Lookup(r.resource().Group, v1.GroupVersion.Version, r.resource().Resource)
 }
 
 func (r *resources) limit(asked int64) int {
@@ -126,7 +139,8 @@ func (r *resources) limit(asked int64) int {
 	return int(asked)
 }
 
-// position is where a list goes on. It is no secret: what it leads to is checked again.
+// position is where a list goes on, whether a page had as many objects or as many bytes as it may have. It is no
+// secret: what it leads to is checked again.
 type position struct {
 	Revision int64  `json:"rv"`              // of the list
 	Below    int64  `json:"below,omitempty"` // of changes: older than this revision

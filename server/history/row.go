@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
@@ -118,13 +117,4 @@ func (v *selectable) Get(field string) string {
 		return v.Namespace
 	}
 	return ""
-}
-
-// setData adds what the object was.
-func setData(v *v1.Version, e *sqlstore.Entry) {
-	if reason := e.Unreadable(); reason != nil {
-		v.Unreadable = reason.Error()
-		return
-	}
-	v.Data = runtime.RawExtension{Raw: e.Value}
 }

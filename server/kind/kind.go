@@ -8,6 +8,7 @@ package kind
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -106,21 +107,41 @@ type Kind struct {
 	// the result (reviews, bindings). Verbs is then only create.
 	Virtual apirest.Creater
 	// Observed makes this a resource without storage: get and list call Observed and answer
-	// with the result (componentstatuses). Verbs are then only get and list, with watch for a
-	// Follower and deletecollection for an apirest.CollectionDeleter that answers with a Status.
-	Observed Observer
+	// with the result (componentstatuses). It is an apirest.Lister, whose lists are sorted and have all objects,
+	// or a Pager. Verbs are then only get and list, with watch for a Follower and deletecollection for an
+	// apirest.CollectionDeleter that answers with a Status.
+	Observed apirest.Getter
 }
 
-// Observer returns objects that are made for each request. A list with a resourceVersion is given to
-// the client in its own order, and with its continue token.
-type Observer interface {
+// Pager returns lists of objects that are made for each request, in their own order.
+type Pager interface {
 	apirest.Getter
-	apirest.Lister
+	// Page returns the first objects that the options select, or those behind a continue token, as many as there
+	// is room for, and one at least.
+	Page(ctx context.Context, options *metainternalversion.ListOptions, room Room) (*Page, error)
 }
 
-// Follower is an Observer whose objects can be watched.
+// Room is what there is room for in one answer.
+type Room struct {
+	Bytes int  // about so many of JSON
+	Light bool // the answer has of each object only what Page.Entries have
+}
+
+// Page is a part of a list.
+type Page struct {
+	Revision int64
+	Next     string            // continue token; empty on the last page
+	Entries  []*sqlstore.Entry // in JSON, without what Fill adds
+	Fill     Fill              // nil: nothing is to be added
+}
+
+// Fill yields entries of a page, in their order, with what takes much memory, which it reads while the answer is
+// written. The last pair may be an error.
+type Fill func(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) iter.Seq2[*sqlstore.Entry, error]
+
+// Follower returns objects that can be watched.
 type Follower interface {
-	Observer
+	apirest.Getter
 	// Follow returns the events after a revision. They end with ctx.
 	Follow(ctx context.Context, after int64, options *metainternalversion.ListOptions) (Events, error)
 }

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -30,27 +31,21 @@ func (q *request) getObserved(options *metav1.GetOptions) error {
 	return q.respondEntry(http.StatusOK, e)
 }
 
-// listObserved answers the selected objects that are not in the log: all of them in one page without a
-// version, or those that the Kind has put into a page.
+// listObserved answers the selected objects that are not in the log: those that the Kind has put into a page, or
+// all of them without a version.
 func (q *request) listObserved() error {
 	options, _, err := q.listOptions()
 	if err != nil {
 		return err
 	}
-	list, err := q.kind.Observed.List(q.rulesContext(), options)
+	if pager, ok := q.kind.Observed.(kind.Pager); ok {
+		return q.listPage(pager, options)
+	}
+	list, err := q.kind.Observed.(apirest.Lister).List(q.rulesContext(), options)
 	if err != nil {
 		return response.FromRegistry(err)
 	}
-	m, err := meta.ListAccessor(list)
-	if err != nil {
-		return err
-	}
-	p := page{unversioned: m.GetResourceVersion() == "", next: m.GetContinue()}
-	if !p.unversioned {
-		if p.revision, err = strconv.ParseInt(m.GetResourceVersion(), 10, 64); err != nil {
-			return err
-		}
-	}
+	p := page{unversioned: true}
 	err = meta.EachListItem(list, func(obj runtime.Object) error {
 		e, err := q.kind.Entry(obj)
 		p.entries = append(p.entries, e)
@@ -59,10 +54,49 @@ func (q *request) listObserved() error {
 	if err != nil {
 		return err
 	}
-	if p.unversioned {
-		slices.SortFunc(p.entries, func(a, b *sqlstore.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	}
+	slices.SortFunc(p.entries, func(a, b *sqlstore.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return q.respondList(p)
+}
+
+// Bytes of a page of a Pager: of an answer that is written while its objects are read, and of one that is made in one
+// piece, which is in memory several times while it is encoded.
+const (
+	streamedPage = 8 << 20
+	gatheredPage = 1 << 20
+)
+
+// listPage answers with a page.
+func (q *request) listPage(pager kind.Pager, options *metainternalversion.ListOptions) error {
+	room := kind.Room{Bytes: gatheredPage, Light: q.takesLight()}
+	if room.Light || q.streams() {
+		room.Bytes = streamedPage
+	}
+	found, err := pager.Page(q.rulesContext(), options, room)
+	if err != nil {
+		return response.FromRegistry(err)
+	}
+	if !room.Light {
+		q.fill = found.Fill
+	}
+	return q.respondList(page{revision: found.Revision, next: found.Next, entries: found.Entries})
+}
+
+// takesLight says that the answer has metadata and columns of objects, but not these themselves.
+func (q *request) takesLight() bool {
+	switch q.out.Form {
+	case response.AsMetadataList:
+		return true
+	case response.AsTable:
+		include, err := response.IncludeObject(q.values())
+		return err == nil && include != metav1.IncludeObject
+	}
+	return false
+}
+
+// streams says that a list of objects is written piece by piece, and that nothing else needs it whole.
+func (q *request) streams() bool {
+	return q.out.Form == response.AsObject && !q.out.Pretty && q.event(auditinternal.LevelRequestResponse) == nil &&
+		(q.out.MediaType == response.MediaJSON || q.out.MediaType == response.MediaCBOR)
 }
 
 // deleteObserved lets the Kind delete what is selected, which answers with a Status.

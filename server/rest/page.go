@@ -69,7 +69,11 @@ func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
 // fetched yields entries of a page with their values. The last pair may be an error.
 func (q *request) fetched(ctx context.Context, entries []*sqlstore.Entry) iter.Seq2[*sqlstore.Entry, error] {
 	return func(yield func(*sqlstore.Entry, error) bool) {
-		for e, err := range q.api.store.Fetched(ctx, slices.Values(entries)) {
+		fetch := q.fill
+		if fetch == nil {
+			fetch = q.api.store.Fetched
+		}
+		for e, err := range fetch(ctx, slices.Values(entries)) {
 			if err == nil {
 				err = q.unreadable(e)
 			}

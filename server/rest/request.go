@@ -8,6 +8,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 )
 
@@ -15,6 +16,7 @@ import (
 type request struct {
 	*call
 	target
+	fill kind.Fill // completes the entries of a list, if the store does not
 }
 
 // newRequest finds the Kind of a path and negotiates the encoding of the response.

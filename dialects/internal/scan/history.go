@@ -6,8 +6,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// History reads and closes the answer of a query for id, key, create_id, deleted, at, value, audit_id,
-// who, impersonator, verb, subresource and manager, all but the first five of which may be NULL.
+// History reads and closes the answer of a query for id, key, create_id, deleted, at, size, audit_id,
+// who, impersonator, verb, subresource and manager, all but the first six of which may be NULL.
 func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
 	if err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
 	for rows.Next() {
 		var r sqlstore.HistoryRow
 		var who, impersonator, verb, subresource, manager sql.NullString
-		err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.AuditID,
+		err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size, &r.AuditID,
 			&who, &impersonator, &verb, &subresource, &manager)
 		if err != nil {
 			return nil, err
@@ -28,6 +28,23 @@ func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
 				User: who.String, Impersonator: impersonator.String,
 				Verb: verb.String, Subresource: subresource.String, Manager: manager.String,
 			},
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// PastRows reads and closes the answer of a query for id, key, create_id, deleted, at and size.
+func PastRows(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []sqlstore.HistoryRow
+	for rows.Next() {
+		var r sqlstore.HistoryRow
+		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size); err != nil {
+			return nil, err
 		}
 		out = append(out, r)
 	}
