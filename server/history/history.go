@@ -43,7 +43,7 @@ func resource(o kind.Follower, plural string, f *form) *kind.Kind {
 		Stored:   kind.Stored{Group: v1.GroupName, Resource: plural, Version: version},
 		Verbs:    []string{"get", "list", "watch"},
 		Codec:    f, Attrs: attributes, FieldLabel: fieldLabel, Table: columns{},
-		Observed: o,
+		Observed: o, Unaudited: true,
 	}
 }
 

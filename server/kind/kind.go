@@ -52,6 +52,10 @@ type Kind struct {
 	// apiserver/pkg/endpoints/request/requestinfo.go.
 	OwnNamespace bool
 
+	// Unaudited says that no audit event has the objects in answers, whatever its level, because they are of
+	// other resources, for which the policy may have another level.
+	Unaudited bool
+
 	// Custom is what only custom resources have; nil: the Kind is built in.
 	Custom *CustomResource
 

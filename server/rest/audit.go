@@ -91,10 +91,11 @@ func (c *call) auditAnswer(obj runtime.Object) {
 }
 
 // auditBody notes an answer that render makes from stored bytes. It writes the plain JSON into the
-// event itself, because upstream's function takes objects only.
+// event itself, because upstream's function takes objects only. Of a resource that shows others nothing is noted, as
+// kube-apiserver notes nothing of what an extension server answers.
 func (q *request) auditBody(render func(plain response.Output) ([]byte, error)) {
 	ac := q.event(auditinternal.LevelRequestResponse)
-	if ac == nil {
+	if ac == nil || q.kind.Unaudited {
 		return
 	}
 	plain := q.out
