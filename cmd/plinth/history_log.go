@@ -201,11 +201,12 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 	if q.diff {
 		return q.printDiffs(cmd, s, client, query, one, none)
 	}
-	rows, shown := q.table(s, one), 0
+	rows, shown, whole := q.table(s, one), 0, false
 	for line, err := range q.lines(cmd, client, query) {
 		if err != nil {
 			return err
 		}
+		whole = one && line.Action == historyv1.Created // before that there was nothing of it
 		if shown++; rows.add(q.row(s, line, one)...) != nil {
 			break
 		}
@@ -213,7 +214,7 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 	if shown == 0 {
 		return tellKept(cmd, client, none())
 	}
-	if err := rows.flush(); err != nil || q.limit > 0 && shown == q.limit {
+	if err := rows.flush(); err != nil || whole || q.limit > 0 && shown == q.limit {
 		return err
 	}
 	return tellKept(cmd, client, nil)

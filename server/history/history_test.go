@@ -243,9 +243,11 @@ func TestBadSelectors(t *testing.T) {
 		}
 	}
 	var list historyv1.VersionList
-	err := p.get("versions?fieldSelector="+selecting("at=1999-01-01T00:00:00Z"), &list)
-	if !apierrors.IsResourceExpired(err) {
-		t.Errorf("before the first change: %v", err)
+	for _, moment := range []string{"1999-01-01T00:00:00Z", "0001-01-01T00:00:00Z"} {
+		err := p.get("versions?fieldSelector="+selecting("at="+moment), &list)
+		if !apierrors.IsResourceExpired(err) {
+			t.Errorf("%s, before the first change: %v", moment, err)
+		}
 	}
 }
 

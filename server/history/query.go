@@ -232,6 +232,9 @@ func (r *resources) moment(field, value string) (revision int64, at time.Time, e
 	if at.After(time.Now()) {
 		return 0, at, apierrors.NewBadRequest(fmt.Sprintf("%s: %s is in the future", field, value))
 	}
+	if at.IsZero() {
+		at = at.Add(1) // the zero time says that there is none
+	}
 	return 0, at, nil
 }
 
