@@ -17,7 +17,8 @@ import (
 // same keys, the past since the compaction, the changes, and the leases, and writes go on above.
 func TestEtcdImportEtcd(t *testing.T) {
 	t.Parallel()
-	ctx, url := withPatience(t), "http://"+etcdtest.StartAt(t)
+	url := "http://" + etcdtest.StartAt(t) // which may have to be built first
+	ctx := withPatience(t)
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
 	must(t, err)
 	defer c.Close()
@@ -51,7 +52,7 @@ func TestEtcdImportEtcd(t *testing.T) {
 	must(t, err)
 	must(t, to.Close())
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
-		from := url
+		ctx, from := withPatience(t), url
 		if d.Name == "sqlite" {
 			from = file
 		}

@@ -372,7 +372,7 @@ func TestEtcdBadFlags(t *testing.T) {
 		"--listen-client-urls=http://127.0.0.1:0 --data-dir=" + member:   "it has the data of another etcd",
 		"--listen-client-urls=http://127.0.0.1:0 --data-dir=what?":       "write a path without a question mark",
 		"--frobnicate":                                                   "unknown flag --frobnicate",
-		"import":                                                         "write both databases",
+		"import":                                                         "write where to read and where to write",
 		"import --from-kine=http://h --dsn=sqlite://b.db":                "--from-kine: it is the URL of an etcd",
 		"import --from-kine=sqlite://a.db --dsn=sqlite://a.db?_sync=1":   "it is kine's own file",
 		"import --from-kine=sqlite://a.db --dsn=sqlite://:memory:":       "a database in memory is gone",

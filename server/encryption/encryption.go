@@ -161,6 +161,9 @@ func (p *Providers) FromStorage(ctx context.Context, key string, stored []byte) 
 	if p.resources == nil {
 		return unencrypted.TransformFromStorage(ctx, stored, nil)
 	}
+	if !bytes.HasPrefix(stored, encrypted) && !bytes.HasPrefix(stored, plainObject) { // no key can be missing
+		return nil, false, fmt.Errorf("%w: it is neither JSON nor encrypted", sqlstore.ErrUndecodable)
+	}
 	return open(ctx, p.of(key), key, stored)
 }
 
@@ -170,13 +173,10 @@ func open(ctx context.Context, t value.Transformer, key string, stored []byte) (
 			plain, stale, err = nil, false, fmt.Errorf("%w: the stored data is damaged: %v", sqlstore.ErrUndecodable, reason)
 		}
 	}()
-	if !bytes.HasPrefix(stored, encrypted) && !bytes.HasPrefix(stored, plainObject) { // no key can be missing
-		return nil, false, fmt.Errorf("%w: it is neither JSON nor encrypted", sqlstore.ErrUndecodable)
-	}
 	return t.TransformFromStorage(ctx, stored, value.DefaultContext(key))
 }
 
-// What stored values begin with.
+// What the values in plinth's log begin with. Those of a kube-apiserver may be protobuf, too.
 var encrypted, plainObject = []byte("k8s:enc:"), []byte("{")
 
 // FromUpstream returns the value of an object of a resource from what a kube-apiserver with the same

@@ -264,6 +264,7 @@ const (
 	whyExpired  = "Events that have expired"
 	whyHistory  = "the API group " + historyv1.GroupName + ", which is plinth's own"
 	whyServers  = "Leases of plinth's servers"
+	whyKubelets = "the rights of plinth's certificate for kubelets"
 )
 
 var (
@@ -271,11 +272,13 @@ var (
 	leases       = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	apiServices  = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 	clusterRoles = schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
+	roleBindings = schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}
 )
 
 const (
 	ownRole  = "plinth:aggregate-to-view" // by which plinth adds its API group to the role view
 	ownLease = "plinth-controllers"       // of the server whose controllers run
+	kubelets = "plinth:kubelet-client"    // binds a role to the user that plinth is for kubelets
 )
 
 // plinths says why an object is left out that plinth has made for itself, "" for all others.
@@ -284,6 +287,10 @@ func (p place) plinths(stored []byte) (why string) {
 	case clusterRoles:
 		if p.name == ownRole {
 			return whyHistory
+		}
+	case roleBindings:
+		if p.name == kubelets {
+			return whyKubelets
 		}
 	case apiServices:
 		if strings.HasSuffix(p.name, "."+historyv1.GroupName) {

@@ -225,6 +225,7 @@ func TestExportSkips(t *testing.T) {
 		"/registry/core/events/n/e", `{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"n"}}`,
 		"/registry/_plinth/nodeports/30000", `{"kind":"NodePort","apiVersion":"plinth.io/v1","metadata":{}}`,
 		"/registry/apiregistration.k8s.io/apiservices/v1.history.plinth.io", `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{"name":"v1.history.plinth.io"}}`,
+		"/registry/rbac.authorization.k8s.io/clusterrolebindings/plinth:kubelet-client", `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"plinth:kubelet-client"}}`,
 		"/registry/rbac.authorization.k8s.io/clusterroles/plinth:aggregate-to-view", `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"plinth:aggregate-to-view"}}`,
 		"/registry/rbac.authorization.k8s.io/clusterroles/view", `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"view"}}`,
 		"/registry/coordination.k8s.io/leases/kube-system/apiserver-1", `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"apiserver-1","namespace":"kube-system","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`,
@@ -247,13 +248,14 @@ func TestExportSkips(t *testing.T) {
 		t.Errorf("the car is %s", got)
 	}
 	checkWhy(t, slices.Concat(report.NotWritten, report.LeftOut), map[string]string{
-		"acme.io/boats/n/a":                                               "neither Kubernetes 1.33 nor a CustomResourceDefinition has a resource boats",
-		"core/configmaps/n/broken":                                        "decode ConfigMap",
-		"_plinth/nodeports/30000":                                         "plinth's own notes",
-		"apiregistration.k8s.io/apiservices/v1.history.plinth.io":         "plinth's own",
-		"rbac.authorization.k8s.io/clusterroles/plinth:aggregate-to-view": "plinth's own",
-		"coordination.k8s.io/leases/kube-system/apiserver-1":              "Leases of plinth's servers",
-		"coordination.k8s.io/leases/kube-system/plinth-controllers":       "Leases of plinth's servers",
+		"acme.io/boats/n/a":                                                   "neither Kubernetes 1.33 nor a CustomResourceDefinition has a resource boats",
+		"core/configmaps/n/broken":                                            "decode ConfigMap",
+		"_plinth/nodeports/30000":                                             "plinth's own notes",
+		"apiregistration.k8s.io/apiservices/v1.history.plinth.io":             "plinth's own",
+		"rbac.authorization.k8s.io/clusterroles/plinth:aggregate-to-view":     "plinth's own",
+		"rbac.authorization.k8s.io/clusterrolebindings/plinth:kubelet-client": "kubelets",
+		"coordination.k8s.io/leases/kube-system/apiserver-1":                  "Leases of plinth's servers",
+		"coordination.k8s.io/leases/kube-system/plinth-controllers":           "Leases of plinth's servers",
 	})
 }
 
