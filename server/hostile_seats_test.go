@@ -156,10 +156,12 @@ func TestHostileSeats(t *testing.T) {
 				victim := g.victim(who, fmt.Sprintf("victim-%d-%d", i, j))
 				victim("before")
 				g.begin()
+				_, _, endedBodies := g.s.guard.Slow("body")
+				_, _, endedAnswers := g.s.guard.Slow("reader")
 				load.begin(g, who.config(g, fmt.Sprintf("mallory-%d-%d", i, j)))
 				apitest.Eventually(t, "requests wait for their clients", func() bool {
-					for _, client := range []string{"body", "reader"} {
-						if calls, bytes, _ := g.s.guard.Slow(client); calls > 100 || bytes >= 15<<20 {
+					for client, before := range map[string]int64{"body": endedBodies, "reader": endedAnswers} {
+						if calls, bytes, ended := g.s.guard.Slow(client); calls > 100 || bytes >= 15<<20 || ended > before {
 							return true // the attacker is at a bound
 						}
 					}
