@@ -25,7 +25,7 @@ func (s *Server) rewind(ctx context.Context, p *sqlstore.Pin, by sqlstore.Author
 	by.Verb = "rewind"
 	_, err := s.store.Rewind(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: by}), p)
 	if errors.Is(err, sqlstore.ErrCompacted) {
-		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten or the database was exchanged; take another snapshot")
+		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten, another server on the database compacted them, or the database was exchanged; take another snapshot")
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/guard"
@@ -20,7 +21,7 @@ import (
 
 // snapshotsPath is where clients of a server for tests take snapshots and go back to them: POST here
 // takes one, GET lists them, POST to NAME/rewind goes back, DELETE of NAME gives one up. They are kept
-// by this process only, and end with it.
+// by this process only, and end with it; so their names are given by no other process.
 const snapshotsPath = "/plinth/snapshots"
 
 // mostSnapshots bounds what is kept from compaction by clients that forget to give snapshots up.
@@ -29,6 +30,7 @@ const mostSnapshots = 100
 // snapshots are the states that clients may go back to.
 type snapshots struct {
 	server *Server
+	prefix string // of the names that this process gives
 
 	mu   sync.Mutex
 	last int
@@ -40,6 +42,10 @@ type keptSnapshot struct {
 	Revision int64  `json:"revision"` // of the server when it was taken
 
 	pin *sqlstore.Pin
+}
+
+func newSnapshots(s *Server) *snapshots {
+	return &snapshots{server: s, prefix: rand.String(5) + "-"}
 }
 
 // serve answers for snapshotsPath and the paths below.
@@ -87,7 +93,7 @@ func (s *snapshots) keep(one *keptSnapshot) bool {
 		return false
 	}
 	s.last++
-	one.Name = strconv.Itoa(s.last)
+	one.Name = s.prefix + strconv.Itoa(s.last)
 	s.kept = append(s.kept, *one)
 	return true
 }
@@ -97,13 +103,22 @@ func (s *snapshots) find(name string, remove bool) (keptSnapshot, error) {
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.kept, func(k keptSnapshot) bool { return k.Name == name })
 	if i < 0 {
-		return keptSnapshot{}, apierrors.NewNotFound(schema.GroupResource{Resource: "snapshots"}, name)
+		return keptSnapshot{}, s.absent(name)
 	}
 	found := s.kept[i]
 	if remove {
 		s.kept = slices.Delete(s.kept, i, i+1)
 	}
 	return found, nil
+}
+
+// absent returns the error about a name that is not there.
+func (s *snapshots) absent(name string) error {
+	err := apierrors.NewNotFound(schema.GroupResource{Resource: "snapshots"}, name)
+	if !strings.HasPrefix(name, s.prefix) {
+		err.ErrStatus.Message += fmt.Sprintf(": the names of this server begin with %s, so another one took the snapshot, or this one before it was restarted; a snapshot is known to the process that took it", s.prefix)
+	}
+	return err
 }
 
 func (s *snapshots) drop(x *guard.Call, name string) error {

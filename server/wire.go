@@ -159,7 +159,7 @@ func (s *Server) routes() *routes {
 		told:       s.serveTold,
 	}
 	if s.config.ServeSnapshots {
-		r.snapshots = (&snapshots{server: s}).serve
+		r.snapshots = newSnapshots(s).serve
 	}
 	if s.fairness != nil {
 		r.fairness = guard.HTTP(s.fairness.Debug())

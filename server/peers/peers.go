@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +45,8 @@ const (
 	pause   = Beat / 2
 	// mostHeard bounds what is remembered of servers whose Leases are not known.
 	mostHeard = 1000
+	// longestIdentity bounds what a server may call itself: the name of its host, and a UUID.
+	longestIdentity = 512
 )
 
 // Config of Peers.
@@ -209,8 +212,12 @@ func (p *Peers) Hear(query url.Values) error {
 	if err != nil {
 		return err
 	}
+	from := query.Get("from")
+	if len(from) > longestIdentity {
+		return fmt.Errorf("from: the identity of a server has at most %d bytes", longestIdentity)
+	}
 	p.c.Store.Told(revision)
-	p.note(query.Get("from"))
+	p.note(strings.Clone(from)) // without the rest of the query
 	p.judge(cluster.Others(p.c.Store, p.c.Identity))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -173,6 +174,9 @@ func TestHear(t *testing.T) {
 		if err := p.Hear(query); (err == nil) != c.want {
 			t.Errorf("%s: %v", c.query, err)
 		}
+	}
+	if err := p.Hear(url.Values{"from": {strings.Repeat("a", longestIdentity+1)}, "to": {"a"}, "revision": {"1"}}); err == nil {
+		t.Error("an endless identity is remembered")
 	}
 	for i := range 2 * mostHeard {
 		_ = p.Hear(url.Values{"from": {fmt.Sprint(i)}, "to": {"a"}, "revision": {"1"}})
