@@ -27,10 +27,19 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
+# ./... leaves out directories that begin with a dot.
+EVERYWHERE := ./... ./.ci/suite
+
+# What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
+# those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
+# `go run ./.ci/suite FILE` makes the tables again.
+SUITE = go run ./.ci/suite $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main)) -- go run ./dialects/logtest/withservers -- go test
+TESTED = $(if $(RUN),-run '$(RUN)') $(if $(CHANGED),,$(or $(PKG),$(EVERYWHERE)))
+
 # go vet is part of lint. As root it installs databases that are missing, and says so before; PLINTH_TEST_INSTALL=0
 # forbids that.
-test: cc ## run all tests except test-cluster under the race detector, with real Postgres and MariaDB
-	go run ./dialects/logtest/withservers -- go test -race -vet=off -timeout 60m ./...
+test: cc ## run all tests but test-cluster's under the race detector, with real Postgres and MariaDB; PKG=./server/rest or CHANGED=1: some; RUN=TestA
+	@$(SUITE) -race -vet=off -timeout 60m $(TESTED)
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
@@ -65,8 +74,8 @@ torture: TORTURE = $(if $(filter command environment,$(firstword $(origin HA))),
 torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database; HA=galera: on a Galera cluster, whose nodes die
 	$(if $(filter command environment,$(firstword $(origin HA))),PLINTH_TEST_HA=$(HA)) go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '$(TORTURE)' -v ./cmd/plinth
 
-test-quick: cc ## run the tests of test without the race detector
-	go run ./dialects/logtest/withservers -- go test ./...
+test-quick: cc ## run the tests of test without the race detector; PKG, CHANGED, RUN as for test
+	@$(SUITE) -vet=off -timeout 30m $(TESTED)
 
 test-hostile: cc ## attack a server with many connections, streams, stalls and bodies: the tests of hostile clients forty times as large
 	PLINTH_TEST_HOSTILE=1 go test -timeout 20m -run Hostile -v ./server
@@ -82,8 +91,8 @@ fuzz: cc ## run every fuzz target for FUZZTIME (30s)
 
 lint: cc ## run gofmt, go vet, staticcheck, and govulncheck if its database can be reached
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w $$files"; exit 1; fi
-	go vet ./...
-	go run $(STATICCHECK) ./...
+	go vet $(EVERYWHERE)
+	go run $(STATICCHECK) $(EVERYWHERE)
 	@.ci/vuln $(GOVULNCHECK)
 
 release: cc ## build archives for linux/amd64 and linux/arm64 in ./dist, with checksums and SBOMs; VERSION=v1.2.3

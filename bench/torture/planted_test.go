@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // planted are faults in a copy of plinth, each in a file of its own below the module's root: old is
@@ -84,6 +85,7 @@ var copyOfPlinth = sync.OnceValues(func() (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(dir, "plinth")
+	defer spent.On("building cmd/plinth with faults", time.Now())
 	cmd := exec.Command("go", append(buildFlags, "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./cmd/plinth")...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -9,11 +9,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 	"github.com/plinth-io/plinth/server/alarms"
 )
 
@@ -62,12 +64,14 @@ func TestPrometheusCheck(t *testing.T) {
 func promtool(t *testing.T, files, expressions []string) (names []string, err error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "promtool")
+	begun := time.Now()
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = filepath.Join("testdata", "promtool")
 	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build promtool: %v: %s", err, out)
 	}
+	spent.On("building testdata/promtool", begun)
 	check := exec.Command(program, files...)
 	check.Stdin = strings.NewReader(strings.Join(expressions, "\n"))
 	var stderr bytes.Buffer

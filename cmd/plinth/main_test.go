@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 	"github.com/plinth-io/plinth/server/logging"
 )
 
@@ -59,6 +60,7 @@ func TestMain(m *testing.M) {
 // built is the program plinth as users have it. Commands of tests run it, because this binary, with the race
 // detector, takes a second of a processor to start, and so do most servers (programFor).
 var built = sync.OnceValues(func() (string, error) {
+	defer spent.On("building cmd/plinth", time.Now())
 	dir, err := os.MkdirTemp("", "plinth-built-")
 	if err != nil {
 		return "", err

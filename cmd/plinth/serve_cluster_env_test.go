@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/plinth-io/plinth/cmd/plinth/kubectltest"
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // clusterTools are programs of Kubernetes and others, as testdata/cluster/go.mod has them,
@@ -41,6 +43,7 @@ func buildCluster(dir string) error {
 // buildPrograms builds programs from a module below testdata, which take version for Kubernetes' one.
 // The first time it takes minutes; then most of it is in Go's cache.
 func buildPrograms(module, version, output string, programs ...string) error {
+	defer spent.On("building programs of testdata/"+module, time.Now())
 	args := append([]string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version, "-o", output}, programs...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = filepath.Join("testdata", module)

@@ -14,9 +14,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // buildOperator builds testdata/operator.
@@ -28,6 +31,7 @@ func buildOperator(dir string) (string, error) {
 // buildModule builds a module of testdata with go build or go test -c. It uses the race detector if
 // this test does, because most packages are compiled already then.
 func buildModule(module, program string, command ...string) error {
+	defer spent.On("building "+module, time.Now())
 	args := append(command, "-ldflags=-s -w", "-o", program)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // process is a running plinth serve.
@@ -64,6 +66,11 @@ func launchProgram(program, dir, dsn string, flags ...string) (*process, error) 
 }
 
 func (p *process) start(cmd *exec.Cmd) error {
+	what := "starting plinth"
+	if cmd.Path == os.Args[0] {
+		what += " with the race detector, if the tests have it"
+	}
+	defer spent.On(what, time.Now())
 	stderr, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -5,6 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // An operator in a module of its own tests itself against plinth.
@@ -38,6 +41,7 @@ func newModule(t *testing.T) string {
 
 func goIn(t *testing.T, dir string, args ...string) {
 	t.Helper()
+	defer spent.On("running go "+args[0]+" in a module that requires plinth", time.Now())
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")

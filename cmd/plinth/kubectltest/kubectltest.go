@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 	"github.com/plinth-io/plinth/server/kind"
 )
 
@@ -87,6 +89,7 @@ func buildKubectl() (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module kubectl\n\ngo 1.24\n"), 0o644); err != nil {
 		return "", err
 	}
+	defer spent.On("building kubectl", time.Now())
 	const reported = "k8s.io/component-base/version"
 	flags := "-X " + reported + ".gitMajor=" + kind.Major + " -X " + reported + ".gitMinor=" + kind.Minor
 	for _, args := range [][]string{

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // startTimeout is generous: the machine may be busy with other tests.
@@ -53,6 +55,7 @@ type kind struct {
 var ErrNotInstalled = errors.New("not installed")
 
 func start(k kind) (*Server, error) {
+	defer spent.On("starting "+k.name, time.Now())
 	s := &Server{kind: k}
 	if err := s.prepare(); err != nil {
 		s.Close()
@@ -161,6 +164,7 @@ func (s *Server) prepared(program string, args ...string) *exec.Cmd {
 // Start starts the server again after Stop or Kill, on the same port as before, and waits
 // until it answers. The kernel may take a moment to let go of what a killed server held.
 func (s *Server) Start() (err error) {
+	defer spent.On("starting "+s.kind.name+" again", time.Now())
 	for range 50 {
 		if err = s.startOnce(); err == nil {
 			return nil

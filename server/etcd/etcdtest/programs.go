@@ -15,6 +15,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/plinth-io/plinth/dialects/logtest/spent"
 )
 
 // Patience is how long anything may take on a machine that is busy.
@@ -36,6 +38,7 @@ func Program(t testing.TB, name string) string {
 	if !known {
 		t.Fatalf("no program %q", name)
 	}
+	defer spent.On("building "+name, time.Now())
 	// go tool builds with the flags of all other builds and keeps the program in Go's cache.
 	cmd := exec.Command("go", "tool", "-n", p.path)
 	cmd.Dir = filepath.Join(root(t), "cmd", "plinth", "testdata", p.module)

@@ -1,0 +1,160 @@
+// Suite runs tests and says where their time goes.
+//
+//	go run ./.ci/suite [-o FILE] [-changed [-since REVISION]] -- COMMAND
+//	go run ./.ci/suite [-q] FILE
+//
+// COMMAND runs go test with the packages to test as its last arguments, also through another program:
+//
+//	go run ./.ci/suite -- go run ./dialects/logtest/withservers -- go test -race ./...
+//
+// While the tests run, suite prints what go test would print without -json. At the end come tables of the time
+// by package, by the slowest tests, and by what tests build and start (see dialects/logtest/spent), and
+// then what failed, within 100 lines. The exit code is COMMAND's. With -changed, suite adds to COMMAND the packages
+// that a change touches and those that import them. FILE is what -o or go test -json has written; - is
+// standard input; then the exit code is 1 if a test failed.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+func main() {
+	if len(os.Args) > 2 && os.Args[1] == asTimed {
+		os.Exit(timed(os.Args[2:]))
+	}
+	output := flag.String("o", "", "the `file` that keeps what go test -json says")
+	quiet := flag.Bool("q", false, "only the tables and what failed")
+	changed := flag.Bool("changed", false, "test the packages that a change touches, and those that import them")
+	since := flag.String("since", "main", "the `revision` that a change began at, for -changed")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: suite [-o FILE] [-changed [-since REVISION]] -- COMMAND [ARGUMENT]...\n       suite [-q] FILE")
+		os.Exit(2)
+	}
+	code, err := run(flag.Args(), *output, *quiet, *changed, *since)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func run(args []string, output string, quiet, changed bool, since string) (code int, err error) {
+	s := newSuite(os.Stdout)
+	s.quiet = quiet
+	if len(args) == 1 {
+		if err := readFile(s, args[0]); err != nil {
+			return 1, err
+		}
+		s.conclude(nil)
+		return s.code(), nil
+	}
+	if changed {
+		c, err := choose(".", since)
+		if err != nil {
+			return 1, err
+		}
+		fmt.Println(c)
+		if len(c.packages) == 0 {
+			return 0, nil
+		}
+		args = append(args, c.packages...)
+	}
+	keep := io.Discard
+	if output != "" {
+		f, err := os.Create(output)
+		if err != nil {
+			return 1, err
+		}
+		defer f.Close()
+		keep = f
+	}
+	dir, err := os.MkdirTemp("", "plinth-suite-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	graph := filepath.Join(dir, "actions.json")
+	if args, err = instrument(args, graph); err != nil {
+		return 1, err
+	}
+	if code, err = runCommand(s, args, keep); err != nil {
+		return code, err
+	}
+	b, _ := os.ReadFile(graph) // go writes none if it refuses its arguments
+	s.conclude(compiledBy(b))
+	return code, nil
+}
+
+func readFile(s *suite, name string) error {
+	f := os.Stdin
+	if name != "-" {
+		var err error
+		if f, err = os.Open(name); err != nil {
+			return err
+		}
+		defer f.Close()
+	}
+	return s.read(f)
+}
+
+// instrument has go test say what suite reads.
+func instrument(args []string, graph string) ([]string, error) {
+	for i := range len(args) - 1 {
+		if args[i] == "go" && args[i+1] == "test" {
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			return slices.Insert(slices.Clone(args), i+2, "-json", "-exec", "'"+self+"' "+asTimed, "-debug-actiongraph", graph), nil
+		}
+	}
+	return nil, errors.New("the command has no go test")
+}
+
+// runCommand runs go test and reads its output. An interrupt from the terminal reaches the command too; other
+// signals are passed on.
+func runCommand(s *suite, args []string, keep io.Writer) (code int, err error) {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 1, err
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	go passOn(signals, cmd.Process)
+	// Buffered, so that writing does not hold up the tests.
+	kept := bufio.NewWriterSize(keep, 1<<20)
+	readErr := s.read(io.TeeReader(stdout, kept))
+	err = cmd.Wait()
+	signal.Stop(signals)
+	close(signals)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code, err = max(exit.ExitCode(), 1), nil
+	}
+	return code, errors.Join(err, readErr, kept.Flush())
+}
+
+// passOn ends when signals is closed.
+func passOn(signals <-chan os.Signal, to *os.Process) {
+	for s := range signals {
+		if s != syscall.SIGINT {
+			_ = to.Signal(s)
+		}
+	}
+}
