@@ -63,6 +63,11 @@ type Config struct {
 	// DataDir, and is the known one from then on.
 	NewDatabase bool
 
+	// NewAuthority lets Open serve a database with another authority (DataDir/pki/ca.crt) than the one that the servers on
+	// it have noted there. Otherwise Open refuses: clients of the one would not trust the other. The others are refused at their
+	// next start.
+	NewAuthority bool
+
 	// History is how long superseded versions of objects stay readable for watches that
 	// resume and for paginated lists; 5 minutes. Negative: for ever.
 	History time.Duration

@@ -26,7 +26,8 @@ type database struct {
 }
 
 // openDatabase opens the database, if it is the one that clients of this server know.
-func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, start *progress) (d database, err error) {
+// authority is the fingerprint of the one that this server has.
+func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, authority string, start *progress) (d database, err error) {
 	if d.highWater, err = highwater.Read(revisionFile(c.DataDir), c.DSN); err != nil {
 		return d, err
 	}
@@ -46,7 +47,11 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, s
 		c.Log.Warn(why, "database", dialects.Describe(c.DSN))
 	}
 	d.shared, d.made = !log.Exclusive(), log.Made()
-	if err := d.checkLog(ctx, c, log); err != nil {
+	err = d.checkLog(ctx, c, log)
+	if err == nil && d.shared && c.DataDir != "" {
+		err = shareAuthority(ctx, c, log, authority)
+	}
+	if err != nil {
 		return d, errors.Join(err, log.Close())
 	}
 	d.store, err = object.Open(ctx, log, boundTo(c.Memory, sqlstore.Options{History: c.History, Keep: c.Keep, Transformer: values, Author: rest.Own, Check: deciding.Check, Log: c.Log}))

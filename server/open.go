@@ -95,7 +95,7 @@ func (s *Server) openFiles() (plugins apiadmission.ConfigProvider, err error) {
 // openData opens the database and the tokens, whose keys it may have.
 func (s *Server) openData(ctx context.Context) (err error) {
 	s.start.at("open the database")
-	if s.database, err = openDatabase(ctx, &s.config, s.encryption, s.start); err != nil {
+	if s.database, err = openDatabase(ctx, &s.config, s.encryption, s.pki.Fingerprint(), s.start); err != nil {
 		return err
 	}
 	s.parts.set(statePart, works)

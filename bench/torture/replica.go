@@ -42,6 +42,9 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := shareAuthority(filepath.Join(dir, "replica-0", "pki"), filepath.Join(r.dir, "pki")); err != nil && number > 0 {
+		return nil, err
+	}
 	if r.clients, err = way.New(""); err != nil {
 		return nil, err
 	}
@@ -69,6 +72,23 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 	}
 	r.tls, err = clientrest.TLSConfigFor(config)
 	return r, err
+}
+
+// shareAuthority gives a replica the authority of the first one.
+func shareAuthority(from, to string) error {
+	for _, file := range []string{"ca.crt", "ca.key"} {
+		text, err := os.ReadFile(filepath.Join(from, file))
+		if err == nil {
+			err = os.MkdirAll(to, 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, file), text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start starts the process and waits until it serves.

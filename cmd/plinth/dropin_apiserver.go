@@ -75,7 +75,7 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 var ownFlags = []string{
 	"backup-dir", "backup-interval", "backup-keep", "controllers", "data-dir", "database-timeout", "dsn",
 	"feature-gates", "history", "keep", "keep-file", "lease-commit-delay", "listen", "log-format", "max-connections", "memory",
-	"new-database", "scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
+	"new-authority", "new-database", "scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
 }
 
 func (o *apiServerOptions) addFlags(cmd *cobra.Command) {

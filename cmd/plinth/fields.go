@@ -13,6 +13,7 @@ var flagOfField = map[string]string{
 	"DSN":                   "dsn",
 	"DatabaseTimeout":       "database-timeout",
 	"NewDatabase":           "new-database",
+	"NewAuthority":          "new-authority",
 	"Listen":                "listen",
 	"AdvertiseAddress":      "advertise-address",
 	"DataDir":               "data-dir",

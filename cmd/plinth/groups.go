@@ -38,6 +38,7 @@ var flagGroups = []flagGroup{
 		"dsn",
 		"database-timeout",
 		"new-database",
+		"new-authority",
 		"data-dir",
 		"history",
 		"memory",

@@ -136,6 +136,7 @@ func addServeFlags(cmd *cobra.Command, c *server.Config) {
 	f.StringVar(&c.DSN, "dsn", "", "`database` that holds all state: sqlite://PATH, postgres://… or mysql://…; by default plinth.db in the data directory")
 	f.DurationVar(&c.DatabaseTimeout, "database-timeout", time.Minute, "how long to wait at the start for a database that cannot be reached, does not answer, or is locked")
 	f.BoolVar(&c.NewDatabase, "new-database", false, "serve another database than the one served before from this data directory, even a new and empty one; for one start: left in place it permits every later change of the database, too")
+	f.BoolVar(&c.NewAuthority, "new-authority", false, "serve a database that several plinths can share with another authority (pki/ca.crt) than theirs; for one start: left in place it permits every later change, too")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:6443", "`host:port` to serve on; port 0 takes a free port, which the kubeconfig then names")
 	f.IPVar(&c.AdvertiseAddress, "advertise-address", nil, "IP `address` at which members of the cluster reach plinth, the endpoint of the kubernetes Service; by default that of --listen, or the machine's if that is unspecified or loopback")
 	f.StringVar(&c.DataDir, "data-dir", "plinth-data", "`directory` of the certificates, the kubeconfig and, without --dsn, the database")

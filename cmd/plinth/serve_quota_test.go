@@ -18,9 +18,12 @@ import (
 // allows only some of.
 func TestQuota(t *testing.T) {
 	forEach(t, func(t *testing.T, dsn string) {
-		servers := []*process{serveFor(t, t.TempDir()+"/a", dsn)}
-		if !strings.HasPrefix(dsn, "sqlite") {
-			servers = append(servers, serveFor(t, t.TempDir()+"/b", dsn))
+		var servers []*process
+		if strings.HasPrefix(dsn, "sqlite") {
+			servers = append(servers, serveFor(t, t.TempDir()+"/a", dsn))
+		} else {
+			a, b := serveReplicas(t, dsn)
+			servers = append(servers, a, b)
 		}
 		var clients []kubernetes.Interface
 		for _, p := range servers {

@@ -23,9 +23,7 @@ func BenchmarkReplicas(b *testing.B) {
 			continue
 		}
 		b.Run(d.Name, func(b *testing.B) {
-			dsn, dir := d.Fresh(b), b.TempDir()
-			first := serveFor(b, dir+"/a", dsn, "--controllers=none")
-			second := serveFor(b, dir+"/b", dsn, "--controllers=none")
+			first, second := serveReplicas(b, d.Fresh(b), "--controllers=none")
 			at := []typedcorev1.ConfigMapInterface{clientFrom(first.config(b)), clientFrom(second.config(b))}
 			for range b.N {
 				writesPerSecond(b, at, 16) // warm

@@ -25,7 +25,7 @@ import (
 )
 
 // serveReplicas starts two plinths with one authority on a database.
-func serveReplicas(t *testing.T, dsn string, flags ...string) (a, b *process) {
+func serveReplicas(t testing.TB, dsn string, flags ...string) (a, b *process) {
 	t.Helper()
 	dir := t.TempDir()
 	a = serveFor(t, dir+"/a", dsn, flags...)

@@ -66,9 +66,9 @@ func TestStopOnFrozenDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := start(t)
-			dsn := logtest.CreateDatabase(t, db)
+			dsn, data := logtest.CreateDatabase(t, db), filepath.Join(t.TempDir(), "data")
 			for _, after := range []int{20, 70, 120, 170} {
-				cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--dsn="+dsn, "--database-timeout=20m")
+				cmd, stderr := plinth(t, nil, "serve", "--listen=127.0.0.1:0", "--data-dir="+data, "--dsn="+dsn, "--database-timeout=20m")
 				ready := new(bytes.Buffer)
 				cmd.Stdout = ready
 				must(t, cmd.Start())
@@ -84,7 +84,7 @@ func TestStopOnFrozenDatabase(t *testing.T) {
 				}
 				must(t, db.Thaw())
 			}
-			serveFor(t, filepath.Join(t.TempDir(), "data"), dsn)
+			serveFor(t, data, dsn)
 		})
 	}
 }

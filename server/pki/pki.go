@@ -6,9 +6,11 @@ package pki
 
 import (
 	"crypto"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -286,6 +288,14 @@ func (p *PKI) CA() []byte {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.ca.certPEM
+}
+
+// Fingerprint names the authority: a part of the SHA-256 of its public key, which it keeps when it is renewed.
+func (p *PKI) Fingerprint() string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	sum := sha256.Sum256(p.ca.cert.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:16])
 }
 
 // Admin returns the admin's client certificate and key in PEM.
