@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -97,10 +98,17 @@ func TestDefragment(t *testing.T) {
 		if _, err := l.Compact(t.Context(), sqlstore.LastID(102), 1000, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Defragment(t.Context()); err != nil {
-			t.Fatal(err)
+		var size sqlstore.Size
+		var err error
+		for range 20 { // Postgres keeps what a transaction that runs may see, and autovacuum's ANALYZE is one
+			if err = l.Defragment(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if size, err = l.Size(t.Context()); err != nil || size.Bytes <= 1<<20 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
-		size, err := l.Size(t.Context())
 		if err != nil || size.Bytes > 1<<20 || size.Rows != 1 {
 			t.Errorf("after all was deleted: %+v, %v", size, err)
 		}
