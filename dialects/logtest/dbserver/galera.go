@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 var galeraLibraries = []string{"/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib64/galera", "/usr/lib/galera-4"}
@@ -139,19 +140,50 @@ func recovered(s *Server, args []string) (string, error) {
 
 // pingGalera succeeds when a node has all that the cluster had when it joined.
 func pingGalera(ctx context.Context, dsn string) error {
+	state, _, err := galeraState(ctx, dsn)
+	if err == nil && state != "Synced" {
+		err = fmt.Errorf("the node is %s", state)
+	}
+	return err
+}
+
+// galeraState returns what a node says of itself, and how many nodes it sees, itself included.
+func galeraState(ctx context.Context, dsn string) (state string, nodes int, err error) {
 	db, err := OpenMySQL(dsn)
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	defer db.Close()
-	var name, state string
-	if err := db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'`).Scan(&name, &state); err != nil {
-		return err
+	var name string
+	if err = db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'`).Scan(&name, &state); err == nil {
+		err = db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'`).Scan(&name, &nodes)
 	}
-	if state != "Synced" {
-		return fmt.Errorf("the node is %s", state)
+	return state, nodes, err
+}
+
+// whole waits until every node sees all others. A node that has just been thawed sees them for a moment
+// although they have given it up, but then they don't see it.
+func (g *Galera) whole() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		var err error
+		for _, node := range g.Nodes {
+			state, nodes, e := galeraState(ctx, node.DSN(""))
+			if e == nil && (state != "Synced" || nodes != len(g.Nodes)) {
+				e = fmt.Errorf("the node on port %d is %s and sees %d nodes", node.port, state, nodes)
+			}
+			err = errors.Join(err, e)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	return nil
 }
 
 // InTurn are the nodes of a cluster as one server, of which each fault meets the next node. The others go on.
@@ -168,16 +200,23 @@ func (t *InTurn) Kill() { t.node().Kill() }
 // Start starts the node that Kill has ended, and waits until it has joined the others.
 func (t *InTurn) Start() error {
 	defer func() { t.next++ }()
-	return t.node().Start()
+	if err := t.node().Start(); err != nil {
+		return err
+	}
+	return t.Cluster.whole()
 }
 
 // Freeze stops a node, which the others give up if it lasts.
 func (t *InTurn) Freeze() error { return t.node().Freeze() }
 
-// Thaw has the node that Freeze has stopped go on.
+// Thaw has the node that Freeze has stopped go on, and waits until it has joined the others again. If the next node died
+// before, there would be no majority, and none of them would go on without a person.
 func (t *InTurn) Thaw() error {
 	defer func() { t.next++ }()
-	return t.node().Thaw()
+	if err := t.node().Thaw(); err != nil {
+		return err
+	}
+	return t.Cluster.whole()
 }
 
 // Close ends all nodes.
