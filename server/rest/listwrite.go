@@ -33,15 +33,7 @@ func (q *request) respondList(p page) (err error) {
 	case q.out.MediaType == response.MediaJSON && !q.out.Pretty:
 		return l.stream()
 	}
-	body, err := l.json()
-	if err != nil {
-		return err
-	}
-	if body, err = response.Finish(body, q.out); err != nil {
-		return err
-	}
-	response.WriteBody(q.w, q.r, http.StatusOK, q.out.MediaType, body)
-	return nil
+	return l.text()
 }
 
 // listWriter writes one page of a list.
@@ -269,7 +261,7 @@ func (l *listWriter) tableOf(entries []*sqlstore.Entry, out response.Output) ([]
 	return l.q.tableOf(l.p.meta(), l.q.fetched(l.q.ctx, entries), out)
 }
 
-// json is the list in one piece, to be indented or converted to YAML.
+// json is the list in one piece.
 func (l *listWriter) json() ([]byte, error) {
 	item := l.items()
 	b, tail := l.ends()

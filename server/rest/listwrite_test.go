@@ -187,7 +187,11 @@ func heap() int64 {
 
 // TestListMemory expects that a list which is being written has only a part of its objects in memory.
 func TestListMemory(t *testing.T) {
-	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+	accepts := []string{
+		"application/json", "application/json;pretty=1", "application/yaml", "application/vnd.kubernetes.protobuf",
+		"application/json;as=Table;v=v1;g=meta.k8s.io",
+	}
+	for _, accept := range accepts {
 		t.Run(accept, func(t *testing.T) {
 			before := heap()
 			h, body := slowly(t, accept)
