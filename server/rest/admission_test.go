@@ -44,7 +44,7 @@ func (deletionGuard) Validate(ctx context.Context, a apiadmission.Attributes, _ 
 // TestDeletionAdmission wants preconditions to be checked before admission is asked about a
 // deletion.
 func TestDeletionAdmission(t *testing.T) {
-	h := newHarness(t, rest.Options{Admission: deletionGuard{}})
+	h := newHarness(t, rest.Options{Admission: deletionGuard{}}, nothingStays)
 	h.playAll(t, []namedScript{
 		{"admission may refuse a deletion", `
 			POST configmaps {"metadata":{"name":"a","labels":{"keep":"1"},"finalizers":["x.io/a"]}}
@@ -138,7 +138,7 @@ func (subresourceGuard) Validate(_ context.Context, a apiadmission.Attributes, _
 // TestSubresourceAdmission wants admission to be asked about creates in the subresources of a pod,
 // and about connections into the pod.
 func TestSubresourceAdmission(t *testing.T) {
-	h := newHarness(t, rest.Options{Admission: subresourceGuard{}})
+	h := newHarness(t, rest.Options{Admission: subresourceGuard{}}, nothingStays)
 	h.playAll(t, []namedScript{
 		{"create", `
 			POST pods ` + pod + `

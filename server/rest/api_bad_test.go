@@ -10,7 +10,7 @@ import (
 
 // TestBadRequests sends one bad request of each kind and wants upstream's answer.
 func TestBadRequests(t *testing.T) {
-	h := newHarness(t, rest.Options{MaxBodyBytes: 1 << 20})
+	h := newHarness(t, rest.Options{MaxBodyBytes: 1 << 20}, nothingStays)
 	h.do("POST", configMaps, configMap("there", "1")).want(201)
 	long := strings.Repeat("x", 1<<20)
 	for _, test := range []struct {

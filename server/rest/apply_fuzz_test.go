@@ -45,7 +45,7 @@ func FuzzApply(f *testing.F) {
 	}
 	f.Add([]byte(applied("configmap", `{"metadata":{"managedFields":[{}]}}`)), uint8(0))
 	f.Add([]byte("a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]\n"), uint8(0))
-	h := newHarness(f, rest.Options{})
+	h := newHarness(f, rest.Options{}, nothingStays)
 	patchFixture(h)
 	f.Fuzz(func(t *testing.T, body []byte, target uint8) {
 		h := *h

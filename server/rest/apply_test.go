@@ -57,7 +57,7 @@ var applyVerbs = map[string][2]string{
 
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/
 func TestApply(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		for i, row := range applyRows {
 			t.Run(row.name, func(t *testing.T) {
 				here := *h

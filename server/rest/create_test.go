@@ -117,7 +117,7 @@ var systemFieldRows = []namedScript{
 // TestCreate has what https://kubernetes.io/docs/reference/using-api/api-concepts/ and
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 // say about the metadata of new objects.
-func TestCreate(t *testing.T) { playEach(t, slices.Concat(nameRows, systemFieldRows)) }
+func TestCreate(t *testing.T) { playEach(t, awayOnOthers, slices.Concat(nameRows, systemFieldRows)) }
 
 // sameName generates the same name each time.
 type sameName struct {
@@ -130,7 +130,7 @@ func (s sameName) GenerateName(base string) string { *s.asked++; return base + "
 // TestGeneratedNameIsTaken wants eight names to be tried before the answer is AlreadyExists.
 // https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4420-retry-generate-name
 func TestGeneratedNameIsTaken(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	old, asked := h.kinds.Lookup("", "v1", "configmaps"), 0
 	changed := *old
 	changed.Create = sameName{old.Create, &asked}

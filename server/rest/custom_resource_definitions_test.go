@@ -17,7 +17,7 @@ import (
 // objects.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
 func TestDefinitions(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.t = t
 		h.serveDefinitions()
 		for i, test := range []struct {
@@ -262,7 +262,7 @@ func (c definitionCase) stragglers() {
 func TestDefinitionsOnReplicas(t *testing.T) {
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
-		first, second := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
+		first, second := newHarnessOn(t, dsn, awayOnOthers, rest.Options{}), newHarnessOn(t, dsn, awayOnOthers, rest.Options{})
 		first.serveDefinitions()
 		second.serveDefinitions()
 		first.define(widgets(t, "example.com"))

@@ -172,7 +172,7 @@ func TestYAMLAliases(t *testing.T) {
 	for i := range 20 {
 		nested += fmt.Sprintf("a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i+1, i+1, i, i, i, i, i, i)
 	}
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.do(http.MethodPost, configMaps, configMap("there", "1")).want(201)
 	for _, row := range []struct {
 		name, body string

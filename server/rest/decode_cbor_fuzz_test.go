@@ -23,7 +23,7 @@ func FuzzCBOR(f *testing.F) {
 			f.Add([]byte(body), way)
 		}
 	}
-	h := newHarness(f, rest.Options{CBOR: true})
+	h := newHarness(f, rest.Options{CBOR: true}, nothingStays)
 	h.serveDefinitions()
 	h.define(widgets(f, "example.com"))
 	ways := []struct{ method, path, media string }{

@@ -51,7 +51,7 @@ func FuzzCustomObject(f *testing.F) {
 	} {
 		f.Add(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":` + spec + `}`)
 	}
-	h := newHarness(f, rest.Options{})
+	h := newHarness(f, rest.Options{}, nothingStays)
 	h.serveDefinitions()
 	h.define(widgets(f, "example.com"))
 	const path = "/apis/example.com/v1/namespaces/default/widgets"
@@ -95,7 +95,7 @@ func FuzzBody(f *testing.F) {
 			f.Add([]byte(s), kind)
 		}
 	}
-	h := newHarness(f, rest.Options{})
+	h := newHarness(f, rest.Options{}, nothingStays)
 	h.do("POST", configMaps, configMap("there", "1")).want(201)
 	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
 		"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}

@@ -5,7 +5,7 @@ import "testing"
 // TestGracePeriods has what
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination says about
 // grace periods. The rows do what the kubelet does there.
-func TestGracePeriods(t *testing.T) { playEach(t, graceRows) }
+func TestGracePeriods(t *testing.T) { playEach(t, awayOnOthers, graceRows) }
 
 var graceRows = []namedScript{
 	{"a pod on a node is given its grace period, and the kubelet completes the deletion", `

@@ -5,7 +5,7 @@ import "testing"
 // TestDeletionOfNamespaces has what
 // https://kubernetes.io/docs/tasks/administer-cluster/namespaces/#deleting-a-namespace says. The
 // rows do what the namespace controller does there.
-func TestDeletionOfNamespaces(t *testing.T) { playEach(t, namespaceRows) }
+func TestDeletionOfNamespaces(t *testing.T) { playEach(t, awayOnPostgres, namespaceRows) }
 
 var namespaceRows = []namedScript{
 	{"a namespace terminates, and is removed when its spec.finalizers are empty", `

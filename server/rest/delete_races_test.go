@@ -24,7 +24,7 @@ func (h *harness) deletions(namespace, resource string) (n int) {
 // TestDeletionRaces lets several clients delete one object, which must be removed once.
 func TestDeletionRaces(t *testing.T) {
 	const clients = 12
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("first", "1")).want(201)
 		t.Run("owners of finalizers", func(t *testing.T) {
 			h := *h

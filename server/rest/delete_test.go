@@ -9,7 +9,7 @@ import (
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-deletion says about
 // finalization, removal and preconditions.
 func TestDeletion(t *testing.T) {
-	playEach(t, slices.Concat(removalRows, preconditionRows))
+	playEach(t, awayOnOthers, slices.Concat(removalRows, preconditionRows))
 }
 
 // removalRows are finalization and removal.

@@ -52,7 +52,7 @@ func TestDeleteOptionsOfClients(t *testing.T) {
 
 // TestDeleteOptions sends DeleteOptions in the body or in the query.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/
-func TestDeleteOptions(t *testing.T) { playEach(t, deleteOptionsRows) }
+func TestDeleteOptions(t *testing.T) { playEach(t, awayOnPostgres, deleteOptionsRows) }
 
 var deleteOptionsRows = []namedScript{
 	{"DeleteOptions of any group and version, without any, and in YAML", `

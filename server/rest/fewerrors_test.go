@@ -13,7 +13,7 @@ import (
 
 // TestLongErrors sends owners of which each claims to be the controller. Upstream's error for each of them has all.
 func TestLongErrors(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.do("POST", configMaps, `{"metadata":{"name":"long"}}`).want(201)
 	var owners []string
 	for i := range 900 {
@@ -30,7 +30,7 @@ func TestLongErrors(t *testing.T) {
 // TestFewErrors sends bodies with several hundred thousand errors. An answer with all of them would take
 // hours.
 func TestFewErrors(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	many := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", 200_000), ",") }
 	pod := func(fields string) string {
 		return `{"metadata":{"name":"few"},"spec":{"containers":[{"name":"c","image":"i"` + fields + `}]}}`

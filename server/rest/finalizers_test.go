@@ -5,7 +5,7 @@ import "testing"
 // TestCascadingDeletion has what
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion says
 // about propagation policies.
-func TestCascadingDeletion(t *testing.T) { playEach(t, propagationRows) }
+func TestCascadingDeletion(t *testing.T) { playEach(t, awayOnPostgres, propagationRows) }
 
 var propagationRows = []namedScript{
 	{"Foreground keeps the object for the garbage collector", `

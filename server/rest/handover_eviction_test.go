@@ -139,7 +139,7 @@ var evictionRows = []namedScript{
 		405 MethodNotAllowed: the server does not allow this method on the requested resource`},
 }
 
-func TestEviction(t *testing.T) { playEach(t, evictionRows) }
+func TestEviction(t *testing.T) { playEach(t, awayOnPostgres, evictionRows) }
 
 // TestConcurrentEvictions evicts many pods at once, through two servers where they can share a
 // database. No more pods are evicted than the budget allows.
@@ -148,7 +148,7 @@ func TestConcurrentEvictions(t *testing.T) {
 		dsn := d.Fresh(t)
 		var servers []*harness
 		for range d.Servers {
-			servers = append(servers, newHarnessOn(t, dsn, rest.Options{}))
+			servers = append(servers, newHarnessOn(t, dsn, awayOnPostgres, rest.Options{}))
 		}
 		testEvictions(t, servers, 16, 3)
 	})

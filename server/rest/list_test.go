@@ -9,7 +9,7 @@ import (
 
 // TestListScopes lists in one namespace, in all namespaces, and of cluster-scoped kinds.
 func TestListScopes(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	for _, ns := range []string{"n1", "n2"} {
 		for _, name := range []string{"a", "b"} {
 			h.do("POST", "/api/v1/namespaces/"+ns+"/configmaps", `{"metadata":{"name":"`+name+`"}}`).want(201)

@@ -31,7 +31,7 @@ func TestManagersInSQL(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			dsn := d.fresh(t)
-			h := newHarnessOn(t, dsn, rest.Options{})
+			h := newHarnessOn(t, dsn, awayOnPostgres, rest.Options{})
 			h.play("x", []applyStep{
 				{"apply d as alice", depOf("", `"spec":{`+minimalSpec("c", "")+`}`), 201, "kind=Deployment"},
 				{"merge d as bob", `{"spec":{"replicas":2}}`, 200, "kind=Deployment"},

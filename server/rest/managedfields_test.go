@@ -14,7 +14,7 @@ import (
 // fields to be stored without them.
 func TestTooLargeWithManagedFields(t *testing.T) {
 	const room = 4000
-	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{MaxValueBytes: room}, rest.Options{})
+	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{MaxValueBytes: room, StateBytes: 1}, rest.Options{})
 	labels := func(n int) string {
 		var list []string
 		for i := range n {

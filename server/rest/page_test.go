@@ -16,7 +16,7 @@ func TestExpiredVersions(t *testing.T) {
 		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
 		"objects that were created, modified, or deleted between the time the first chunk was returned and now " +
 		"may show up in the list. with a token"
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		v := newVersioned(h)
 		v.token("past", "?limit=1&resourceVersion="+v.vars["first"])
 		v.create("f")
@@ -51,7 +51,7 @@ func TestExpiredVersions(t *testing.T) {
 // consistent snapshot.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
 func TestPagesAreConsistent(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		v := newVersioned(h)
 		var got []string
 		for next := ""; ; {

@@ -89,7 +89,7 @@ func FuzzPatch(f *testing.F) {
 	for _, row := range fieldRows {
 		add(row.how, row.on, row.body)
 	}
-	h := newHarness(f, rest.Options{})
+	h := newHarness(f, rest.Options{}, nothingStays)
 	patchFixture(h)
 	f.Fuzz(func(t *testing.T, body []byte, kind, target uint8, ignore bool) {
 		h := *h

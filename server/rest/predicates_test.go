@@ -82,7 +82,7 @@ func (h *harness) names(path string) (names []string) {
 // TestSelectionsWithIndexes compares a server that has indexes with one that scans: lists in one piece and in
 // pages, the events that a watch begins with, and the deletion of collections.
 func TestSelectionsWithIndexes(t *testing.T) {
-	scans, indexed := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{IndexBytes: -1}, rest.Options{}), newHarness(t, rest.Options{})
+	scans, indexed := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{IndexBytes: -1, StateBytes: 1}, rest.Options{}), newHarness(t, rest.Options{}, nothingStays)
 	scans.storePods(1)
 	indexed.storePods(1)
 	found := 0

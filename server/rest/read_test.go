@@ -218,7 +218,7 @@ var versionRows = []struct{ name, path, want string }{
 }
 
 func TestResourceVersions(t *testing.T) {
-	onEachDialect(t, rest.Options{FutureWait: 20 * time.Millisecond}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnPostgres, rest.Options{FutureWait: 20 * time.Millisecond}, func(t *testing.T, h *harness) {
 		v := newVersioned(h)
 		v.token("past", "?limit=2&resourceVersion="+v.vars["first"])
 		v.token("one", "?limit=1")
@@ -238,7 +238,7 @@ func TestResourceVersions(t *testing.T) {
 // for it.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#unavailable-resource-versions
 func TestFutureVersionIsWaitedFor(t *testing.T) {
-	onEachDialect(t, rest.Options{FutureWait: time.Minute}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{FutureWait: time.Minute}, func(t *testing.T, h *harness) {
 		for i, read := range []string{"/new%d?resourceVersion=%d", "?resourceVersion=%[2]d&fieldSelector=metadata.name%%3Dnew%[1]d", "?resourceVersion=%[2]d&resourceVersionMatch=Exact&fieldSelector=metadata.name%%3Dnew%[1]d"} {
 			path := configMaps + fmt.Sprintf(read, i, h.store.Revision()+1)
 			done := make(chan answer, 1)

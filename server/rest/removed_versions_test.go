@@ -20,7 +20,7 @@ func TestRemovedVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.serveRemoved(all)
 		seen, request := map[string]bool{}, certificateRequest(t)
 		for _, row := range removedRows {
@@ -53,7 +53,7 @@ func TestRemovedScales(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.serveRemoved(all)
 	for _, row := range removedRows {
 		k := h.kinds.Lookup(strings.Split(row.version, "/")[0], strings.Split(row.version, "/")[1], row.resource)
@@ -110,7 +110,7 @@ func TestRemovedReviews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.serveRemoved(all)
 	for _, c := range []struct{ path, kind, spec, field, want string }{
 		{"authorization.k8s.io/v1beta1/subjectaccessreviews", "SubjectAccessReview", `{"user":"a","group":["b"],"resourceAttributes":{"verb":"get","resource":"pods"}}`, "spec.group.0", "b"},

@@ -74,7 +74,7 @@ func (h *harness) preferringCBOR() (*clientrest.Config, *mediaSeen) {
 
 // TestTypedClientCBOR has a client of client-go do everything in CBOR.
 func TestTypedClientCBOR(t *testing.T) {
-	h := newCBORHarness(t)
+	h := newCBORHarness(t, nothingStays)
 	config, seen := h.preferringCBOR()
 	config.AcceptContentTypes = inCBOR
 	client, err := kubernetes.NewForConfig(config)

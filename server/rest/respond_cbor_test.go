@@ -57,8 +57,8 @@ func toCBOR(object string) string {
 }
 
 // newCBORHarness serves CBOR, and has the objects that the rows are about.
-func newCBORHarness(t *testing.T) *harness {
-	h := newHarness(t, rest.Options{CBOR: true, MaxBodyBytes: 1 << 20})
+func newCBORHarness(t *testing.T, from ...away) *harness {
+	h := newHarness(t, rest.Options{CBOR: true, MaxBodyBytes: 1 << 20}, from...)
 	h.do("POST", configMaps, `{"metadata":{"name":"a","labels":{"l":"1"}},"data":{"key":"<&> ü"}}`).want(201)
 	h.do("POST", configMaps, configMap("big", strings.Repeat("x", 140_000))).want(201)
 	h.do("POST", deploymentsPath, deployment).want(201)
@@ -151,7 +151,7 @@ func itoa(i int) string { b, _ := json.Marshal(i); return string(b) }
 
 // TestCBOROff wants a server without the feature gate to know nothing of CBOR.
 func TestCBOROff(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.serveDefinitions()
 	h.define(widgets(t, "example.com"))
 	h.do("POST", widgetsPath, widget).want(201)

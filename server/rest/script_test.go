@@ -67,9 +67,9 @@ func (h *harness) playAll(t *testing.T, rows []namedScript) {
 	}
 }
 
-// playEach plays the rows on each dialect.
-func playEach(t *testing.T, rows []namedScript) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) { h.playAll(t, rows) })
+// playEach plays the rows on each dialect. See away for from.
+func playEach(t *testing.T, from away, rows []namedScript) {
+	onEachDialect(t, from, rest.Options{}, func(t *testing.T, h *harness) { h.playAll(t, rows) })
 }
 
 func (s *script) play(text string) {

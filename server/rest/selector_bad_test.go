@@ -65,7 +65,7 @@ func TestTooManyTerms(t *testing.T) {
 // TestContradiction selects nothing, however the terms stand.
 func TestContradiction(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.do("POST", configMaps, configMap("a", "1")).want(201)
 	for _, selector := range []string{"metadata.name=a,metadata.name=b", "metadata.name=b,metadata.name=a", "metadata.name=a,metadata.name!=a", "metadata.namespace=default,metadata.namespace=x"} {
 		a := h.do("GET", "/api/v1/configmaps?fieldSelector="+url.QueryEscape(selector), "").want(200)

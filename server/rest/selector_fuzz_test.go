@@ -11,7 +11,7 @@ func FuzzSelectors(f *testing.F) {
 	for _, s := range []string{"", "a=b", "a in (b,c),!d", "a notin (", "metadata.name=x", "metadata.name!=x,metadata.namespace=default", "a==b=c", "\x00", "ä=ö", "a>5"} {
 		f.Add(s, s)
 	}
-	h := newHarness(f, rest.Options{})
+	h := newHarness(f, rest.Options{}, nothingStays)
 	h.do("POST", configMaps, configMap("x", "1")).want(201)
 	f.Fuzz(func(t *testing.T, labels, fields string) {
 		h := *h

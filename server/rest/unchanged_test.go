@@ -33,7 +33,7 @@ func (h *harness) again(namespace, do, body string) answer {
 // TestApplyUnchanged wants an apply that is answered from memory to be answered as if it were not.
 func TestApplyUnchanged(t *testing.T) {
 	simple, more := cmOf("", `"data":{"k":"1"}`), cmOf("", `"data":{"k":"1","j":"1"}`)
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		for i, row := range []struct {
 			name, again string // what is repeated before the steps
 			body        string
@@ -119,7 +119,7 @@ func TestApplyUnchanged(t *testing.T) {
 func TestApplyUnchangedBesideAnotherReplica(t *testing.T) {
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
-		here, there := newHarnessOn(t, dsn, rest.Options{}), newHarnessOn(t, dsn, rest.Options{})
+		here, there := newHarnessOn(t, dsn, awayOnOthers, rest.Options{}), newHarnessOn(t, dsn, awayOnOthers, rest.Options{})
 		body := cmOf("", `"data":{"k":"1"}`)
 		here.doStep("x", applyStep{do: "apply c as alice", body: body}).want(201)
 		here.again("x", "apply c as alice", body)

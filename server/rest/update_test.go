@@ -9,7 +9,9 @@ import (
 // TestUpdate has what
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 // says about updates.
-func TestUpdate(t *testing.T) { playEach(t, slices.Concat(concurrencyRows, statusRows, immutableRows)) }
+func TestUpdate(t *testing.T) {
+	playEach(t, awayOnPostgres, slices.Concat(concurrencyRows, statusRows, immutableRows))
+}
 
 const wasModified = `the object has been modified; please apply your changes to the latest version and try again`
 

@@ -37,4 +37,4 @@ var podSubresourceRows = []namedScript{
 		422 Invalid: Pod "a" is invalid: status.qosClass: Invalid value: "Guaranteed": field is immutable`},
 }
 
-func TestPodSubresources(t *testing.T) { playEach(t, podSubresourceRows) }
+func TestPodSubresources(t *testing.T) { playEach(t, awayOnOthers, podSubresourceRows) }

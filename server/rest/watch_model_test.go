@@ -357,16 +357,17 @@ func TestWatchersSeeTheModel(t *testing.T) {
 		name             string
 		fresh            func(t testing.TB) string
 		watchers, writes int
+		stateBytes       int // 1: no value stays in memory; 0: all do
 	}{
-		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1000, 300},
-		{"postgres", logtest.Postgres, 100, 200},
-		{"mariadb", logtest.MariaDB, 100, 200},
+		{"sqlite", func(testing.TB) string { return "sqlite://:memory:" }, 1000, 300, 1},
+		{"postgres", logtest.Postgres, 100, 200, 0},
+		{"mariadb", logtest.MariaDB, 100, 200, 1},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Log("seed", seed)
 			// A small window, so that starts in the past are read from the log.
-			h := newHarnessWith(t, d.fresh(t), sqlstore.Options{WindowBytes: 64 << 10}, rest.Options{BookmarkEvery: time.Second})
+			h := newHarnessWith(t, d.fresh(t), sqlstore.Options{WindowBytes: 64 << 10, StateBytes: d.stateBytes}, rest.Options{BookmarkEvery: time.Second})
 			h.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"first"}}`).want(201)
 			m := &history{base: h.store.Revision()}
 			watchAll(t, h, m, seed, d.watchers, d.writes)

@@ -174,7 +174,7 @@ var watchRows = []struct{ name, path, accept, want string }{
 
 func TestWatchSemantics(t *testing.T) {
 	o := rest.Options{FutureWait: 10 * time.Millisecond, MinWatch: 15 * time.Millisecond}
-	onEachDialect(t, o, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, o, func(t *testing.T, h *harness) {
 		v := newWatched(h)
 		for _, row := range watchRows {
 			accept := row.accept
@@ -207,7 +207,7 @@ func (v *versioned) watched(a answer) string {
 
 // TestWatchEnds wants a watch to end after timeoutSeconds, and when the server drains.
 func TestWatchEnds(t *testing.T) {
-	h := newHarness(t, rest.Options{})
+	h := newHarness(t, rest.Options{}, nothingStays)
 	h.do("POST", configMaps, configMap("a", "1")).want(201)
 	if got, _ := h.events(configMaps+"?watch=1&timeoutSeconds=1", 100); len(got) != 1 {
 		t.Errorf("a watch of one second had %v", got)

@@ -17,7 +17,7 @@ const inSequence = "application/cbor-seq"
 
 // TestWatchCBOR compares streams in CBOR with those in JSON.
 func TestWatchCBOR(t *testing.T) {
-	h := newHarness(t, rest.Options{CBOR: true, MinWatch: 50 * time.Millisecond})
+	h := newHarness(t, rest.Options{CBOR: true, MinWatch: 50 * time.Millisecond}, nothingStays)
 	v := newWatched(h)
 	h.serveDefinitions()
 	h.define(widgets(t, "example.com"))
@@ -51,7 +51,7 @@ func TestWatchCBOR(t *testing.T) {
 
 // TestWatchCBORError has the event that a watch from before the oldest revision gets.
 func TestWatchCBORError(t *testing.T) {
-	h := newHarness(t, rest.Options{CBOR: true})
+	h := newHarness(t, rest.Options{CBOR: true}, nothingStays)
 	v := newWatched(h)
 	if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWatchCBORError(t *testing.T) {
 // TestWatchCBORFrames has the bytes of an event: no map has another order than that of upstream's
 // deterministic encoding, and object and event each have the tag.
 func TestWatchCBORFrames(t *testing.T) {
-	h := newHarness(t, rest.Options{CBOR: true, MinWatch: 15 * time.Millisecond})
+	h := newHarness(t, rest.Options{CBOR: true, MinWatch: 15 * time.Millisecond}, nothingStays)
 	h.do("POST", configMaps, configMap("a", "1")).want(201)
 	object := h.do("GET", configMaps+"/a", "", "Accept", inCBOR).want(200).body
 	a := h.do("GET", configMaps+"?watch=1", "", "Accept", inCBOR).want(200)

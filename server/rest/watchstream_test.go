@@ -15,7 +15,7 @@ import (
 // TestWatchEventVersions wants the object of each event to have the version of the change, also if
 // the object left the selection. Versions increase.
 func TestWatchEventVersions(t *testing.T) {
-	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
 		v := newWatched(h)
 		for _, selector := range []string{"", "labelSelector=app%3Dx&", "fieldSelector=metadata.name%3Da&"} {
 			a := h.do("GET", v.fill(watchPath+selector+"resourceVersion={first}"), "").want(200)
@@ -39,7 +39,7 @@ func TestWatchEventVersions(t *testing.T) {
 // TestWatchExpired: a watch from a version that is no longer available ends with 410 Gone.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 func TestWatchExpired(t *testing.T) {
-	onEachDialect(t, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
 		v := newWatched(h)
 		if err := h.store.CompactTo(t.Context(), h.store.Revision()-1); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWatchExpired(t *testing.T) {
 // TestWatchSlowReader: a client that does not read for a while falls behind the window of recent
 // events. When it reads again, it gets every event from the log.
 func TestWatchSlowReader(t *testing.T) {
-	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{WindowBytes: 256 << 10}, rest.Options{})
+	h := newHarnessWith(t, "sqlite://:memory:", sqlstore.Options{WindowBytes: 256 << 10, StateBytes: 1}, rest.Options{})
 	first := h.do("POST", configMaps, configMap("c", "0")).want(201).get("metadata", "resourceVersion")
 	resp, err := http.Get(h.http.URL + watchPath + "resourceVersion=" + first)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestConversionWebhook(t *testing.T) {
 
 // TestConversionOfWatches wants a thousand watches of an object to convert it once.
 func TestConversionOfWatches(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		c := newConversionCase(t, h)
 		c.define(`"v1"`)
 		const watches = 20
@@ -202,7 +202,7 @@ var badHooks = []struct{ mode, want string }{
 }
 
 func TestBadConversionWebhooks(t *testing.T) {
-	onEachDialect(t, rest.Options{}, func(t *testing.T, h *harness) {
+	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		c := newConversionCase(t, h)
 		c.define(`"v1"`)
 		c.do("POST", hookedBeta, hookObject("v1beta1", "a", `"hostPort":"h:1"`)).want(201)

@@ -5,7 +5,7 @@ import "testing"
 // TestIdentity wants the object in the body to be the one that the path names. The body may omit
 // kind and apiVersion.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#resources
-func TestIdentity(t *testing.T) { playEach(t, identityRows) }
+func TestIdentity(t *testing.T) { playEach(t, awayOnOthers, identityRows) }
 
 const elsewhere = `the namespace of the provided object does not match the namespace sent on the request`
 
