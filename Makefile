@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer test-ha torture bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,7 +28,7 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
 # ./... leaves out directories that begin with a dot.
-EVERYWHERE := ./... ./.ci/suite
+EVERYWHERE := ./... ./.ci/suite ./.ci/mutants
 
 # What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
@@ -82,6 +82,10 @@ test-hostile: cc ## attack a server with many connections, streams, stalls and b
 
 bench: cc ## run plinth's benchmarks, print a table, and write charts to ./bench-out
 	go run ./dialects/logtest/withservers -durable -- go run ./cmd/plinth bench
+
+# NAME=floor-too-early plants that one. Before each fault the same tests run without it.
+mutants: cc ## plant the faults of .ci/mutants one at a time, and say which of them the tests do not notice; NAME=floor-too-early: that one
+	@go run ./.ci/mutants $(NAME)
 
 FUZZTIME ?= 30s
 fuzz: cc ## run every fuzz target for FUZZTIME (30s)

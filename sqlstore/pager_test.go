@@ -27,7 +27,8 @@ func numbered(n, failsAt int) func(from string, limit int) ([]Row, error) {
 	}
 }
 
-// Pages that are read ahead are those that are read one by one, up to an error or until nobody wants more.
+// Pages have all rows. Those that are read ahead are those that are read one by one, up to an error or until nobody
+// wants more.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rows, failsAt, wanted int }{
@@ -49,6 +50,9 @@ func TestAhead(t *testing.T) {
 				return keys, failed
 			}
 			want, wantErr := collect(pagesOf("", numbered(c.rows, c.failsAt)))
+			if c.failsAt < 0 && c.wanted == 100 && len(want) != c.rows {
+				t.Errorf("%d rows are in pages", len(want))
+			}
 			got, err := collect(ahead(pagesOf("", numbered(c.rows, c.failsAt))))
 			if !slices.Equal(got, want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%d keys, %v; want %d, %v", len(got), err, len(want), wantErr)

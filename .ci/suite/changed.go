@@ -15,7 +15,7 @@ import (
 )
 
 // everywhere matches all packages of the module: ./... leaves out directories that begin with a dot.
-var everywhere = []string{"./...", "./.ci/suite"}
+var everywhere = []string{"./...", "./.ci/suite", "./.ci/mutants"}
 
 // programBuilt are packages whose tests build cmd/plinth without importing it.
 var programBuilt = []string{"bench/torture"}
@@ -33,6 +33,7 @@ var readElsewhere = []struct {
 	{regexp.MustCompile(`^docs/sql\.md$`), "server/rest", false},
 	{regexp.MustCompile(`^go\.mod$`), "server", false},
 	{regexp.MustCompile(`^go\.(mod|sum)$`), "server/servertest", false},
+	{regexp.MustCompile(`\.go$`), ".ci/mutants", false}, // the patches apply to them
 	{regexp.MustCompile(`^cmd/plinth/testdata/(etcd|kine)/`), "server/etcd/etcdtest", true},
 }
 

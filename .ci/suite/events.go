@@ -40,6 +40,7 @@ type testedPackage struct {
 	cpu    time.Duration
 	result string // pass, fail, skip; "" while it runs
 	cached bool
+	seed   string       // of -shuffle
 	output bytes.Buffer // of no test
 	tests  map[string]*test
 	order  []*test
@@ -190,6 +191,9 @@ func (s *suite) addOutput(p *testedPackage, to *bytes.Buffer, text string) {
 		s.spent[m[2]].times++
 		s.spent[m[2]].total += seconds(m[1])
 		return
+	}
+	if seed, ok := strings.CutPrefix(text, "-test.shuffle "); ok {
+		p.seed = strings.TrimSpace(seed)
 	}
 	if strings.HasPrefix(text, "ok  \t") && strings.Contains(text, "\t(cached)") {
 		p.cached = true

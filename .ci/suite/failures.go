@@ -25,6 +25,9 @@ func (s *suite) failures() string {
 			names = append(names, short(p.name)+p.unless("fail"))
 			parts = append(parts, linesOf(short(p.name)+p.unless("fail")+":\n"+p.output.String()))
 		}
+		if p.seed != "" {
+			names = append(names, "(this order of "+short(p.name)+"'s tests again: go test -shuffle="+p.seed+")")
+		}
 	}
 	if len(parts) == 0 {
 		return ""

@@ -123,7 +123,7 @@ package none
 func TestRun(t *testing.T) {
 	t.Chdir(module(t, faulty))
 	kept := filepath.Join(t.TempDir(), "kept.json")
-	out, code := suiteOf(t, kept, "go", "test", "-vet=off", "./...")
+	out, code := suiteOf(t, kept, "go", "test", "-vet=off", "-shuffle=7", "./...")
 	if code != 1 {
 		t.Errorf("the exit code is %d", code)
 	}
@@ -138,7 +138,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("while the tests ran, suite has not printed %q", want)
 		}
 	}
-	for _, unwanted := range []string{"not to be seen", "by a test that passed", "=== RUN", "spent 1.50s", "of the processors", "PASS\n"} {
+	for _, unwanted := range []string{"not to be seen", "by a test that passed", "=== RUN", "spent 1.50s", "of the processors", "PASS\n", "-test.shuffle 7\nok"} {
 		if strings.Contains(live, unwanted) {
 			t.Errorf("while the tests ran, suite has printed %q", unwanted)
 		}
@@ -149,7 +149,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"  example.org/faulty/bad TestOuter/a/b\n", "  example.org/faulty/panics TestPanics\n", "  example.org/faulty/exits\n", "  example.org/faulty/late TestLate\n",
+		"  example.org/faulty/bad TestOuter/a/b\n", "  (this order of example.org/faulty/bad's tests again: go test -shuffle=7)\n", "  example.org/faulty/panics TestPanics\n", "  example.org/faulty/exits\n", "  example.org/faulty/late TestLate\n",
 		"undefined: undeclared", "no required module provides package example.org/no/such", "the fault itself", "lines left out", "panic: out of order", "no database", "test timed out after 1s",
 	} {
 		if !strings.Contains(failures, want) {

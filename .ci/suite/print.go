@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// printPackage prints what go test prints at the end of a package: the output of tests that failed, what the
-// package said outside of tests, and the line with the result.
+// printPackage prints what go test prints at the end of a package: if it failed, the output of tests that failed
+// and what the package said outside of tests; and the line with the result.
 func (s *suite) printPackage(p *testedPackage) {
 	var b strings.Builder
 	if p.result == "fail" {
@@ -14,7 +14,11 @@ func (s *suite) printPackage(p *testedPackage) {
 			b.WriteString(t.text(""))
 		}
 	}
-	b.WriteString(p.output.String())
+	for line := range strings.Lines(p.output.String()) {
+		if p.result == "fail" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") {
+			b.WriteString(line)
+		}
+	}
 	s.print(b.String())
 }
 
