@@ -30,7 +30,7 @@ func (s *suite) printTables(c *compiled) {
 	fmt.Fprintf(s.out, "\nTime by package, in seconds. wall: from its start to its end; cpu: of the test binary and of what it has started and\nwaited for; waiting: of all its tests, between t.Parallel and their turn.\n\n")
 	s.packageRows(w)
 	w.Flush()
-	fmt.Fprintf(s.out, "\nThe slowest tests, subtests included. wall is without waiting.\n\n")
+	fmt.Fprintf(s.out, "\nThe slowest tests, and the slowest subtest of each. busy: without waiting, and the sum of all subtests.\n\n")
 	s.testRows(w)
 	w.Flush()
 	if len(s.spent) > 0 {
@@ -108,20 +108,41 @@ func (s *suite) testRows(w *tabwriter.Writer) {
 	var list []slow
 	for _, p := range s.order {
 		for _, t := range p.order {
-			if !p.cached && t.wall-t.waiting >= leastSlowTest {
+			if !p.cached && t.busy() >= leastSlowTest {
 				list = append(list, slow{p, t})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b slow) int { return cmp.Compare(b.t.wall-b.t.waiting, a.t.wall-a.t.waiting) })
-	fmt.Fprintf(w, "wall\twaiting\t  test\n")
+	slices.SortStableFunc(list, func(a, b slow) int { return cmp.Compare(b.t.busy(), a.t.busy()) })
+	fmt.Fprintf(w, "busy\twaiting\t  test\n")
 	for _, l := range list[:min(len(list), rowsOfTests)] {
 		of := ""
 		if worst := l.t.slowest(); worst != l.t {
-			of = fmt.Sprintf(" (%s %s)", strings.TrimPrefix(worst.name, l.t.name+"/"), inSeconds(worst.wall-worst.waiting))
+			of = fmt.Sprintf(" (%s %s)", strings.TrimPrefix(worst.name, l.t.name+"/"), inSeconds(worst.busy()))
 		}
-		fmt.Fprintf(w, "%s\t%s\t  %s %s%s\n", inSeconds(l.t.wall-l.t.waiting), inSeconds(l.t.waiting), short(l.p.name), l.t.name, of)
+		fmt.Fprintf(w, "%s\t%s\t  %s %s%s\n", inSeconds(l.t.busy()), inSeconds(l.t.allWaiting()), short(l.p.name), l.t.name, of)
 	}
+}
+
+// busy is how long a test and its subtests have run, together. A test waits for its parallel subtests while
+// they wait for their turn; that is not counted.
+func (t *test) busy() time.Duration {
+	if len(t.children) == 0 {
+		return t.wall - t.waiting
+	}
+	sum := max(0, t.children[0].begun.Sub(t.begun)-t.waiting)
+	for _, c := range t.children {
+		sum += c.busy()
+	}
+	return sum
+}
+
+func (t *test) allWaiting() time.Duration {
+	sum := t.waiting
+	for _, c := range t.children {
+		sum += c.allWaiting()
+	}
+	return sum
 }
 
 // slowest is the leaf of a test's subtests that took the longest.
@@ -129,7 +150,7 @@ func (t *test) slowest() *test {
 	if len(t.children) == 0 {
 		return t
 	}
-	return slices.MaxFunc(t.children, func(a, b *test) int { return cmp.Compare(a.wall-a.waiting, b.wall-b.waiting) }).slowest()
+	return slices.MaxFunc(t.children, func(a, b *test) int { return cmp.Compare(a.busy(), b.busy()) }).slowest()
 }
 
 func (s *suite) spentRows(w *tabwriter.Writer) {
