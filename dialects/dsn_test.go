@@ -2,6 +2,8 @@ package dialects
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -177,4 +179,23 @@ func FuzzDSN(f *testing.F) {
 			t.Errorf("error shows the password or has two lines: %q", err)
 		}
 	})
+}
+
+// TestRedact has drivers and servers repeat passwords.
+func TestRedact(t *testing.T) {
+	cause := errors.New("cause")
+	for text, want := range map[string]string{
+		"no user u":        "no user u",
+		"dial u:hunter2@h": "dial u:xxxxx@h",
+		"hunter2 of u:hunter2@h:\n\tnot hunter2hunter2": "xxxxx of u:xxxxx@h: not xxxxxxxxxx",
+		"hunter%32 is hunter2":                          "xxxxx is xxxxx",
+	} {
+		err := redact(fmt.Errorf("%s%w", text, cause), []string{"", "hunter2", "hunter%32"})
+		if got := strings.TrimSuffix(err.Error(), "cause"); strings.TrimSpace(got) != want || !errors.Is(err, cause) {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+		if shown := fmt.Sprintf("%+v %#v", err, errors.Unwrap(err)); strings.Contains(text, "hunter") && strings.Contains(shown, "hunter") {
+			t.Errorf("%q is in %q", text, shown)
+		}
+	}
 }
