@@ -147,6 +147,7 @@ type RawLog interface {
 
 	// Beat notes that somebody watches over the leases. If nobody did for longer than most
 	// milliseconds, all expire later by that time: the time that no server ran does not count.
-	// It returns by how many milliseconds.
+	// If the clock was set back by more, they expire sooner by that.
+	// It returns by how many milliseconds they expire later.
 	Beat(ctx context.Context, most int64) (shifted int64, err error)
 }

@@ -138,6 +138,31 @@ func TestBeat(t *testing.T) {
 	})
 }
 
+// TestBeatSetBack: when the clock was set back, leases do not live longer by that.
+func TestBeatSetBack(t *testing.T) {
+	forEach(t, func(t *testing.T, db database) {
+		if db.name == "memory" {
+			return // no other connection can look in
+		}
+		l := db.openRaw(t)
+		l.grant(hour, 1)
+		before, now, err := l.Leases(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.exec(t, `UPDATE meta SET value = '`+strconv.FormatInt(now+24*hour, 10)+`' WHERE name = 'lease_beat'`)
+		db.exec(t, `UPDATE lease SET expires = expires + `+strconv.FormatInt(24*hour, 10))
+		shifted, err := l.Beat(t.Context(), hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, _, err := l.Leases(t.Context(), nil)
+		if err != nil || shifted > -23*hour || after[0].Expires != before[0].Expires+24*hour+shifted {
+			t.Errorf("shifted by %d: %+v, before %+v, %v", shifted, after, before, err)
+		}
+	})
+}
+
 // TestBeatOnce: of processes that come back at once, one shifts the leases.
 func TestBeatOnce(t *testing.T) {
 	forEachShared(t, func(t *testing.T, db database) {

@@ -166,7 +166,7 @@ func beat(ctx context.Context, tx *txn, most int64) (shifted int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if shifted = raw.Missed(last, now, most); shifted > 0 {
+	if shifted = raw.Missed(last, now, most); shifted != 0 {
 		if _, err := tx.ExecContext(ctx, `UPDATE lease SET expires = expires + ? ORDER BY id`, shifted); err != nil {
 			return 0, err
 		}

@@ -118,7 +118,7 @@ func beat(ctx context.Context, tx pgx.Tx, most int64) (shifted int64, err error)
 	if err := tx.QueryRow(ctx, readClock).Scan(&now); err != nil {
 		return 0, err
 	}
-	if shifted = raw.Missed(last, now, most); shifted > 0 {
+	if shifted = raw.Missed(last, now, most); shifted != 0 {
 		if _, err := tx.Exec(ctx, `SELECT FROM lease ORDER BY id FOR UPDATE`); err != nil {
 			return 0, err
 		}

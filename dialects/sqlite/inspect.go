@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -65,7 +66,7 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
+	l := &Log{path: path, opened: time.Now(), reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
 	l.reads.SetMaxOpenConns(1)
 	if err := l.identify(ctx); err != nil {
 		l.Close()

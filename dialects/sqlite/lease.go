@@ -10,7 +10,11 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// The clock of leases is this machine's, because no other process has the database.
+// clock is the time of leases in milliseconds: this machine's when the log was opened, because no other process
+// has the database, and what has passed since. Who sets the machine's clock meanwhile moves no lease.
+func (l *Log) clock() int64 {
+	return l.opened.UnixMilli() + time.Since(l.opened).Milliseconds()
+}
 
 // Leases returns leases and the time.
 func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
@@ -23,7 +27,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease,
 	if err != nil {
 		return nil, 0, fmt.Errorf("read leases: %w", classify(err))
 	}
-	return leases, time.Now().UnixMilli(), nil
+	return leases, l.clock(), nil
 }
 
 // Renew makes leases that have not expired expire their TTL from now.
@@ -32,7 +36,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 		return nil, nil
 	}
 	err = l.transact(ctx, func(w *writer) error {
-		now := time.Now().UnixMilli()
+		now := l.clock()
 		err := w.each(`
 			UPDATE lease SET expires = ?1 + ttl * 1000
 			WHERE id IN (SELECT value FROM json_each(?2)) AND expires > ?1
@@ -57,18 +61,18 @@ func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, 
 	if err != nil {
 		return nil, 0, fmt.Errorf("read expired leases: %w", classify(err))
 	}
-	ids, next = raw.Due(leases, time.Now().UnixMilli())
+	ids, next = raw.Due(leases, l.clock())
 	return ids, next, nil
 }
 
 // Beat notes the time. If nobody has done so for a while, all leases expire later.
 func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	err = l.transact(ctx, func(w *writer) error {
-		now, last := time.Now().UnixMilli(), int64(0)
+		now, last := l.clock(), int64(0)
 		if err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'lease_beat'`, nil, &last); err != nil {
 			return err
 		}
-		if shifted = raw.Missed(last, now, most); shifted > 0 {
+		if shifted = raw.Missed(last, now, most); shifted != 0 {
 			if _, err := w.exec(`UPDATE lease SET expires = expires + ?`, shifted); err != nil {
 				return err
 			}

@@ -71,6 +71,8 @@ type Log struct {
 
 	beside *beside // of a file that another process has open; then the four above are nil
 
+	opened time.Time // see clock
+
 	closeOnce sync.Once
 	closed    chan struct{}
 }
@@ -92,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Kind == "" {
 		o.Kind = sqlstore.KindAPI
 	}
-	l := &Log{kind: o.Kind, writer: make(chan *writer, 1), closed: make(chan struct{})}
+	l := &Log{kind: o.Kind, opened: time.Now(), writer: make(chan *writer, 1), closed: make(chan struct{})}
 	l.checkpoints.due = make(chan struct{}, 1)
 	var err error
 	if o.Path == "" {

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -21,7 +20,7 @@ func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlst
 	}
 	err := l.transact(ctx, func(w *writer) error {
 		var found sqlstore.Found
-		if err := w.find(ask, &found); err != nil {
+		if err := w.find(ask, l.clock(), &found); err != nil {
 			return err
 		}
 		d, wrote, err := raw.Decide(&found, decide)
@@ -47,12 +46,12 @@ func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlst
 	return fmt.Errorf("transact: %w", l.notice(err))
 }
 
-// find reads what ask says. Rows are read only if there are some.
-func (w *writer) find(ask sqlstore.Ask, f *sqlstore.Found) error {
+// find reads what ask says, at a time of the leases' clock. Rows are read only if there are some.
+func (w *writer) find(ask sqlstore.Ask, now int64, f *sqlstore.Found) error {
 	if err := w.findHead(&f.Head, &f.At); err != nil {
 		return err
 	}
-	f.Now = time.Now().UnixMilli()
+	f.Now = now
 	if f.Revision > ask.After && ask.Limit > 0 {
 		if err := w.findRows(ask, f); err != nil {
 			return err

@@ -88,7 +88,8 @@ func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err err
 			return s.lessor.idleFor(), nil
 		}
 		s.lessor.idle.Store(false)
-		if err := s.watchOver(ctx); err != nil {
+		// Before anything expires, also if that was done a moment ago: the clock may have leapt ahead since.
+		if err := s.beat(ctx, next == 0); err != nil {
 			return 0, err
 		}
 		// Asked after the beat, by which leases may have been given more time.
@@ -145,11 +146,14 @@ func (s *Server) expireOne(ctx context.Context, id int64) error {
 // watchOver notes that a server watches over the leases, if that was not noted a moment ago. It
 // comes before everything that depends on when leases expire: after a start, they must have got
 // the time back in which no server ran.
-func (s *Server) watchOver(ctx context.Context) error {
+func (s *Server) watchOver(ctx context.Context) error { return s.beat(ctx, false) }
+
+// beat is watchOver, which with now also notes it if that was done a moment ago.
+func (s *Server) beat(ctx context.Context, now bool) error {
 	l := &s.lessor
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.beaten.IsZero() && time.Since(l.beaten) < beatEvery {
+	if !now && !l.beaten.IsZero() && time.Since(l.beaten) < beatEvery {
 		return nil
 	}
 	most := beatMost
@@ -163,8 +167,8 @@ func (s *Server) watchOver(ctx context.Context) error {
 		return err
 	}
 	l.beaten = time.Now()
-	if shifted > 0 {
-		s.o.Log.Debug("leases expire later by the time that no server watched over them", "time", time.Duration(shifted)*time.Millisecond)
+	if shifted != 0 {
+		s.o.Log.Debug("leases expire later by the time that no server watched over them, or that the clock was set by", "time", time.Duration(shifted)*time.Millisecond)
 	}
 	return nil
 }

@@ -48,9 +48,9 @@ func Due(leases []sqlstore.Lease, now int64) (ids []int64, next int64) {
 }
 
 // Missed returns by how many milliseconds leases expire later when somebody watches over them
-// again. The last beat is 0 if nobody ever has.
+// again; negative if the clock was set back since. The last beat is 0 if nobody ever has.
 func Missed(last, now, most int64) int64 {
-	if last == 0 || now-last <= most {
+	if last == 0 || max(now-last, last-now) <= most {
 		return 0
 	}
 	return now - last

@@ -53,7 +53,7 @@ func TestDue(t *testing.T) {
 
 func TestMissed(t *testing.T) {
 	for _, test := range []struct{ last, now, most, want int64 }{
-		{0, 1000, 10, 0}, {990, 1000, 10, 0}, {989, 1000, 10, 11}, {2000, 1000, 10, 0},
+		{0, 1000, 10, 0}, {990, 1000, 10, 0}, {989, 1000, 10, 11}, {2000, 1000, 10, -1000}, {1010, 1000, 10, 0},
 	} {
 		if got := Missed(test.last, test.now, test.most); got != test.want {
 			t.Errorf("%+v: %d", test, got)
