@@ -249,6 +249,39 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// TestEachChangeWakes has watchers sleep between changes: each change must wake those that it concerns.
+func TestEachChangeWakes(t *testing.T) {
+	s := newStore(t, Options{})
+	watchers := map[string]*Watcher{}
+	for _, prefix := range []string{maps, maps + "ns/", maps + "ns/a"} {
+		w, err := s.Watch(maps, prefix, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		watchers[prefix] = w
+	}
+	late := time.After(time.Minute)
+	for i := range 5 {
+		for _, w := range watchers {
+			if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 0 {
+				t.Fatalf("before change %d: %d events, %v", i, len(events), err)
+			}
+		}
+		e := create(t, s, fmt.Sprintf("%sns/a%d", maps, i))
+		for prefix, w := range watchers {
+			select {
+			case <-w.Wait():
+			case <-late:
+				t.Fatalf("change %d has not woken the watcher of %s", i, prefix)
+			}
+			if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 || events[0].Entry.Revision != e.Revision {
+				t.Fatalf("change %d: %d events, %v", i, len(events), err)
+			}
+		}
+	}
+}
+
 // TestWaitIsEnough checks that a watcher which is polled only when Wait says so gets every
 // event, from the log and from the window.
 func TestWaitIsEnough(t *testing.T) {
