@@ -40,6 +40,7 @@ func TestConflicts(t *testing.T) {
 		{Key: a.Key},                         // exists
 		{Key: a.Key, Expect: a.Revision},     // replaced
 		{Key: a.Key, Expect: b.Revision + 7}, // never was
+		{Key: a.Key, Expect: a.Revision, Delete: true},
 	} {
 		c.Value = value(a.Key, 2)
 		_, err := s.Commit(context.Background(), c)

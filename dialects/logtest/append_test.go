@@ -36,6 +36,13 @@ func TestAppendExpectations(t *testing.T) {
 			{Found: 1}, {Found: 2}, {Revision: 3, CreateRevision: 3}, {}, {},
 		}}, a)
 		l.put("/registry/a", 1, "a4")
+		a = l.append(sqlstore.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")})
+		diff(t, "delete of a state that was replaced", []sqlstore.Result{{Found: 4}}, a.Results)
+		a = l.append(
+			sqlstore.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")},
+			sqlstore.Change{Key: "/registry/c", Expect: 1, Delete: true, Value: []byte("no")},
+		)
+		diff(t, "two of them", []sqlstore.Result{{Found: 4}, {Found: 2}}, a.Results)
 		l.delete("/registry/a", 4, "a4 at its end")
 		a = l.append(sqlstore.Change{Key: "/registry/a", Expect: 5, Value: []byte("no")})
 		diff(t, "update of a tombstone", []sqlstore.Result{{Found: 5, FoundDeleted: true}}, a.Results)
