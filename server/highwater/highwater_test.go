@@ -3,10 +3,13 @@ package highwater
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/dialects"
 )
 
 // TestRevisionFile reads what older versions wrote, and leaves no second file when the disk is full.
@@ -85,5 +88,29 @@ func TestUnreadableFile(t *testing.T) {
 	_, err := Read(dir, "sqlite://a.db")
 	if err == nil || !strings.Contains(err.Error(), "make it a file that user id") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCheck has a database behind the file, as a restored one is: it goes on above all that can have been served
+// since the file was written.
+func TestCheck(t *testing.T) {
+	dsn := "sqlite://" + filepath.Join(t.TempDir(), "plinth.db")
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, c := range []struct{ served, want int64 }{{0, 0}, {500, 500 + slack}, {500, 500 + slack}, {500 + slack, 500 + slack}, {501 + slack, 501 + 2*slack}} {
+		h := &Mark{last: served{cluster: log.ClusterID(), revision: c.served}}
+		if err := h.Check(t.Context(), log, false, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		if head, err := log.Head(t.Context()); err != nil || head.Revision != c.want || head.Floor != c.want {
+			t.Errorf("after %d was served the log is at %+v, want %d (%v)", c.served, head, c.want, err)
+		}
+	}
+	other := &Mark{last: served{cluster: "other", revision: 7}}
+	if err := other.Check(t.Context(), log, false, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrOther) {
+		t.Errorf("another cluster: %v", err)
 	}
 }
