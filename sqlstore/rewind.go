@@ -37,12 +37,15 @@ func (p *Pin) Release() { p.s.compact.release(p) }
 
 // Rewind gives all objects the state of p again, in new revisions: watchers see what changes. It
 // returns the number of objects changed. Objects that others change meanwhile are changed again, a
-// few times. The cost is that of what has changed since the pin, or since the last Rewind to it.
+// few times; it fails only if there is one that never had its state. The cost is that of what has
+// changed since the pin, or since the last Rewind to it.
 func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 	if s.raw {
 		return 0, fmt.Errorf("rewind: %w: only objects can be rewound", ErrKind)
 	}
 	revision := s.compact.at(p)
+	rewound := make(map[string]bool)
+	missed := 0 // changes that others were always faster than
 	for range rewindTry {
 		changes, through, err := s.differences(ctx, revision)
 		if err == nil && len(changes) == 0 {
@@ -51,7 +54,7 @@ func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 		}
 		n := 0
 		if err == nil {
-			n, err = s.commitAll(ctx, changes)
+			n, err = s.commitAll(ctx, changes, rewound)
 		}
 		changed += n
 		if err == nil && n == len(changes) {
@@ -65,8 +68,17 @@ func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 		if err != nil {
 			return changed, fmt.Errorf("rewind to revision %d: %w", revision, err)
 		}
+		missed = 0
+		for _, c := range changes {
+			if !rewound[c.Key] {
+				missed++
+			}
+		}
 	}
-	return changed, fmt.Errorf("rewind to revision %d: somebody changes objects all the time", revision)
+	if missed == 0 {
+		return changed, nil
+	}
+	return changed, fmt.Errorf("rewind to revision %d: somebody changes %d objects all the time", revision, missed)
 }
 
 // differences returns the changes that lead from the current state, which is that at through, back to
@@ -127,16 +139,16 @@ func (s *Store) undo(ctx context.Context, step *Step) (c Change, differs bool, e
 	return c, differs || now == nil, nil
 }
 
-// commitAll commits changes, as far as nobody else is faster, and returns how many.
-func (s *Store) commitAll(ctx context.Context, changes []Change) (n int, err error) {
+// commitAll commits changes, as far as nobody else is faster. It returns how many, and notes their keys.
+func (s *Store) commitAll(ctx context.Context, changes []Change, keys map[string]bool) (n int, err error) {
 	var group errgroup.Group
 	group.SetLimit(rewindLoad)
-	committed := make(chan struct{}, len(changes))
+	committed := make(chan string, len(changes))
 	for _, c := range changes {
 		group.Go(func() error {
 			_, err := s.Commit(ctx, c)
 			if err == nil {
-				committed <- struct{}{}
+				committed <- c.Key
 			}
 			if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
 				return nil
@@ -145,5 +157,10 @@ func (s *Store) commitAll(ctx context.Context, changes []Change) (n int, err err
 		})
 	}
 	err = group.Wait()
-	return len(committed), err
+	close(committed)
+	for key := range committed {
+		keys[key] = true
+		n++
+	}
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,6 +168,11 @@ func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*sqls
 	const most, bytes = 1024, 4 << 20
 	for limit := 64; after < through; {
 		rows, err := s.log.Rows(ctx, after, limit)
+		for errors.Is(err, sqlstore.ErrCompacted) { // the row that the log is known by is gone: see Expect
+			if _, err = s.store.Sync(ctx); err == nil {
+				rows, err = s.log.Rows(ctx, after, limit)
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -225,8 +225,11 @@ func TestSnapshotMeanwhile(t *testing.T) {
 						tx.Put(key, make([]byte, 1+r.IntN(2000)), 0)
 					}
 				})
-				if i%20 == 19 {
+				switch {
+				case i%20 == 19:
 					m.cut(t, revision-int64(r.IntN(10)), r.IntN(2) == 0)
+				case i > 200 && i%3 == 2: // also what the log is known by is gone then
+					m.cut(t, revision-int64(r.IntN(2)), true)
 				}
 			}
 		})
