@@ -37,6 +37,12 @@ func (e *Entry) size() int {
 	return len(e.Value) + int(e.form.size.Load())
 }
 
+// ValueBytes returns how many bytes the value of a raw key has, if that is known: it was read, or written here.
+func (e *Entry) ValueBytes() (n int, known bool) {
+	n = e.size()
+	return n, n > 0
+}
+
 // rawEntry makes the entry of a raw key. A nil value is one that is only in the log.
 func rawEntry(row *Row, value []byte) *Entry {
 	made := &struct {

@@ -40,7 +40,7 @@ func (s *Server) readRange(ctx context.Context, r *pb.RangeRequest) (*pb.RangeRe
 }
 
 func (s *Server) readRangeOnce(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	values := func(entries []*sqlstore.Entry) ([][]byte, error) { return s.store.Values(ctx, entries) }
+	values := func(entries []*sqlstore.Entry) ([][]byte, error) { return s.rangeValues(ctx, entries) }
 	at := readSpanOf(r.Key, r.RangeEnd)
 	if at.one && r.Revision <= 0 {
 		if e, revision, ok := s.newest(at.from); ok {

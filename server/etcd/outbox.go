@@ -191,8 +191,9 @@ type clientAddr struct {
 // tracked is a message that is counted until it is written.
 type tracked struct {
 	outgoing
-	ctx context.Context // of the call
-	out *outbox
+	ctx   context.Context // of the call
+	out   *outbox
+	place *place // nil: none
 }
 
 // count counts the message if it is large and its connection is known.
@@ -208,7 +209,14 @@ func (t *tracked) count(size int) (sent func()) {
 	if !ok {
 		return nil // net/http serves it, whose writes wait for the client
 	}
-	return t.out.add(a.conn, size)
+	counted := t.out.add(a.conn, size)
+	if t.place == nil {
+		return counted
+	}
+	return func() {
+		counted()
+		t.place.leave()
+	}
 }
 
 // onFree is a pool that tells when the buffer has been freed that comes back.
@@ -231,12 +239,12 @@ type trackedStream struct {
 
 // SendMsg implements grpc.ServerStream.
 func (s *trackedStream) SendMsg(m any) error {
-	return s.ServerStream.SendMsg(s.out.track(s.Context(), m))
+	return s.ServerStream.SendMsg(s.out.track(s.Context(), m, nil))
 }
 
-func (o *outbox) track(ctx context.Context, m any) any {
+func (o *outbox) track(ctx context.Context, m any, its *place) any {
 	if message, ok := m.(outgoing); ok {
-		return &tracked{message, ctx, o}
+		return &tracked{message, ctx, o, its}
 	}
 	return m
 }

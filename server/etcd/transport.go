@@ -46,6 +46,7 @@ type Transport struct {
 	log      *slog.Logger
 	refused  refusals
 	out      *outbox
+	large    places
 	grpc     *grpc.Server
 	http     *http.Server
 	pages    *http.Server // for listeners of pages only
@@ -65,7 +66,7 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(outboxBytes, s.o.Log), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(outboxBytes, s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())
@@ -125,15 +126,18 @@ func (t *Transport) countRequest(ctx context.Context, req any, info *grpc.UnaryS
 	defer t.running.Add(-1)
 	m := t.metrics.methods[info.FullMethod]
 	m.begin()
+	ctx, place := t.large.enter(ctx, req)
 	resp, err := handler(ctx, req)
 	m.end(err)
+	if err != nil {
+		place.leave()
+		return nil, err
+	}
 	switch resp.(type) {
 	case *pb.RangeResponse, *pb.TxnResponse: // which may be large
-		if err == nil {
-			resp = t.out.track(ctx, resp)
-		}
+		resp = t.out.track(ctx, resp, place)
 	}
-	return resp, err
+	return resp, nil
 }
 
 // snapshotMethod is the one stream that ends by itself. Others go on as long as the client likes.

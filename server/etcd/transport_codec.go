@@ -38,6 +38,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		c.metrics.sent.Add(int64(data.Len()))
 		return data, err
 	}
+	if t, ok := v.(*tracked); ok {
+		defer t.place.encoded()
+	}
 	size := m.Size()
 	c.metrics.sent.Add(int64(size))
 	if mem.IsBelowBufferPoolingThreshold(size) {

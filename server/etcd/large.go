@@ -1,0 +1,113 @@
+package etcd
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/plinth-io/plinth/sqlstore"
+)
+
+// A range is answered in one message, however large: its values are in memory, and once more as the message. So
+// few of the large ones are in memory at once; the others wait with what they have read. Each has a place from when
+// it is known to be large until its message is sent, or until the outbox watches over it.
+
+const (
+	largeAnswer   = 4 << 20 // bytes of values beyond which an answer needs a place
+	largeAtOnce   = 2
+	firstValues   = 16              // that are read before it is known how large they are
+	placePatience = 2 * time.Second // for which a message keeps its place until it is sent
+)
+
+// places are what there is for large answers.
+type places chan struct{}
+
+func newPlaces() places { return make(places, largeAtOnce) }
+
+// place is the one that a call may need.
+type place struct {
+	all   places
+	taken atomic.Bool
+}
+
+type placeKey struct{}
+
+// enter gives a call a place to take, if its answer may be large; else none.
+func (p places) enter(ctx context.Context, req any) (context.Context, *place) {
+	r, ok := req.(*pb.RangeRequest)
+	if !ok || len(r.RangeEnd) == 0 || r.KeysOnly || r.CountOnly {
+		return ctx, nil
+	}
+	its := &place{all: p}
+	return context.WithValue(ctx, placeKey{}, its), its
+}
+
+// take waits for a place, unless the call has it already.
+func (p *place) take(ctx context.Context) error {
+	if p.taken.Load() {
+		return nil
+	}
+	if err := take(ctx, p.all); err != nil {
+		return err
+	}
+	p.taken.Store(true)
+	return nil
+}
+
+// leave gives the place up, if there is one. It may be called again.
+func (p *place) leave() {
+	if p != nil && p.taken.Swap(false) {
+		<-p.all
+	}
+}
+
+// encoded says that the message is there.
+func (p *place) encoded() {
+	if p != nil && p.taken.Load() {
+		time.AfterFunc(placePatience, p.leave)
+	}
+}
+
+// rangeValues reads the values of entries, in parts until it is known whether they are many bytes.
+func (s *Server) rangeValues(ctx context.Context, entries []*sqlstore.Entry) (values [][]byte, err error) {
+	p, _ := ctx.Value(placeKey{}).(*place)
+	if p == nil || len(entries) == 0 {
+		return s.store.Values(ctx, entries)
+	}
+	bytes, n := 0, firstValues
+	if known, all := valueBytes(entries); all {
+		bytes, n = known, len(entries)
+	}
+	for values = make([][]byte, 0, len(entries)); len(values) < len(entries); {
+		if bytes > largeAnswer {
+			if err := p.take(ctx); err != nil {
+				return nil, err
+			}
+			n = len(entries)
+		}
+		part, err := s.store.Values(ctx, entries[len(values):min(len(values)+n, len(entries))])
+		if err != nil {
+			return nil, err
+		}
+		for _, value := range part {
+			bytes += len(value)
+		}
+		values = append(values, part...)
+		n = max(firstValues, largeAnswer/(bytes/len(values)+1))
+	}
+	return values, nil
+}
+
+// valueBytes returns what the values of entries take, and whether that is known of all of them.
+func valueBytes(entries []*sqlstore.Entry) (bytes int, all bool) {
+	for _, e := range entries {
+		size, known := e.ValueBytes()
+		if !known {
+			return 0, false
+		}
+		bytes += size
+	}
+	return bytes, true
+}
