@@ -41,12 +41,20 @@ func TestAuditSecrets(t *testing.T) {
 	}
 	asked(t, client, "create", "POST", secrets, body(first))
 	asked(t, client, "update", "PUT", secrets+"/s", body(second))
-	patch, err := http.NewRequest("PATCH", secrets+"/s", strings.NewReader(`{"stringData":{"p":"`+third+`"}}`))
-	must(t, err)
-	patch.Header.Set("Content-Type", "application/merge-patch+json")
-	answer, err := client.Do(patch)
-	must(t, err)
-	answer.Body.Close()
+	for _, p := range []struct{ media, body string }{
+		{"merge-patch+json", `{"stringData":{"p":"` + third + `"}}`},
+		{"merge-patch+json", `{"data":{"bad":7}}`}, // the answers to these quote the whole object
+		{"json-patch+json", `[{"op":"add","path":"/data/bad","value":7}]`},
+		{"strategic-merge-patch+json", `{"data":{"bad":7}}`},
+		{"merge-patch+json", `{"unknown":1,"data":{"bad":7}}`},
+	} {
+		patch, err := http.NewRequest("PATCH", secrets+"/s?fieldValidation=Strict", strings.NewReader(p.body))
+		must(t, err)
+		patch.Header.Set("Content-Type", "application/"+p.media)
+		answer, err := client.Do(patch)
+		must(t, err)
+		answer.Body.Close()
+	}
 	apitest.AddAccount(t, s, "robot")
 	token := apitest.RequestToken(t, s, "robot", authenticationv1.TokenRequestSpec{})
 	history := s.URL() + "/apis/history.plinth.io/v1"

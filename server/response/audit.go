@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiaudit "k8s.io/apiserver/pkg/audit"
@@ -15,7 +16,27 @@ import (
 // AuditAnswer notes an answer that is not an object in the log in the audit event. obj has its kind
 // and apiVersion set.
 func AuditAnswer(ctx context.Context, obj runtime.Object) {
+	if status, ok := obj.(*metav1.Status); ok {
+		obj = unquoted(status)
+	}
 	apiaudit.LogResponseObject(ctx, obj, obj.GetObjectKind().GroupVersionKind().GroupVersion(), AuditSerializer{})
+}
+
+// unquoted is a Status without what an error about a patch quotes: the whole object, which may be a Secret, as the
+// patch would make it. The message of an error is also in events that have only metadata.
+func unquoted(s *metav1.Status) *metav1.Status {
+	if s.Details == nil {
+		return s
+	}
+	const patch = "patch: Invalid value: <contents redacted>"
+	for i, c := range s.Details.Causes {
+		if c.Type == metav1.CauseTypeFieldValueInvalid && c.Field == "patch" {
+			s = s.DeepCopy()
+			s.Message = patch
+			s.Details.Causes[i].Message = "Invalid value: <contents redacted>"
+		}
+	}
+	return s
 }
 
 // AuditSerializer is a runtime.NegotiatedSerializer for upstream's audit functions, which use only
