@@ -32,7 +32,7 @@ func startPeers(t *testing.T, sameAuthority bool) (one, other *Server) {
 			return err
 		}))
 	}
-	other = start(t, Config{DSN: dsn, DataDir: filepath.Join(dir, "other")}, quick)
+	other = start(t, Config{DSN: dsn, DataDir: filepath.Join(dir, "other"), NewAuthority: !sameAuthority}, quick)
 	return one, other
 }
 
