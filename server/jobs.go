@@ -68,6 +68,7 @@ func (s *Server) startJobs() {
 	s.goPart(definitionsJob, s.definitions.Run)
 	s.startBackups()
 	s.jobs.Go(func() { s.alarms.Run(s.jobsCtx) })
+	s.jobs.Go(func() { s.schemas.Run(s.jobsCtx) })
 	if s.fairness != nil {
 		s.goPart(fairnessJob, s.fairness.Run)
 	}

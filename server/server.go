@@ -37,6 +37,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/metrics"
+	"github.com/plinth-io/plinth/server/openapi"
 	"github.com/plinth-io/plinth/server/peers"
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/resolve"
@@ -78,6 +79,7 @@ type Server struct {
 	rest        *rest.API
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests
+	schemas     *openapi.OpenAPI
 	backups     *backups.Backups
 	scrubber    *scrubs.Scrubber
 	alarms      *alarms.Watch

@@ -167,9 +167,9 @@ func (s *Server) routes() *routes {
 	documents := discovery.New(s.kinds, s.extensions, r.otherPaths()...)
 	documents.CBOR = servesCBOR()
 	r.discovery = documents
-	schemas := openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
-	schemas.CBOR = servesCBOR()
-	r.openapi = schemas
+	s.schemas = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
+	s.schemas.CBOR = servesCBOR()
+	r.openapi = s.schemas
 	return r
 }
 

@@ -1,7 +1,12 @@
 package server
 
 import (
+	"archive/zip"
+	"bytes"
+	"flag"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +16,63 @@ import (
 
 	"github.com/plinth-io/plinth/server/apitest"
 )
+
+var update = flag.Bool("update", false, "write openapi/prebuilt.zip")
+
+// TestPrebuiltDocuments holds the OpenAPI documents that are part of the program equal to those that a server
+// with the default flags builds.
+func TestPrebuiltDocuments(t *testing.T) {
+	const file = "openapi/prebuilt.zip"
+	s := start(t, Config{})
+	var built bytes.Buffer
+	if err := s.schemas.Prebuild(&built); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, built.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := filesOf(t, built.Bytes()), filesOf(t, stored)
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s is not what is built; run: go generate ./server/openapi", name)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("%s is not built; run: go generate ./server/openapi", name)
+	}
+	if !strings.Contains(want["v3/api/v1.json"], "io.k8s.api.core.v1.ConfigMap") || len(want) < 90 {
+		t.Errorf("%d files are built", len(want))
+	}
+}
+
+// filesOf are the files of an archive by their names, each behind its comment, the hash of what it is made from.
+func filesOf(t *testing.T, archive []byte) map[string]string {
+	t.Helper()
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, f := range files.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		found[f.Name] = f.Comment + "\n" + string(text)
+	}
+	return found
+}
 
 func TestMetrics(t *testing.T) {
 	s := start(t, Config{})

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -21,6 +23,36 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
+
+// builtinTypes are the schemas for v3 of all types that definitionsOfTypes knows. A builder writes to
+// them, always the same, so mu is held until what it has built is encoded.
+type builtinTypes struct {
+	mu      sync.Mutex
+	namer   *apiopenapi.DefinitionNamer
+	schemas map[string]common.OpenAPIDefinition
+}
+
+// Together these schemas take ten megabytes, and they are rarely needed: for documents that are not prebuilt.
+// So they may be collected while no document is built.
+var keptTypes struct {
+	mu    sync.Mutex
+	types weak.Pointer[builtinTypes]
+}
+
+func typesOfAll() *builtinTypes {
+	keptTypes.mu.Lock()
+	defer keptTypes.mu.Unlock()
+	t := keptTypes.types.Value()
+	if t == nil {
+		t = &builtinTypes{namer: newNamer()}
+		t.schemas = definitionsOfTypes(func(name string) spec.Ref {
+			short, _ := t.namer.GetDefinitionName(name)
+			return spec.MustCreateRef("#/components/schemas/" + common.EscapeJsonPointer(short))
+		})
+		keptTypes.types = weak.Make(t)
+	}
+	return t
+}
 
 // definitionsOfTypes are the schemas of upstream's types and of plinth's own.
 func definitionsOfTypes(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
@@ -40,7 +72,10 @@ func newNamer() *apiopenapi.DefinitionNamer {
 func (g *groupVersion) buildV3() ([]byte, error) {
 	var specs []*spec3.OpenAPI
 	if !g.custom() {
-		doc, err := g.buildBuiltin()
+		types := typesOfAll()
+		types.mu.Lock()
+		defer types.mu.Unlock()
+		doc, err := g.buildBuiltin(types)
 		if err != nil {
 			return nil, err
 		}
@@ -60,21 +95,19 @@ func (g *groupVersion) buildV3() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// buildBuiltin describes the built-in Kinds of a group version. It instantiates the schemas of
-// all of Kubernetes, uses those that the routes refer to, and drops them.
-func (g *groupVersion) buildBuiltin() (*spec3.OpenAPI, error) {
+// buildBuiltin describes the built-in Kinds of a group version.
+func (g *groupVersion) buildBuiltin(types *builtinTypes) (*spec3.OpenAPI, error) {
 	routes, err := g.routes()
 	if err != nil {
 		return nil, err
 	}
-	namer := newNamer()
 	config := &common.OpenAPIV3Config{
 		Info:                           info(),
 		CommonResponses:                map[int]*spec3.Response{401: {ResponseProps: spec3.ResponseProps{Description: "Unauthorized"}}},
 		DefaultResponse:                &spec3.Response{ResponseProps: spec3.ResponseProps{Description: "Default Response."}},
 		GetOperationIDAndTagsFromRoute: idAndTags,
-		GetDefinitionName:              namer.GetDefinitionName,
-		GetDefinitions:                 definitionsOfTypes,
+		GetDefinitionName:              types.namer.GetDefinitionName,
+		Definitions:                    types.schemas,
 		SecuritySchemes: spec3.SecuritySchemes{bearerToken: {SecuritySchemeProps: spec3.SecuritySchemeProps{
 			Type: "apiKey", Name: "authorization", In: "header", Description: bearerHelp,
 		}}},

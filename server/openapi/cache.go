@@ -1,32 +1,34 @@
 package openapi
 
 import (
+	"bytes"
 	"context"
-	"runtime/debug"
+	"crypto/sha256"
 	"sync"
 )
 
 // cache holds built documents, compressed. A build needs many times the memory of its result,
-// so only one build runs at a time.
+// so only one build for requests runs at a time, and one beside it that OpenAPI.Run makes.
 type cache struct {
-	building chan struct{} // has room while no build runs
-	garbage  int64         // that builds have left; guarded by building
+	building chan struct{} // has room while no build for a request runs
 
-	mu    sync.Mutex
-	docs  map[document]*kept // of v3; guarded by mu
-	size  int                // of docs; guarded by mu
-	uses  int64              // of docs; guarded by mu
-	parts map[partKey]*part  // of v2; guarded by mu
+	mu     sync.Mutex
+	docs   map[document]*kept          // of v3; guarded by mu
+	size   int                         // of docs; guarded by mu
+	uses   int64                       // of docs; guarded by mu
+	shared map[[sha256.Size]byte]chunk // in several docs, by their plain text; guarded by mu
+	parts  map[partKey]*part           // of v2; guarded by mu
 }
 
 // kept is a document of v3.
 type kept struct {
-	chunk chunk
-	used  int64 // cache.uses at its last use
+	body body
+	size int   // its bytes that are not shared
+	used int64 // cache.uses at its last use
 }
 
-// mostKept bounds the documents of v3, in bytes. All of Kubernetes takes about 200 KB. Documents
-// of custom resources take about 15 KB each and are rarely requested twice. Parts of v2 are not
+// mostKept bounds the documents of v3, in bytes. Documents
+// of custom resources take about 10 KB each and are rarely requested twice. Parts of v2 are not
 // bounded, because each request needs all of them; they are a fraction of their definitions,
 // which are in memory too.
 const mostKept = 16 << 20
@@ -35,6 +37,7 @@ func newCache() cache {
 	return cache{
 		building: make(chan struct{}, 1),
 		docs:     map[document]*kept{},
+		shared:   map[[sha256.Size]byte]chunk{},
 		parts:    map[partKey]*part{},
 	}
 }
@@ -58,38 +61,86 @@ func built[T any](ctx context.Context, c *cache, find func() (T, bool), build fu
 	return build()
 }
 
-// mostGarbage is the size of documents after whose builds garbage is collected and freed at
-// once. Otherwise it would stay until other code makes as much, which may be never. A build
-// leaves about twenty times the size of its document.
-const mostGarbage = 2 << 20
+// The types that documents of custom resources share come one after the other, since schemas are
+// sorted. firstShared begins the first of them, lastShared the last.
+var (
+	firstShared = []byte(`"io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions":{`)
+	lastShared  = []byte(`"io.k8s.apimachinery.pkg.apis.meta.v1.Time":{`)
+)
 
-// left is called within a build, with the size of its result.
-func (c *cache) left(size int64) {
-	if c.garbage += size; c.garbage >= mostGarbage {
-		c.garbage = 0
-		debug.FreeOSMemory()
+// mostShared is how many shared chunks are kept. There are two or three.
+const mostShared = 32
+
+// pack compresses the JSON of a document of v3. A third of a small one is a chunk that all share.
+func (c *cache) pack(text []byte) body {
+	begin := bytes.Index(text, firstShared)
+	if begin < 0 {
+		return body{deflate(text)}
+	}
+	end := len(text)
+	if i := bytes.LastIndex(text[begin:], lastShared); i >= 0 {
+		end = begin + i
+	}
+	return body{deflate(text[:begin]), c.share(text[begin:end]), deflate(text[end:])}
+}
+
+// share compresses a text that is in other documents too. The result is the same for the same text.
+func (c *cache) share(text []byte) chunk {
+	sum := sha256.Sum256(text)
+	c.mu.Lock()
+	found, ok := c.shared[sum]
+	c.mu.Unlock()
+	if ok {
+		return found
+	}
+	found = deflate(text)
+	found.shared = true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.shared) >= mostShared {
+		clear(c.shared)
+	}
+	c.shared[sum] = found
+	return found
+}
+
+// idle waits until no build for a request runs. It returns false if ctx ends before.
+func (c *cache) idle(ctx context.Context) bool {
+	select {
+	case c.building <- struct{}{}:
+		<-c.building
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
-func (c *cache) findDoc(doc document) (chunk, bool) {
+func (c *cache) findDoc(doc document) (body, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.docs[doc]
 	if k == nil {
-		return chunk{}, false
+		return nil, false
 	}
 	c.uses++
 	k.used = c.uses
-	return k.chunk, true
+	return k.body, true
 }
 
 // keepDoc adds a document and drops the least recently used ones if there are too many.
-func (c *cache) keepDoc(doc document, b chunk) {
+func (c *cache) keepDoc(doc document, b body) {
+	size := 0
+	for _, piece := range b {
+		if !piece.shared {
+			size += len(piece.deflated)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop(doc)
 	c.uses++
-	c.docs[doc] = &kept{chunk: b, used: c.uses}
-	c.size += len(b.deflated)
+	c.docs[doc] = &kept{body: b, size: size, used: c.uses}
+	c.size += size
 	for c.size > mostKept && len(c.docs) > 1 {
 		c.drop(c.oldest())
 	}
@@ -97,7 +148,7 @@ func (c *cache) keepDoc(doc document, b chunk) {
 
 func (c *cache) drop(doc document) {
 	if k := c.docs[doc]; k != nil {
-		c.size -= len(k.chunk.deflated)
+		c.size -= k.size
 		delete(c.docs, doc)
 	}
 }
@@ -110,6 +161,20 @@ func (c *cache) oldest() (oldest document) {
 		}
 	}
 	return oldest
+}
+
+// has reports whether a document is kept, without counting that as a use.
+func (c *cache) has(doc document) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.docs[doc] != nil
+}
+
+// kept returns how many bytes the documents of v3 take.
+func (c *cache) kept() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.size
 }
 
 func (c *cache) findPart(key partKey) (*part, bool) {

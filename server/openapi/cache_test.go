@@ -10,7 +10,7 @@ import (
 
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache()
-	big := chunk{deflated: make([]byte, mostKept/4)}
+	big := body{{deflated: make([]byte, mostKept/4)}}
 	doc := func(i int) document { return document{path: fmt.Sprint(i), hash: "x", format: "json"} }
 	for i := range 4 {
 		c.keepDoc(doc(i), big)
@@ -22,7 +22,7 @@ func TestCacheIsBounded(t *testing.T) {
 			t.Errorf("document %d is there: %t, want %t", i, ok, want)
 		}
 	}
-	c.keepDoc(doc(5), chunk{deflated: make([]byte, 2*mostKept)})
+	c.keepDoc(doc(5), body{{deflated: make([]byte, 2*mostKept)}})
 	if _, ok := c.findDoc(doc(5)); !ok || len(c.docs) != 1 {
 		t.Errorf("one that is larger than all that is to be kept: %t, with %d others", ok, len(c.docs)-1)
 	}

@@ -22,6 +22,7 @@ type chunk struct {
 	size     int64  // of the plain text
 	sum      uint32 // CRC-32 of the plain text
 	shift    uint32 // the factor by which size more bytes change a sum, see joinSums
+	shared   bool   // other documents have it, too; see cache.share
 }
 
 var deflaters = sync.Pool{New: func() any {

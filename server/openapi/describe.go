@@ -26,6 +26,7 @@ type description struct {
 	paths       []string                 // of groups, sorted
 	definitions []*definition            // in the order of the first of their Kinds
 	builtin     string                   // identifies the built-in Kinds
+	inputs      string                   // of what describes the built-in Kinds, see groupVersion.inputs
 	hash        string                   // of all
 	ids         map[string]bool          // of definitions and of the built-in Kinds
 	index       func() ([]byte, error)   // the index of v3
@@ -38,7 +39,8 @@ type groupVersion struct {
 	path, group, version string
 	kinds                []*kind.Kind
 	media                *media
-	hash                 string
+	inputs               string // hash of all that the document depends on but the program
+	hash                 string // of both
 }
 
 // definition is one CustomResourceDefinition with its served versions.
@@ -84,20 +86,21 @@ func (s *description) sum(old *description) {
 		s.paths = append(s.paths, path)
 	}
 	sort.Strings(s.paths)
-	all, builtin := sha512.New(), sha512.New()
+	all, builtin, inputs := sha512.New(), sha512.New(), sha512.New()
 	for _, path := range s.paths {
 		g := s.groups[path]
 		if same := old.same(g); same != nil {
 			s.groups[path], g = same, same
 		} else {
-			g.hash = g.digest()
+			g.sum()
 		}
 		fmt.Fprintln(all, path, g.hash)
 		if !g.custom() {
 			fmt.Fprintln(builtin, path, g.hash)
+			fmt.Fprintln(inputs, path, g.inputs)
 		}
 	}
-	s.builtin, s.hash = hashString(builtin.Sum(nil)), hashString(all.Sum(nil))
+	s.builtin, s.hash, s.inputs = hashString(builtin.Sum(nil)), hashString(all.Sum(nil)), hashString(inputs.Sum(nil))
 	s.ids[s.builtin] = true
 	for _, d := range s.definitions {
 		s.ids[d.ID] = true
@@ -154,11 +157,11 @@ func (g *groupVersion) custom() bool {
 	return len(g.kinds) > 0 && !slices.ContainsFunc(g.kinds, func(k *kind.Kind) bool { return k.Custom == nil })
 }
 
-// digest hashes everything that the document depends on: the program, which has the schemas of
-// built-in Kinds, the definitions of the others, and the fields of the Kinds.
-func (g *groupVersion) digest() string {
+// sum computes the hashes of everything that the document depends on: the program, which has the
+// schemas of built-in Kinds, the definitions of the others, and the fields of the Kinds.
+func (g *groupVersion) sum() {
 	h := sha512.New()
-	fmt.Fprintln(h, program(), g.path, g.media)
+	fmt.Fprintln(h, g.path, g.media)
 	for _, k := range g.kinds {
 		fmt.Fprintf(h, "%q %q %q %v %q %v\n", k.Resource, k.Kind, k.ListKind, k.Namespaced, k.Verbs, k.ReturnDeleted)
 		for _, name := range slices.Sorted(maps.Keys(k.Subresources)) {
@@ -169,7 +172,10 @@ func (g *groupVersion) digest() string {
 			fmt.Fprintf(h, "\t%q\n", k.Custom.Definition.ID)
 		}
 	}
-	return hashString(h.Sum(nil))
+	g.inputs = hashString(h.Sum(nil))
+	h.Reset()
+	fmt.Fprintln(h, program(), g.inputs)
+	g.hash = hashString(h.Sum(nil))
 }
 
 func hashString(sum []byte) string { return fmt.Sprintf("%X", sum) }

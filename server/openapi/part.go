@@ -17,6 +17,13 @@ import (
 
 // builtinPart is the part of all built-in Kinds.
 func (s *description) builtinPart() (*part, error) {
+	if p, err := s.prebuiltPart(); p != nil || err != nil {
+		return p, err
+	}
+	return s.buildBuiltinPart()
+}
+
+func (s *description) buildBuiltinPart() (*part, error) {
 	doc, err := s.buildBuiltinV2()
 	if err != nil {
 		return nil, err
@@ -118,7 +125,14 @@ func encodeMembers(members map[string]json.RawMessage) []byte {
 }
 
 // protoPart encodes a part as protobuf. Only the part of the built-in Kinds has the head.
-func protoPart(builtin, p *part) (*part, error) {
+func (s *description) protoPart(builtin, p *part) (*part, error) {
+	if c, ok := prebuilt()[prebuiltKey{v2Proto, s.inputs}]; ok && p == builtin {
+		return &part{proto: c}, nil
+	}
+	return buildProtoPart(builtin, p)
+}
+
+func buildProtoPart(builtin, p *part) (*part, error) {
 	alone := *p
 	alone.head = builtin.head
 	b, err := joinJSON([]*part{&alone})

@@ -53,7 +53,7 @@ func (o *OpenAPI) v2(ctx context.Context, s *description, format string) (body, 
 		if i > 0 {
 			id = s.definitions[i-1].ID
 		}
-		p, err := o.part(ctx, partKey{id, format}, func() (*part, error) { return protoPart(builtin, json) })
+		p, err := o.part(ctx, partKey{id, format}, func() (*part, error) { return s.protoPart(builtin, json) })
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,6 @@ func (o *OpenAPI) part(ctx context.Context, key partKey, build func() (*part, er
 			return nil, err
 		}
 		o.cache.keepPart(key, p)
-		o.cache.left(p.paths.size + p.definitions.size + p.proto.size)
 		return p, nil
 	})
 }

@@ -55,40 +55,47 @@ func (o *OpenAPI) serveGroup(w http.ResponseWriter, r *http.Request, g *groupVer
 		return nil
 	}
 	return send(w, r, f, g.hash, header, func() (body, error) {
-		c, err := o.document(r.Context(), g, document{path: g.path, hash: g.hash, format: f.name})
-		return body{c}, err
+		return o.document(r.Context(), g, document{path: g.path, hash: g.hash, format: f.name})
 	})
 }
 
 // document returns a document of v3.
-func (o *OpenAPI) document(ctx context.Context, g *groupVersion, doc document) (chunk, error) {
-	find := func() (chunk, bool) { return o.cache.findDoc(doc) }
-	return built(ctx, &o.cache, find, func() (chunk, error) {
+func (o *OpenAPI) document(ctx context.Context, g *groupVersion, doc document) (body, error) {
+	if c, ok := g.prebuilt(doc.format); ok {
+		return body{c}, nil
+	}
+	find := func() (body, bool) { return o.cache.findDoc(doc) }
+	return built(ctx, &o.cache, find, func() (body, error) {
 		b, err := o.buildDocument(g, doc)
-		if err != nil {
-			return chunk{}, err
+		if err == nil {
+			o.cache.keepDoc(doc, b)
 		}
-		c := deflate(b)
-		o.cache.keepDoc(doc, c)
-		if g.custom() {
-			o.cache.left(c.size)
-		} else {
-			o.cache.left(mostGarbage) // the schemas of all of Kubernetes
-		}
-		return c, nil
+		return b, err
 	})
 }
 
-// buildDocument takes the JSON from the cache when it is only the protobuf that is missing.
-func (o *OpenAPI) buildDocument(g *groupVersion, doc document) ([]byte, error) {
-	if doc.format == "json" {
-		return g.buildV3()
+func (o *OpenAPI) buildDocument(g *groupVersion, doc document) (body, error) {
+	if doc.format != "json" {
+		b, err := o.buildProto(g, doc)
+		if err != nil {
+			return nil, err
+		}
+		return body{deflate(b)}, nil
 	}
+	text, err := g.buildV3()
+	if err != nil {
+		return nil, err
+	}
+	return o.cache.pack(text), nil
+}
+
+// buildProto takes the JSON from the cache when it is only the protobuf that is missing.
+func (o *OpenAPI) buildProto(g *groupVersion, doc document) ([]byte, error) {
 	doc.format = "json"
 	var text []byte
 	var err error
-	if c, ok := o.cache.findDoc(doc); ok {
-		text, err = body{c}.read()
+	if b, ok := o.cache.findDoc(doc); ok {
+		text, err = b.read()
 	} else {
 		text, err = g.buildV3()
 	}
