@@ -1,9 +1,12 @@
 package openapi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 )
@@ -67,5 +70,43 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 	_, err := built(ctx, &c, func() (int, bool) { return 0, false }, func() (int, error) { return 1, nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error: %v", err)
+	}
+}
+
+// TestPack: what documents share is kept once, and each document is whole, compressed or not.
+func TestPack(t *testing.T) {
+	c := newCache()
+	common := `"io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions":{"type":"object"},"io.k8s.apimachinery.pkg.apis.meta.v1.Time":{"type":"string"}`
+	docs := []string{
+		`{"com.example.Toy":{},` + common + `}`, `{"com.example.Other":{},` + common + `}`, `{"com.example.Toy":{},` + common + `,"org.example.Toy":{}}`,
+		`{` + string(firstShared) + `}}`, `{}`, string(lastShared) + string(firstShared), "",
+	}
+	bodies := map[string]body{}
+	for i, text := range docs {
+		b := c.pack([]byte(text))
+		bodies[text] = b
+		if got := read(t, b); got != text {
+			t.Errorf("document %d is read as %s", i, got)
+		}
+		pieces, length := b.gzip()
+		packed := bytes.Join(pieces, nil)
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil || len(packed) != length {
+			t.Fatalf("document %d: %v", i, err)
+		}
+		if got, err := io.ReadAll(z); err != nil || string(got) != text {
+			t.Errorf("document %d is unpacked as %s: %v", i, got, err)
+		}
+	}
+	for i, text := range docs[1:3] {
+		if &bodies[text][1].deflated[0] != &bodies[docs[0]][1].deflated[0] {
+			t.Errorf("document %d has a copy", i+1)
+		}
+	}
+	for i := range 10 * mostShared {
+		c.share([]byte(fmt.Sprint(i)))
+	}
+	if len(c.shared) > mostShared {
+		t.Errorf("%d shared texts are kept", len(c.shared))
 	}
 }
