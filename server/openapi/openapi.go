@@ -1,9 +1,14 @@
 // Package openapi serves the schemas of all resources: OpenAPI v3 with one document per group
 // version, and v2 with everything in one document.
 //
-// Most servers never get a request for most of these documents. So a document is built at its
-// first request, and only compressed bytes stay in memory. The URLs in the v3 index carry a
-// hash of the inputs of a document, not of the document, so that the index needs no build.
+// The documents of built-in kinds are part of the program, see prebuilt.go. A document of custom
+// resources is built once: by Run when its definitions have settled, or else at its first
+// request. Only compressed bytes stay in memory. The URLs in the v3 index carry a hash of the
+// inputs of a document, not of the document, so that the index needs no build.
+//
+// At most two builds run at a time, one for requests and one of Run; other requests wait, and
+// hold nothing meanwhile. An answer is sent from the compressed bytes that are kept, which all requests
+// share.
 //
 // The package owns the documents and their cache. It learns what is served from a
 // kind.Registry only, and does not know how definitions become Kinds.
