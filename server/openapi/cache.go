@@ -28,8 +28,8 @@ type kept struct {
 }
 
 // mostKept bounds the documents of v3, in bytes. Documents of custom resources take about 10 KB
-// each and are rarely requested twice. Parts of v2 are not bounded, because each request needs all of them; they are a fraction of their definitions,
-// which are in memory too.
+// each and are rarely requested twice. Parts of v2 are not bounded, because each request needs all
+// of them; they are a fraction of their definitions, which are in memory too.
 const mostKept = 16 << 20
 
 func newCache() cache {
