@@ -156,17 +156,8 @@ func TestHostileSeats(t *testing.T) {
 				victim := g.victim(who, fmt.Sprintf("victim-%d-%d", i, j))
 				victim("before")
 				g.begin()
-				_, _, endedBodies := g.s.guard.Slow("body")
-				_, _, endedAnswers := g.s.guard.Slow("reader")
 				load.begin(g, who.config(g, fmt.Sprintf("mallory-%d-%d", i, j)))
-				apitest.Eventually(t, "requests wait for their clients", func() bool {
-					for client, before := range map[string]int64{"body": endedBodies, "reader": endedAnswers} {
-						if calls, bytes, ended := g.s.guard.Slow(client); calls > 100 || bytes >= 15<<20 || ended > before {
-							return true // the attacker is at a bound
-						}
-					}
-					return false
-				})
+				g.settles()
 				apitest.Eventually(t, "no request that waits for its client has a seat", g.hasFreeSeats)
 				victim("meanwhile")
 				g.bounded(8*slow, 256<<20)
@@ -174,6 +165,27 @@ func TestHostileSeats(t *testing.T) {
 			})
 		}
 	}
+}
+
+// settles waits until all requests of the attacker wait for something, or are over: those with a seat, those that wait for one and
+// those that wait for their clients stay as they are for a while.
+func (g *siege) settles() {
+	g.Helper()
+	last, same := "", 0
+	apitest.Eventually(g.T, "the attack has come", func() bool {
+		_, metrics := g.get("/metrics")
+		var now strings.Builder
+		for line := range strings.Lines(metrics) {
+			if strings.HasPrefix(line, "apiserver_flowcontrol_current_") && !strings.Contains(line, `"exempt"`) && !strings.HasSuffix(line, " 0\n") || strings.HasPrefix(line, "plinth_slow_requests") {
+				now.WriteString(line)
+			}
+		}
+		if same++; now.String() != last {
+			last, same = now.String(), 0
+		}
+		return same == 10
+	})
+	g.Logf("it has come:\n%s", last)
 }
 
 // hasFreeSeats tells whether nobody has a seat but those who are exempt.

@@ -102,8 +102,8 @@ func useBadly(t *testing.T, p *process) {
 // From start to stop on each dialect there are the few lines that say so, and nothing else.
 func TestLogOfANormalDay(t *testing.T) {
 	forEach(t, func(t *testing.T, dsn string) {
+		dir := t.TempDir() + "/data"
 		for _, flags := range [][]string{nil, {"--log-format=json", "-v=4"}} {
-			dir := t.TempDir() + "/data"
 			p := serveFor(t, dir, dsn, flags...)
 			useBadly(t, p)
 			must(t, p.stop())
