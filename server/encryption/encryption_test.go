@@ -225,6 +225,24 @@ func TestSwappedValues(t *testing.T) {
 	if _, err := s.client.CoreV1().Secrets("default").Get(t.Context(), "b", metav1.GetOptions{}); err == nil {
 		t.Error("the value of one Secret is read as that of another")
 	}
+	s.stop(t)
+
+	// The store refuses values of other names too, so the transformer is asked itself.
+	p, err := encryption.Open(o, "swapped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	stored, err := p.ToStorage(t.Context(), secretKeys+"a", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, _, err := p.FromStorage(t.Context(), secretKeys+"a", stored); err != nil || string(plain) != "{}" {
+		t.Errorf("under its own key the value is %q, %v", plain, err)
+	}
+	if plain, _, err := p.FromStorage(t.Context(), secretKeys+"b", stored); err == nil {
+		t.Errorf("under another key the value is %q", plain)
+	}
 }
 
 // TestRewrite sends writes that change nothing.
