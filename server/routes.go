@@ -27,7 +27,7 @@ type routes struct {
 	rest       *rest.API
 	extensions *aggregator.Services
 	discovery  http.Handler
-	openapi    http.Handler
+	openapi    *openapi.OpenAPI
 	metrics    http.Handler
 	slis       http.Handler
 	debug      http.Handler // nil: there is no such path

@@ -79,7 +79,9 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 		Fairness: s.fairness,
 		Metrics:  s.metrics, Log: s.config.Log,
 	})
-	s.routes().add(s.guard)
+	r := s.routes()
+	r.add(s.guard)
+	s.schemas = r.openapi
 	for _, add := range s.addRoutes {
 		add(s.guard)
 	}
@@ -167,9 +169,8 @@ func (s *Server) routes() *routes {
 	documents := discovery.New(s.kinds, s.extensions, r.otherPaths()...)
 	documents.CBOR = servesCBOR()
 	r.discovery = documents
-	s.schemas = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
-	s.schemas.CBOR = servesCBOR()
-	r.openapi = s.schemas
+	r.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
+	r.openapi.CBOR = servesCBOR()
 	return r
 }
 

@@ -102,8 +102,13 @@ func useBadly(t *testing.T, p *process) {
 // From start to stop on each dialect there are the few lines that say so, and nothing else.
 func TestLogOfANormalDay(t *testing.T) {
 	forEach(t, func(t *testing.T, dsn string) {
-		dir := t.TempDir() + "/data"
+		first := t.TempDir() + "/data"
 		for _, flags := range [][]string{nil, {"--log-format=json", "-v=4"}} {
+			dir := first
+			if flags != nil { // another log, by a server with the same authority
+				dir = t.TempDir() + "/data"
+				copyAuthority(t, first, dir)
+			}
 			p := serveFor(t, dir, dsn, flags...)
 			useBadly(t, p)
 			must(t, p.stop())

@@ -29,13 +29,19 @@ func serveReplicas(t testing.TB, dsn string, flags ...string) (a, b *process) {
 	t.Helper()
 	dir := t.TempDir()
 	a = serveFor(t, dir+"/a", dsn, flags...)
-	must(t, os.MkdirAll(dir+"/b/pki", 0o700))
-	for _, file := range []string{"ca.crt", "ca.key"} {
-		text, err := os.ReadFile(filepath.Join(dir, "a", "pki", file))
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, "b", "pki", file), text, 0o600))
-	}
+	copyAuthority(t, dir+"/a", dir+"/b")
 	return a, serveFor(t, dir+"/b", dsn, flags...)
+}
+
+// copyAuthority gives a data directory the authority of another one.
+func copyAuthority(t testing.TB, from, to string) {
+	t.Helper()
+	must(t, os.MkdirAll(to+"/pki", 0o700))
+	for _, file := range []string{"ca.crt", "ca.key"} {
+		text, err := os.ReadFile(filepath.Join(from, "pki", file))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(to, "pki", file), text, 0o600))
+	}
 }
 
 func clientFrom(config *clientrest.Config) typedcorev1.ConfigMapInterface {
