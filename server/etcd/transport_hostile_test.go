@@ -43,9 +43,8 @@ func TestTransportUnfinished(t *testing.T) {
 	}
 	now := used()
 	t.Logf("a put takes %v at most, memory has grown by %d MiB, and there are %d goroutines more", slowest, (now.bytes-before.bytes)>>20, now.goroutines-before.goroutines)
-	if now.bytes-before.bytes > 200<<20 {
-		t.Error("memory has grown by too much")
-	}
+	// Of connections that have just ended, handlers may still have answers in their hands.
+	awaitTrue(t, "memory has grown by 200 MiB at most", func() bool { return used().bytes-before.bytes <= 200<<20 })
 	for _, c := range conns {
 		c.Close()
 	}
