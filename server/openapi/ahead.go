@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 )
 
@@ -23,8 +22,6 @@ func (o *OpenAPI) Run(ctx context.Context) {
 	for {
 		changed := o.kinds.Changed()
 		if wait(ctx, changed, settled) && o.buildAhead(ctx, changed) {
-			// A build leaves about twenty times the size of its document, which would stay until other code makes as much.
-			debug.FreeOSMemory()
 			wait(ctx, changed, 0)
 		}
 		if ctx.Err() != nil {

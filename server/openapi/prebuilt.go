@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -106,7 +107,7 @@ func (o *OpenAPI) Prebuild(w io.Writer) error {
 	if err := a.addV2(s); err != nil {
 		return err
 	}
-	_ = types
+	runtime.KeepAlive(types)
 	return a.files.Close()
 }
 
