@@ -173,15 +173,9 @@ func (g *siege) settles() {
 	g.Helper()
 	last, same := "", 0
 	apitest.Eventually(g.T, "the attack has come", func() bool {
-		_, metrics := g.get("/metrics")
-		var now strings.Builder
-		for line := range strings.Lines(metrics) {
-			if strings.HasPrefix(line, "apiserver_flowcontrol_current_") && !strings.Contains(line, `"exempt"`) && !strings.HasSuffix(line, " 0\n") || strings.HasPrefix(line, "plinth_slow_requests") {
-				now.WriteString(line)
-			}
-		}
-		if same++; now.String() != last {
-			last, same = now.String(), 0
+		now := g.figures("apiserver_flowcontrol_current_", "plinth_slow_requests")
+		if same++; now != last {
+			last, same = now, 0
 		}
 		return same == 10
 	})
@@ -191,13 +185,21 @@ func (g *siege) settles() {
 // hasFreeSeats tells whether nobody has a seat but those who are exempt.
 func (g *siege) hasFreeSeats() bool {
 	g.Helper()
+	return g.figures("apiserver_flowcontrol_current_executing_seats{") == ""
+}
+
+// figures are the metrics with names that begin so and are not 0, without those of requests that are exempt.
+func (g *siege) figures(names ...string) string {
+	g.Helper()
 	_, metrics := g.get("/metrics")
+	var found strings.Builder
 	for line := range strings.Lines(metrics) {
-		if strings.HasPrefix(line, "apiserver_flowcontrol_current_executing_seats{") && !strings.Contains(line, `"exempt"`) && !strings.HasSuffix(line, " 0\n") {
-			return false
+		named := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(line, name) })
+		if named && !strings.Contains(line, `"exempt"`) && !strings.HasSuffix(line, " 0\n") {
+			found.WriteString(line)
 		}
 	}
-	return true
+	return found.String()
 }
 
 // victim returns a function that sends requests as another user like the attacker, and checks that each is

@@ -42,8 +42,10 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := shareAuthority(filepath.Join(dir, "replica-0", "pki"), filepath.Join(r.dir, "pki")); err != nil && number > 0 {
-		return nil, err
+	if number > 0 {
+		if err := CopyAuthority(filepath.Join(dir, "replica-0"), r.dir); err != nil {
+			return nil, err
+		}
 	}
 	if r.clients, err = way.New(""); err != nil {
 		return nil, err
@@ -74,17 +76,17 @@ func newReplica(ctx context.Context, o *Options, number int, dsn, dir string) (r
 	return r, err
 }
 
-// shareAuthority gives a replica the authority of the first one.
-func shareAuthority(from, to string) error {
+// CopyAuthority gives a data directory the authority of another one, so that both may serve one database.
+func CopyAuthority(from, to string) error {
+	if err := os.MkdirAll(filepath.Join(to, "pki"), 0o700); err != nil {
+		return err
+	}
 	for _, file := range []string{"ca.crt", "ca.key"} {
-		text, err := os.ReadFile(filepath.Join(from, file))
-		if err == nil {
-			err = os.MkdirAll(to, 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, file), text, 0o600)
-		}
+		text, err := os.ReadFile(filepath.Join(from, "pki", file))
 		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, "pki", file), text, 0o600); err != nil {
 			return err
 		}
 	}

@@ -26,12 +26,7 @@ func serveGalera(t *testing.T, dsns ...string) (ps []*process) {
 	for i, dsn := range dsns {
 		own := filepath.Join(dir, fmt.Sprint(i))
 		if i > 0 {
-			must(t, os.MkdirAll(own+"/pki", 0o700))
-			for _, file := range []string{"ca.crt", "ca.key"} {
-				text, err := os.ReadFile(filepath.Join(dir, "0", "pki", file))
-				must(t, err)
-				must(t, os.WriteFile(filepath.Join(own, "pki", file), text, 0o600))
-			}
+			must(t, torture.CopyAuthority(filepath.Join(dir, "0"), own))
 		}
 		ps = append(ps, serveFor(t, own, dsn, "--controllers=none"))
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plinth-io/plinth/bench/torture"
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
@@ -107,7 +108,7 @@ func TestLogOfANormalDay(t *testing.T) {
 			dir := first
 			if flags != nil { // another log, by a server with the same authority
 				dir = t.TempDir() + "/data"
-				copyAuthority(t, first, dir)
+				must(t, torture.CopyAuthority(first, dir))
 			}
 			p := serveFor(t, dir, dsn, flags...)
 			useBadly(t, p)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/plinth-io/plinth/bench/torture"
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
@@ -29,19 +28,8 @@ func serveReplicas(t testing.TB, dsn string, flags ...string) (a, b *process) {
 	t.Helper()
 	dir := t.TempDir()
 	a = serveFor(t, dir+"/a", dsn, flags...)
-	copyAuthority(t, dir+"/a", dir+"/b")
+	must(t, torture.CopyAuthority(dir+"/a", dir+"/b"))
 	return a, serveFor(t, dir+"/b", dsn, flags...)
-}
-
-// copyAuthority gives a data directory the authority of another one.
-func copyAuthority(t testing.TB, from, to string) {
-	t.Helper()
-	must(t, os.MkdirAll(to+"/pki", 0o700))
-	for _, file := range []string{"ca.crt", "ca.key"} {
-		text, err := os.ReadFile(filepath.Join(from, "pki", file))
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(to, "pki", file), text, 0o600))
-	}
 }
 
 func clientFrom(config *clientrest.Config) typedcorev1.ConfigMapInterface {

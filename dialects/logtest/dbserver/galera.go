@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 var galeraLibraries = []string{"/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib64/galera", "/usr/lib/galera-4"}
@@ -164,10 +163,7 @@ func galeraState(ctx context.Context, dsn string) (state string, nodes int, err 
 // whole waits until every node sees all others. A node that has just been thawed sees them for a moment
 // although they have given it up, but then they don't see it.
 func (g *Galera) whole() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	for {
-		var err error
+	return await(nil, func(ctx context.Context) (err error) {
 		for _, node := range g.Nodes {
 			state, nodes, e := galeraState(ctx, node.DSN(""))
 			if e == nil && (state != "Synced" || nodes != len(g.Nodes)) {
@@ -175,15 +171,8 @@ func (g *Galera) whole() error {
 			}
 			err = errors.Join(err, e)
 		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err
+	})
 }
 
 // InTurn are the nodes of a cluster as one server, of which each fault meets the next node. The others go on.

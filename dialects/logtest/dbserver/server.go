@@ -204,15 +204,20 @@ func (s *Server) startOnce() error {
 }
 
 func (s *Server) await() error {
+	return await(s.exited, func(ctx context.Context) error { return s.kind.ping(ctx, s.DSN("")) })
+}
+
+// await waits until ready returns no error. ended, which may be nil, says that it never will.
+func await(ended <-chan struct{}, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
-		err := s.kind.ping(ctx, s.DSN(""))
+		err := ready(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-s.exited:
+		case <-ended:
 			return errors.New("it ended")
 		case <-ctx.Done():
 			return err
