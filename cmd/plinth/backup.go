@@ -16,11 +16,11 @@ import (
 
 const backupHelp = `Write all objects to a file, as they are at one revision, while plinth runs.
 
-plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
-KUBECONFIG names, else that in the data directory, else ~/.kube/config. Only who may create
-backups in the API group plinth.io gets a backup: at first an administrator. With --dsn the
-database is read without asking a plinth, beside one that serves it or without one; a SQLite
-database has to be on the same machine.
+plinth is asked with an ordinary kubeconfig: the one that --kubeconfig names, or that is in
+--data-dir, or that the variable KUBECONFIG names, else that in the default data directory, else
+~/.kube/config. Only who may create backups in the API group plinth.io gets a backup: at first
+an administrator. With --dsn the database is read without asking a plinth, beside one that
+serves it or without one; a SQLite database has to be on the same machine.
 
 The name - stands for standard output. A FILE has its name only when it is complete; one that
 was there before is replaced then. With --history the backup also has the old versions and
@@ -56,7 +56,7 @@ func newBackup() *cobra.Command {
 				return err
 			}
 			b.file, b.stdout, b.stderr = file, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			b.ask.dataDir = dataDirOf(cmd, b.ask.dataDir)
+			b.ask.inDataDir(cmd)
 			return b.run(cmd.Context())
 		},
 	}
@@ -75,7 +75,7 @@ func addServerFlags(cmd *cobra.Command, q *statusQuery) {
 	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
 	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
 	f.StringVar(&q.server, "server", "", "`url` of a plinth to ask in place of that in the kubeconfig, such as https://10.0.0.2:6443")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if no other is named [PLINTH_DATA_DIR]")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken; without the flag, only if KUBECONFIG names no other [PLINTH_DATA_DIR]")
 	complete(cmd, "context")
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -59,7 +60,7 @@ func addHistoryFlags(cmd *cobra.Command, q *historyFlags, all bool) {
 	}
 	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with; by default as kubectl, else that in the data directory")
 	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken if there is no other [PLINTH_DATA_DIR]")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken; without the flag, only if there is no other [PLINTH_DATA_DIR]")
 	f.StringVar(&q.color, "color", "auto", "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never")
 	f.BoolVar(&q.noPager, "no-pager", false, "do not show long output in the program that PLINTH_PAGER or PAGER names, or less")
 	complete(cmd, "color", "auto", "always", "never")
@@ -75,7 +76,7 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	loader := q.loader(cmd)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", noKubeconfig(q.kubeconfig, "write --kubeconfig FILE, or start plinth serve in this directory first")
+		return nil, "", noKubeconfig(cmp.Or(q.kubeconfig, namedDataDir(cmd)), "write --kubeconfig FILE, or start plinth serve in this directory first")
 	}
 	if err != nil {
 		return nil, "", usagef("kubeconfig: %v", err)
@@ -103,11 +104,12 @@ func (q *historyFlags) check() error {
 	return nil
 }
 
-// loader reads the kubeconfig that kubectl would read. If there is none it is the data directory's.
+// loader reads the kubeconfig that kubectl would read. If there is none, or if the flag --data-dir is given, it is the
+// data directory's.
 func (q *historyFlags) loader(cmd *cobra.Command) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = q.kubeconfig
-	if q.kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
+	rules.ExplicitPath = cmp.Or(q.kubeconfig, namedDataDir(cmd))
+	if rules.ExplicitPath == "" && os.Getenv("KUBECONFIG") == "" {
 		path := filepath.Join(dataDirOf(cmd, q.dataDir), "kubeconfig")
 		found, err := rules.Load()
 		if _, missing := os.Stat(path); missing == nil && err == nil && clientcmdapi.IsConfigEmpty(found) {

@@ -84,6 +84,15 @@ func dataDirOf(cmd *cobra.Command, flag string) string {
 	return flag
 }
 
+// namedDataDir returns the kubeconfig in the directory of the flag --data-dir, if that was given: who writes it means that
+// plinth, whatever KUBECONFIG says.
+func namedDataDir(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
+		return filepath.Join(f.Value.String(), "kubeconfig")
+	}
+	return ""
+}
+
 // days is a duration that may have days, for a flag.
 type days time.Duration
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,10 @@ import (
 
 const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
 
-plinth is asked with an ordinary kubeconfig: the one that --kubeconfig or the variable
-KUBECONFIG names, else that in the data directory, else ~/.kube/config. --server asks another
-plinth with the same credentials, such as one of several replicas. What needs the right to
-read metrics is left out for others.
+plinth is asked with an ordinary kubeconfig: the one that --kubeconfig names, or that is in
+--data-dir, or that the variable KUBECONFIG names, else that in the default data directory, else
+~/.kube/config. --server asks another plinth with the same credentials, such as one of several
+replicas. What needs the right to read metrics is left out for others.
 
 An alarm is a condition that needs somebody before it becomes a fault, such as a disk that
 fills. It does not change the exit code.
@@ -80,6 +81,8 @@ type databaseStatus struct {
 type statusQuery struct {
 	kubeconfig, context, server, dataDir, dsn, output string
 	timeout                                           time.Duration
+
+	inNamed string // kubeconfig in the directory of the flag --data-dir, if that was given
 }
 
 func newStatus() *cobra.Command {
@@ -94,7 +97,7 @@ func newStatus() *cobra.Command {
   plinth status --server https://10.0.0.2:6443
   plinth status --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q.dataDir = dataDirOf(cmd, q.dataDir)
+			q.inDataDir(cmd)
 			return q.answer(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
@@ -259,11 +262,19 @@ func until(end time.Time) string {
 	return fmt.Sprintf("in %d days", days)
 }
 
+// inDataDir finds the data directory.
+func (q *statusQuery) inDataDir(cmd *cobra.Command) {
+	q.dataDir, q.inNamed = dataDirOf(cmd, q.dataDir), namedDataDir(cmd)
+}
+
+// named is the kubeconfig that the command line names, if any.
+func (q *statusQuery) named() string { return cmp.Or(q.kubeconfig, q.inNamed) }
+
 // defaultKubeconfig returns the kubeconfig in the data directory, unless the user names another
 // one or the file does not exist.
 func (q *statusQuery) defaultKubeconfig() string {
-	if q.kubeconfig != "" || os.Getenv("KUBECONFIG") != "" {
-		return q.kubeconfig
+	if q.named() != "" || os.Getenv("KUBECONFIG") != "" {
+		return q.named()
 	}
 	path := filepath.Join(q.dataDir, "kubeconfig")
 	if _, err := os.Stat(path); err != nil {

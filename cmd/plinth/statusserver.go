@@ -112,7 +112,7 @@ func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, q.overrides()).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, noKubeconfig(q.kubeconfig, "start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
+		return nil, noKubeconfig(q.named(), "start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
 	}
 	if err != nil {
 		return nil, usagef("kubeconfig: %v", err)
