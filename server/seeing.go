@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/alarms"
+	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/server/response"
@@ -22,7 +23,12 @@ import (
 // makeAlarms makes what looks at the condition of the server.
 func (s *Server) makeAlarms() {
 	s.size = metrics.NewDatabase(s.store.Size)
-	s.alarms = alarms.New(alarms.Config{Facts: s.facts, Log: s.config.Log, Tell: func(ctx context.Context, c alarms.Change) error {
+	var unreadable deciding.Teller
+	facts := func() alarms.Facts {
+		unreadable.Tell(s.config.Log, deciding.Unreadable(s.store))
+		return s.facts()
+	}
+	s.alarms = alarms.New(alarms.Config{Facts: facts, Log: s.config.Log, Tell: func(ctx context.Context, c alarms.Change) error {
 		if err := s.store.Healthy(); err != nil {
 			return err // an event could not be written
 		}

@@ -68,6 +68,9 @@ func TestStartsWithoutAnyKey(t *testing.T) {
 	if log.Count(sealedLine) != 1 {
 		t.Errorf("%d lines name what cannot be decrypted: %s", log.Count(sealedLine), log.All())
 	}
+	apitest.Eventually(t, "the log names what decides about requests", func() bool {
+		return log.Count("objects that decide about requests cannot be decrypted") > 0 && log.Count("/clusterroles/cluster-admin ") > 0 && log.Count("/flowschemas/") > 0
+	})
 	for _, object := range []string{"namespaces/default", "namespaces/kube-system", "services/default/kubernetes", "servicecidrs/kubernetes", "priorityclasses/system-node-critical"} {
 		if log.Count(object) == 0 {
 			t.Errorf("the log does not name %s", object)
