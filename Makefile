@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd test-quick test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -33,13 +33,16 @@ EVERYWHERE := ./... ./.ci/suite ./.ci/mutants
 # What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
 # `go run ./.ci/suite FILE` makes the tables again.
-SUITE = go run ./.ci/suite $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main)) -- go run ./dialects/logtest/withservers -- go test
-TESTED = $(if $(RUN),-run '$(RUN)') $(if $(CHANGED),,$(or $(PKG),$(EVERYWHERE)))
+SUITE = go run ./dialects/logtest/withservers -- go run ./.ci/suite -packages '$(or $(PKG),$(EVERYWHERE))' $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main))
+GO_TEST = go test -vet=off -shuffle=on -timeout 60m $(if $(RUN),-run '$(RUN)')
 
 # go vet is part of lint. As root it installs databases that are missing, and says so before; PLINTH_TEST_INSTALL=0
 # forbids that.
-test: cc ## run all tests but test-cluster's under the race detector, with real Postgres and MariaDB; PKG=./server/rest or CHANGED=1: some; RUN=TestA
-	@$(SUITE) -race -vet=off -timeout 60m $(TESTED)
+test: cc ## run all tests but test-cluster's with real Postgres and MariaDB, under the race detector where goroutines meet; PKG=./server/rest or CHANGED=1: some; RUN=TestA
+	@$(SUITE) -race -- $(GO_TEST)
+
+test-race: cc ## run the tests of test, all of them under the race detector
+	@$(SUITE) -- $(GO_TEST) -race
 
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
@@ -75,7 +78,7 @@ torture: cc ## try to break plinth for SECONDS by faults from SEED, on each data
 	$(if $(filter command environment,$(firstword $(origin HA))),PLINTH_TEST_HA=$(HA)) go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '$(TORTURE)' -v ./cmd/plinth
 
 test-quick: cc ## run the tests of test without the race detector; PKG, CHANGED, RUN as for test
-	@$(SUITE) -vet=off -timeout 30m $(TESTED)
+	@$(SUITE) -- $(GO_TEST)
 
 test-hostile: cc ## attack a server with many connections, streams, stalls and bodies: the tests of hostile clients forty times as large
 	PLINTH_TEST_HOSTILE=1 go test -timeout 20m -run Hostile -v ./server

@@ -14,9 +14,6 @@ import (
 	"strings"
 )
 
-// everywhere matches all packages of the module: ./... leaves out directories that begin with a dot.
-var everywhere = []string{"./...", "./.ci/suite", "./.ci/mutants"}
-
 // programBuilt are packages whose tests build cmd/plinth without importing it.
 var programBuilt = []string{"bench/torture"}
 
@@ -67,8 +64,8 @@ type listed struct {
 }
 
 // choose compares the work tree in dir, files that git does not know included, with the last commit that it
-// has in common with a revision.
-func choose(dir, since string) (*chosen, error) {
+// has in common with a revision. It chooses among the packages that patterns match.
+func choose(dir, since string, patterns ...string) (*chosen, error) {
 	base, err := output(dir, "git", "merge-base", "HEAD", since)
 	if err != nil {
 		return nil, err
@@ -87,7 +84,7 @@ func choose(dir, since string) (*chosen, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := listPackages(dir)
+	list, err := listPackages(dir, patterns)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +187,9 @@ func plain(importPath string) string {
 	return path
 }
 
-// listPackages returns all packages, those that they and their tests import, and their test binaries.
-func listPackages(dir string) (list []*listed, err error) {
-	out, err := output(dir, "go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,ForTest,Name,Dir,Deps,EmbedFiles,Module"}, everywhere...)...)
+// listPackages returns the packages that patterns match, those that they and their tests import, and their test binaries.
+func listPackages(dir string, patterns []string) (list []*listed, err error) {
+	out, err := output(dir, "go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,ForTest,Name,Dir,Deps,EmbedFiles,Module"}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func TestChoose(t *testing.T) {
 		}, ""},
 	} {
 		c.change()
-		got, err := choose(dir, "main")
+		got, err := choose(dir, "main", "./...", "./.ci/suite", "./.ci/mutants")
 		if err != nil {
 			t.Fatal(err)
 		}

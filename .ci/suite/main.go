@@ -1,16 +1,16 @@
 // Suite runs tests and says where their time goes.
 //
-//	go run ./.ci/suite [-o FILE] [-changed [-since REVISION]] -- COMMAND
+//	go run ./.ci/suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race]] -- COMMAND
 //	go run ./.ci/suite [-q] FILE
 //
-// COMMAND runs go test with the packages to test as its last arguments, also through another program:
-//
-//	go run ./.ci/suite -- go run ./dialects/logtest/withservers -- go test -race ./...
+// COMMAND runs go test, also through another program, such as env A=B go test -vet=off. To it suite adds the
+// packages that -packages matches; with -changed, only those that a change touches and those that import them. The
+// ones that take long come first. With -race, the race detector watches what plan.go does not leave out, and there is
+// another go test for the rest.
 //
 // While the tests run, suite prints what go test would print without -json. At the end come tables of the time
 // by package, by the slowest tests, and by what tests build and start (see dialects/logtest/spent), and
-// then what failed, within 100 lines. The exit code is COMMAND's. With -changed, suite adds to COMMAND the packages
-// that a change touches and those that import them. FILE is what -o or go test -json has written; - is
+// then what failed, within 100 lines. The exit code is COMMAND's. FILE is what -o or go test -json has written; - is
 // standard input; then the exit code is 1 if a test failed.
 package main
 
@@ -25,23 +25,37 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
+
+// options are the flags.
+type options struct {
+	output   string
+	quiet    bool
+	packages string
+	changed  bool
+	since    string
+	race     bool
+}
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == asTimed {
 		os.Exit(timed(os.Args[2:]))
 	}
-	output := flag.String("o", "", "the `file` that keeps what go test -json says")
-	quiet := flag.Bool("q", false, "only the tables and what failed")
-	changed := flag.Bool("changed", false, "test the packages that a change touches, and those that import them")
-	since := flag.String("since", "main", "the `revision` that a change began at, for -changed")
+	var o options
+	flag.StringVar(&o.output, "o", "", "the `file` that keeps what go test -json says")
+	flag.BoolVar(&o.quiet, "q", false, "only the tables and what failed")
+	flag.StringVar(&o.packages, "packages", "", "test the packages that these `patterns` match, separated by spaces")
+	flag.BoolVar(&o.changed, "changed", false, "test only those of -packages that a change touches, and those that import them")
+	flag.StringVar(&o.since, "since", "main", "the `revision` that a change began at, for -changed")
+	flag.BoolVar(&o.race, "race", false, "watch what -packages matches with the race detector, except what is left out (plan.go)")
 	flag.Parse()
-	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: suite [-o FILE] [-changed [-since REVISION]] -- COMMAND [ARGUMENT]...\n       suite [-q] FILE")
+	if flag.NArg() == 0 || (o.race || o.changed) && o.packages == "" {
+		fmt.Fprintln(os.Stderr, "usage: suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race]] -- COMMAND [ARGUMENT]...\n       suite [-q] FILE")
 		os.Exit(2)
 	}
-	code, err := run(flag.Args(), *output, *quiet, *changed, *since)
+	code, err := run(flag.Args(), o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		code = max(code, 1)
@@ -49,9 +63,9 @@ func main() {
 	os.Exit(code)
 }
 
-func run(args []string, output string, quiet, changed bool, since string) (code int, err error) {
+func run(args []string, o options) (code int, err error) {
 	s := newSuite(os.Stdout)
-	s.quiet = quiet
+	s.quiet = o.quiet
 	if len(args) == 1 {
 		if err := readFile(s, args[0]); err != nil {
 			return 1, err
@@ -59,41 +73,68 @@ func run(args []string, output string, quiet, changed bool, since string) (code 
 		s.conclude(nil)
 		return s.code(), nil
 	}
-	if changed {
-		c, err := choose(".", since)
+	commands := [][]string{args}
+	if o.packages != "" {
+		packages, err := o.choose()
 		if err != nil {
 			return 1, err
 		}
-		fmt.Println(c)
-		if len(c.packages) == 0 {
+		if len(packages) == 0 {
 			return 0, nil
 		}
-		args = append(args, c.packages...)
+		commands = plan(args, packages, o.race, slices.Contains(args, "-run"))
 	}
 	keep := io.Discard
-	if output != "" {
-		f, err := os.Create(output)
+	if o.output != "" {
+		f, err := os.Create(o.output)
 		if err != nil {
 			return 1, err
 		}
 		defer f.Close()
 		keep = f
 	}
+	var total *compiled
+	for _, command := range commands {
+		c, hasFailed, err := runTests(s, command, keep)
+		code, total = max(code, hasFailed), total.and(c)
+		if err != nil {
+			return code, err
+		}
+	}
+	s.conclude(total)
+	return code, nil
+}
+
+// choose returns the import paths of the packages to test.
+func (o options) choose() ([]string, error) {
+	patterns := strings.Fields(o.packages)
+	if !o.changed {
+		return importPaths(patterns)
+	}
+	c, err := choose(".", o.since, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println(c)
+	return c.packages, nil
+}
+
+// runTests runs one go test.
+func runTests(s *suite, args []string, keep io.Writer) (c *compiled, code int, err error) {
 	dir, err := os.MkdirTemp("", "plinth-suite-")
 	if err != nil {
-		return 1, err
+		return nil, 1, err
 	}
 	defer os.RemoveAll(dir)
 	graph := filepath.Join(dir, "actions.json")
 	if args, err = instrument(args, graph); err != nil {
-		return 1, err
+		return nil, 1, err
 	}
 	if code, err = runCommand(s, args, keep); err != nil {
-		return code, err
+		return nil, code, err
 	}
 	b, _ := os.ReadFile(graph) // go writes none if it refuses its arguments
-	s.conclude(compiledBy(b))
-	return code, nil
+	return compiledBy(b), code, nil
 }
 
 func readFile(s *suite, name string) error {

@@ -200,6 +200,14 @@ func compiledBy(graph []byte) *compiled {
 	return c
 }
 
+// and returns the sum; nil is nothing.
+func (c *compiled) and(other *compiled) *compiled {
+	if c == nil || other == nil {
+		return cmp.Or(c, other)
+	}
+	return &compiled{c.packages + other.packages, c.programs + other.programs, c.packagesCPU + other.packagesCPU, c.linkedCPU + other.linkedCPU}
+}
+
 func (c *compiled) String() string {
 	return fmt.Sprintf("compiled %d packages in %ss of the processors and linked %d programs in %ss", c.packages, inSeconds(c.packagesCPU), c.programs, inSeconds(c.linkedCPU))
 }

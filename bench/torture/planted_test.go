@@ -43,8 +43,6 @@ var planted = []struct{ file, old, new string }{
 	},
 }
 
-var buildFlags = []string{"build"}
-
 // plantedDir has the copy of plinth, if a test has built it.
 var plantedDir string
 
@@ -86,7 +84,7 @@ var copyOfPlinth = sync.OnceValues(func() (program string, err error) {
 	}
 	program = filepath.Join(dir, "plinth")
 	defer spent.On("building cmd/plinth with faults", time.Now())
-	cmd := exec.Command("go", append(buildFlags, "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./cmd/plinth")...)
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./cmd/plinth")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", &missingPlace{string(out), err.Error()}

@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,14 +39,7 @@ func TestMain(m *testing.M) {
 	// A process with the race detector sleeps for a second before it exits, so that other threads come to
 	// tell of a race.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	// Most tests here wait for other processes, so more of them run at once than there are
-	// processors.
-	flag.Parse()
-	if n := flag.Lookup("test.parallel").Value; n.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		if err := n.Set("6"); err != nil {
-			panic(err) // not a number
-		}
-	}
+	logtest.AtOnce(6)
 	code := m.Run()
 	if dir := builtDir; dir != "" {
 		_ = os.RemoveAll(dir)

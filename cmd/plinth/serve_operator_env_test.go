@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,18 +27,10 @@ func buildOperator(dir string) (string, error) {
 	return program, buildModule(filepath.Join("testdata", "operator"), program, "build")
 }
 
-// buildModule builds a module of testdata with go build or go test -c. It uses the race detector if
-// this test does, because most packages are compiled already then.
+// buildModule builds a module of testdata with go build or go test -c.
 func buildModule(module, program string, command ...string) error {
 	defer spent.On("building "+module, time.Now())
 	args := append(command, "-ldflags=-s -w", "-o", program)
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "-race" && s.Value == "true" {
-				args = append(args, "-race")
-			}
-		}
-	}
 	cmd := exec.Command("go", append(args, ".")...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")

@@ -133,10 +133,9 @@ func TestLongestKey(t *testing.T) {
 		}
 		return string(key)
 	}
-	wide := "/registry/core/pods/" + strings.Repeat("日", (sqlstore.MaxKeyBytes-20)/3) + "aa"
+	keys := []string{longest(), longest(), "/registry/core/pods/" + strings.Repeat("日", (sqlstore.MaxKeyBytes-20)/3) + "aa"}
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		keys := []string{longest(), longest(), wide}
 		for i, key := range keys {
 			l.put(key, l.put(key, 0, "new"), "again")
 			from, to := sqlstore.RangeOf(key)

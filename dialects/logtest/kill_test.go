@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeForever(dsn))
 		os.Exit(1)
 	}
+	AtOnce(8)
 	os.Exit(m.Run())
 }
 

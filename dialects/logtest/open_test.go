@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,13 +149,12 @@ func TestReopen(t *testing.T) {
 }
 
 func TestClusterIDsDiffer(t *testing.T) {
-	ids := map[string]bool{}
+	var ids sync.Map
 	forEach(t, func(t *testing.T, db database) {
 		id := db.open(t).ClusterID()
-		if ids[id] || len(id) != 36 {
+		if _, known := ids.LoadOrStore(id, true); known || len(id) != 36 {
 			t.Errorf("cluster id %q", id)
 		}
-		ids[id] = true
 	})
 }
 

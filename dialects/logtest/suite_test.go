@@ -19,18 +19,19 @@ type database struct {
 	dsn  string
 }
 
-// forEach runs test on a fresh database of each dialect.
+// forEach runs test on a fresh database of each dialect, on all of them side by side: the dialects begin when the
+// function that called forEach has returned.
 func forEach(t *testing.T, test func(t *testing.T, db database)) {
-	t.Run("memory", func(t *testing.T) { test(t, database{"memory", "sqlite://:memory:"}) })
-	for _, d := range Dialects {
-		t.Run(d.Name, func(t *testing.T) { test(t, database{d.Name, d.Fresh(t)}) })
-	}
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, database{"memory", "sqlite://:memory:"})
+	})
+	Each(t, func(t *testing.T, d Dialect) { test(t, database{d.Name, d.Fresh(t)}) })
 }
 
 // forEachShared does so for the dialects that several processes may have open.
 func forEachShared(t *testing.T, test func(t *testing.T, db database)) {
-	t.Run("postgres", func(t *testing.T) { test(t, database{"postgres", Postgres(t)}) })
-	t.Run("mariadb", func(t *testing.T) { test(t, database{"mariadb", MariaDB(t)}) })
+	EachShared(t, func(t *testing.T, d Dialect) { test(t, database{d.Name, d.Fresh(t)}) })
 }
 
 // log is a Log under test; its methods fail the test instead of returning errors.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// longest are the packages that take the longest, the longest first. They are tested first, so that at the end no
+// processor waits for one of them. What is not here takes less.
+var longest = []string{
+	"cmd/plinth", "server", "server/rest", "sqlstore", "dialects/logtest", "server/etcd", "server/admission", "server/etcd/etcdtest", "bench/torture",
+	"server/servertest", "sqlstore/backup", "server/encryption", "server/history", "server/kind/builtin", "server/openapi", "server/kind/custom",
+	"cmd/plinth/past", "server/admission/policies", "server/upstream",
+}
+
+// unwatched is what the race detector need not watch, which makes code several times as slow.
+type unwatched struct {
+	dir   string   // all that it contains, if tests is empty
+	tests []string // names that no other package has
+	why   string
+}
+
+var withoutRace = []unwatched{
+	{"cmd/plinth", nil, "its tests watch processes"},
+	{"bench/torture", nil, "its tests watch processes"},
+}
+
+// plan returns the commands that test packages. They add to args, which run go test; named is whether args choose
+// tests by their names already, so that commands can not. With race, the first command has the race detector.
+func plan(args, packages []string, race, named bool) (commands [][]string) {
+	if !race {
+		return [][]string{slices.Concat(args, longestFirst(packages))}
+	}
+	var watched, others, parted []string
+	var tests []string
+	for _, p := range longestFirst(packages) {
+		u := unwatchedOf(p)
+		switch {
+		case u == nil, u.tests != nil && named:
+			watched = append(watched, p)
+		case u.tests == nil:
+			others = append(others, p)
+		default:
+			watched, parted = append(watched, p), append(parted, p)
+			tests = append(tests, u.tests...)
+		}
+	}
+	add := func(packages []string, flags ...string) {
+		if len(packages) > 0 {
+			commands = append(commands, slices.Concat(args, flags, packages))
+		}
+	}
+	pattern := "^(" + strings.Join(tests, "|") + ")$"
+	if len(tests) > 0 {
+		add(watched, "-race", "-skip", pattern)
+	} else {
+		add(watched, "-race")
+	}
+	add(others)
+	add(parted, "-run", pattern)
+	return commands
+}
+
+func unwatchedOf(importPath string) *unwatched {
+	dir := short(importPath)
+	for i, u := range withoutRace {
+		if dir == u.dir || u.tests == nil && strings.HasPrefix(dir, u.dir+"/") {
+			return &withoutRace[i]
+		}
+	}
+	return nil
+}
+
+func longestFirst(packages []string) []string {
+	place := func(p string) int {
+		if i := slices.Index(longest, short(p)); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	return slices.SortedStableFunc(slices.Values(packages), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+}
+
+// importPaths returns the packages that patterns match. One that cannot be loaded is left for go test to complain of.
+func importPaths(patterns []string) ([]string, error) {
+	out, err := output(".", "go", append([]string{"list", "-e"}, patterns...)...)
+	return strings.Fields(out), err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPlan(t *testing.T) {
+	had := withoutRace
+	t.Cleanup(func() { withoutRace = had })
+	withoutRace = []unwatched{{"cmd/plinth", nil, "a"}, {"server", []string{"TestSlow", "TestSlower"}, "b"}}
+	own := func(dirs ...string) (paths []string) {
+		for _, d := range dirs {
+			paths = append(paths, "github.com/plinth-io/plinth/"+d)
+		}
+		return paths
+	}
+	goTest := []string{"go", "test", "-vet=off"}
+	all := own("bench", "cmd/plinth/past", "cmd/plinthother", "server", "server/rest", "cmd/plinth")
+	watched, others := own("server/rest", "bench", "cmd/plinthother"), own("cmd/plinth", "cmd/plinth/past")
+	const slow = "^(TestSlow|TestSlower)$"
+	command := func(packages []string, flags ...string) []string { return slices.Concat(goTest, flags, packages) }
+	for _, c := range []struct {
+		name        string
+		packages    []string
+		race, named bool
+		want        [][]string
+	}{
+		{"all", all, true, false, [][]string{
+			command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow),
+			command(others), command(own("server"), "-run", slow),
+		}},
+		{"tests are named", all, true, true, [][]string{
+			command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race"), command(others),
+		}},
+		{"nothing watched", others, true, false, [][]string{command(others)}},
+		{"all watched", watched, true, false, [][]string{command(watched, "-race")}},
+		{"without race", all, false, false, [][]string{
+			command(own("cmd/plinth", "server", "server/rest", "cmd/plinth/past", "bench", "cmd/plinthother")),
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, plan(goTest, c.packages, c.race, c.named)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestPlanned: the plan names what is there. A test that it names has its name for itself, because go test's -skip
+// is for all packages.
+func TestPlanned(t *testing.T) {
+	tests := map[string][]string{} // by name, the directories that have it
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))
+		for _, f := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			tests[string(f[1])] = append(tests[string(f[1])], dir)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(dir string) bool {
+		for _, dirs := range tests {
+			if slices.Contains(dirs, dir) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, u := range withoutRace {
+		if u.why == "" || !has(u.dir) {
+			t.Errorf("%s has no reason or no tests", u.dir)
+		}
+		for _, name := range u.tests {
+			if d := cmp.Diff([]string{u.dir}, tests[name]); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		}
+	}
+	for _, dir := range longest {
+		if !has(dir) {
+			t.Errorf("%s has no tests", dir)
+		}
+	}
+}
