@@ -97,7 +97,7 @@ func (g *Galera) command(s *Server, n int) ([]string, error) {
 		"--wsrep-node-address=127.0.0.1",
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=127.0.0.1:" + strconv.Itoa(sst),
 		"--wsrep-slave-threads=4",
-		fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d;ist.recv_addr=127.0.0.1:%d;gcache.size=64M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT8S", g.group[n], ist),
+		fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d;ist.recv_addr=127.0.0.1:%d;gcache.size=64M;pc.recovery=false", g.group[n], ist),
 	}
 	if !g.made {
 		return append(args, "--wsrep-cluster-address=gcomm://"), nil
