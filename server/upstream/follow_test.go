@@ -248,6 +248,31 @@ func TestFollowAway(t *testing.T) {
 	}
 }
 
+// TestFollowQuietEtcd follows an etcd to which nobody writes, for longer than it may leave a request without an answer.
+func TestFollowQuietEtcd(t *testing.T) {
+	address := etcdtest.StartAt(t)
+	c := client(t, "http://"+address)
+	c.set(t, "/registry/configmaps/n/a", configMap("a"))
+	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{"http://" + address}})
+	must(t, err)
+	defer source.Close()
+	log := openLog(t, logtest.SQLite(t))
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
+		From: source, Quiet: 5 * time.Second, Tell: func(s upstream.Step) {
+			if s.Err != nil {
+				t.Errorf("told is %v", s.Err)
+			}
+		},
+	}}
+	must(t, im.Survey(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := im.Run(ctx, log)
+	if err != nil || ctx.Err() != nil || report.Objects != 1 {
+		t.Errorf("%+v: %v, %v", report, err, ctx.Err())
+	}
+}
+
 // TestFollowGivenUp does not wait for a source that stays away.
 func TestFollowGivenUp(t *testing.T) {
 	w, _, f := away(t)

@@ -22,6 +22,7 @@ const (
 // etcdWatch is a watch that is open.
 type etcdWatch struct {
 	prefix  string
+	after   int64 // events up to there were known before
 	through int64 // all events up to there were returned
 	answers clientv3.WatchChan
 	cancel  context.CancelFunc
@@ -57,10 +58,12 @@ func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (C
 
 func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) {
 	s.watch.close()
-	w := &etcdWatch{prefix: prefix, through: after}
+	w := &etcdWatch{prefix: prefix, after: after, through: after}
 	// The stream breaks off when the etcd it is on has lost the others.
 	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
-	w.answers = s.client.Watch(w.ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1))
+	// The watch begins with what is known: of one that begins in the future an etcd tells no progress, so that an etcd to
+	// which nobody writes would never answer.
+	w.answers = s.client.Watch(w.ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(max(after, 1)))
 	s.watch = w
 }
 
@@ -124,6 +127,9 @@ func (w *etcdWatch) changes(answer clientv3.WatchResponse) (Changes, error) {
 		got.Through = max(got.Through, answer.Header.Revision)
 	}
 	for _, e := range answer.Events {
+		if e.Kv.ModRevision <= w.after {
+			continue
+		}
 		got.Events = append(got.Events, Event{
 			Pair:    Pair{string(e.Kv.Key), e.Kv.Value, e.Kv.ModRevision},
 			Deleted: e.Type == clientv3.EventTypeDelete,
