@@ -2,6 +2,7 @@ package kind
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,3 +57,14 @@ type Codec interface {
 	// hub form. The object is the caller's own.
 	Load(json []byte) (runtime.Object, error)
 }
+
+// UndecodableError says that a stored value is no object of its Kind: a field has another type.
+type UndecodableError struct {
+	Kind string
+	Err  error
+}
+
+func (e *UndecodableError) Error() string {
+	return fmt.Sprintf("decode %s of the log: %v", e.Kind, e.Err)
+}
+func (e *UndecodableError) Unwrap() error { return e.Err }

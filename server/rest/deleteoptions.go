@@ -29,7 +29,7 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !unsafeDeletes() && !q.isDamaged() {
+	if isUnsafe(options) && !unsafeDeletes() && !q.isDamaged() {
 		options.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	}
 	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/ptr"
 
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -38,8 +40,22 @@ func (q *request) isDamaged() bool {
 	if q.name == "" {
 		return false
 	}
-	u := unreadableOf(q.api.store.Get(q.key()))
-	return u != nil && u.Damaged()
+	e := q.api.store.Get(q.key())
+	if u := unreadableOf(e); u != nil {
+		return u.Damaged()
+	}
+	return q.isUndecodable(e)
+}
+
+// isUndecodable says that an object which can be read is none of its Kind, because a field has another type: what
+// decides about requests is checked when it is read, but not all of a definition, nor other objects.
+func (q *request) isUndecodable(e *sqlstore.Entry) bool {
+	if e == nil || e.Unreadable() != nil {
+		return false
+	}
+	var undecodable *kind.UndecodableError
+	_, err := q.kind.Codec.Load(e.Value)
+	return errors.As(err, &undecodable)
 }
 
 // deleteUnsafe deletes the object if it cannot be read.
@@ -58,7 +74,7 @@ func (q *request) deleteUnsafe(options *metav1.DeleteOptions) error {
 	if current != nil && isAway(current.Unreadable()) {
 		return current.Unreadable()
 	}
-	if current == nil || current.Unreadable() == nil {
+	if current == nil || current.Unreadable() == nil && !q.isUndecodable(current) {
 		return apierrors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
 			field.Invalid(field.NewPath(unsafeOption), true, "is exclusively used to delete corrupt object(s), try again by removing this option"),
 		})

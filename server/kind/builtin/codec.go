@@ -217,10 +217,10 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 	}
 	versioned, err := c.scheme.New(c.stored)
 	if err != nil {
-		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+		return nil, &kind.UndecodableError{Kind: c.hub.Kind, Err: err}
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, versioned); err != nil {
-		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+		return nil, &kind.UndecodableError{Kind: c.hub.Kind, Err: err}
 	}
 	return c.Hub(versioned)
 }
@@ -232,7 +232,7 @@ func (c *codec) loadAny(data []byte) (runtime.Object, error) {
 	}
 	obj, _, err := decoder.Decode(data, &c.stored, c.New())
 	if err != nil {
-		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
+		return nil, &kind.UndecodableError{Kind: c.hub.Kind, Err: err}
 	}
 	return obj, nil
 }

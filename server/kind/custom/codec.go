@@ -230,10 +230,10 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 func (c *codec) decodeStored(s *serving, data []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
-		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
+		return nil, &kind.UndecodableError{Kind: c.gvk.Kind, Err: err}
 	}
 	if _, err := s.schemas.coerce(u, coercion{stored: true}); err != nil {
-		return nil, fmt.Errorf("decode %s of the log: %w", c.gvk.Kind, err)
+		return nil, &kind.UndecodableError{Kind: c.gvk.Kind, Err: err}
 	}
 	return u, s.schemas.fill(u)
 }
