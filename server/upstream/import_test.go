@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,36 @@ func TestImportLive(t *testing.T) {
 	takeLive(t, c, func() (upstream.LiveSource, error) {
 		return upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{url}})
 	})
+}
+
+// TestImportLargeLate reads large values that come after many small ones, with which pages grow, in pages of few bytes.
+func TestImportLargeLate(t *testing.T) {
+	const small, large, bytes = 120, 40, 1 << 20
+	url := "http://" + etcdtest.StartAt(t)
+	c := client(t, url)
+	for i := range small {
+		c.set(t, fmt.Sprintf("/registry/a/%03d", i), "1")
+	}
+	for i := range large {
+		c.set(t, fmt.Sprintf("/registry/b/%03d", i), strings.Repeat("x", bytes))
+	}
+	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{url}})
+	must(t, err)
+	defer source.Close()
+	var keys []string
+	must(t, source.Each(t.Context(), "/registry/", func(page []upstream.Pair) error {
+		size := 0
+		for _, p := range page {
+			keys, size = append(keys, p.Key), size+len(p.Value)
+		}
+		if size > 32<<20 {
+			t.Errorf("a page of %d keys has %d bytes", len(page), size)
+		}
+		return nil
+	}))
+	if len(keys) != small+large || !slices.IsSorted(keys) || len(slices.Compact(keys)) != small+large {
+		t.Errorf("%d keys, want %d", len(keys), small+large)
+	}
 }
 
 // TestImportKine reads what kine keeps in each dialect.

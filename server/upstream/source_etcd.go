@@ -12,11 +12,14 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Etcd says how an etcd is reached. The fields are kube-apiserver's flags --etcd-servers,
@@ -37,8 +40,10 @@ const (
 	redialMost = 3 * time.Second
 )
 
-// maxMessage is as large as any answer of an etcd may be.
-const maxMessage = 1 << 30
+const (
+	maxMessage  = 1 << 30  // is as large as any answer of an etcd may be
+	pageMessage = 32 << 20 // is as large as a page of keys may be
+)
 
 // dial returns a client of an etcd that answers.
 func (e Etcd) dial(ctx context.Context) (*clientv3.Client, error) {
@@ -179,13 +184,32 @@ func (s *etcdSource) get(ctx context.Context, key string, o ...clientv3.OpOption
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
 	got, err := s.client.Get(ctx, key, o...)
+	return got, s.told(err)
+}
+
+// page reads at most limit keys of [from, end). More than one of them must fit into pageMessage: else the error is
+// ResourceExhausted, before the answer is in memory.
+func (s *etcdSource) page(ctx context.Context, from, end string, limit int) (*pb.RangeResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	most := pageMessage
+	if limit == 1 {
+		most = maxMessage
+	}
+	r := &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(end), Revision: s.revision, Limit: int64(limit)}
+	got, err := clientv3.RetryKVClient(s.client).Range(ctx, r, grpc.MaxCallRecvMsgSize(most))
+	return got, clientv3.ContextError(ctx, err)
+}
+
+// told says what an error of the etcd means; nil for none.
+func (s *etcdSource) told(err error) error {
 	if errors.Is(err, rpctypes.ErrCompacted) {
-		return nil, fmt.Errorf("%w; stop the kube-apiservers, use a snapshot, or --follow", ErrCompacted)
+		return fmt.Errorf("%w; stop the kube-apiservers, use a snapshot, or --follow", ErrCompacted)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read from etcd at %s: %w", strings.Join(s.client.Endpoints(), ","), err)
+		return fmt.Errorf("read from etcd at %s: %w", strings.Join(s.client.Endpoints(), ","), err)
 	}
-	return got, nil
+	return nil
 }
 
 func (s *etcdSource) Revision() int64 { return s.revision }
@@ -198,9 +222,13 @@ func (s *etcdSource) Close() error {
 func (s *etcdSource) Each(ctx context.Context, prefix string, f func([]Pair) error) error {
 	limit := 16 // an etcd bounds a page by keys alone
 	for next, end := prefix, clientv3.GetPrefixRangeEnd(prefix); ; {
-		got, err := s.get(ctx, next, clientv3.WithRange(end), clientv3.WithRev(s.revision), clientv3.WithLimit(int64(limit)))
+		got, err := s.page(ctx, next, end, limit)
+		if status.Code(err) == codes.ResourceExhausted && limit > 1 { // large values come after small ones
+			limit = max(1, limit/8)
+			continue
+		}
 		if err != nil {
-			return err
+			return s.told(err)
 		}
 		if len(got.Kvs) == 0 {
 			return nil
