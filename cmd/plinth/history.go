@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -84,6 +85,9 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	client, err := past.New(config)
 	if err != nil {
 		return nil, "", err
+	}
+	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
+		client.Distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
 	}
 	namespace, _, err := loader.Namespace()
 	if q.allNamespaces {

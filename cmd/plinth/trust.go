@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clientrest "k8s.io/client-go/rest"
 )
 
@@ -87,4 +89,17 @@ func (a *statusClient) unreachable(err error, instead string) error {
 		return fmt.Errorf("cannot reach plinth at %s: %w; start plinth serve, or write another %s", a.server, err, instead)
 	}
 	return &trustError{fmt.Sprintf("cannot trust the server at %s: %s; %s", a.server, oneLine(err), advice), err}
+}
+
+// distrust says of an error of a request whether client and server do not trust each other; nil if it is another one.
+func (a *statusClient) distrust(err error) error {
+	if apierrors.IsUnauthorized(err) {
+		return a.unauthorized()
+	}
+	var told *trustError
+	var detail *url.Error
+	if errors.As(err, &detail) && errors.As(a.unreachable(detail.Err, ""), &told) {
+		return told
+	}
+	return nil
 }

@@ -67,7 +67,10 @@ func TestTrust(t *testing.T) {
 		config.CurrentContext = "a"
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		must(t, clientcmd.WriteToFile(*config, file))
-		for _, args := range [][]string{{"status"}, {"backup", filepath.Join(t.TempDir(), "a.plinth")}} {
+		for _, args := range [][]string{
+			{"status"}, {"backup", filepath.Join(t.TempDir(), "a.plinth")}, {"log"}, {"log", "configmaps/a"}, {"trash"}, {"blame", "configmaps/a"}, {"get", "configmaps/a", "--at", "1h"},
+			{"diff", "configmaps/a"}, {"undo", "configmaps/a", "--yes"}, {"undo", "--user", "ada", "--since", "1h", "--yes"}, {"undelete", "configmaps/a"}, {"forget", "configmaps/a", "--yes"},
+		} {
 			var stdout, stderr bytes.Buffer
 			code := run(append(args, "--kubeconfig", file), &stdout, &stderr)
 			if got := stderr.String(); code != 1 || !strings.Contains(got, c.want) || strings.Count(got, "\n") != 1 || stdout.Len() > 0 || strings.Contains(got, "start plinth serve") {

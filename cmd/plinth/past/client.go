@@ -29,6 +29,10 @@ type Client struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 
+	// Distrust says of an error of a request whether client and server do not trust each other; nil if it is another
+	// one. Without the function nobody says so.
+	Distrust func(error) error
+
 	kept string // see Kept
 }
 

@@ -50,6 +50,11 @@ func (c *Client) explain(err error) error {
 
 // unreachable names the server if it did not answer.
 func (c *Client) unreachable(err error) error {
+	if c.Distrust != nil {
+		if told := c.Distrust(err); told != nil {
+			return told
+		}
+	}
 	var detail *url.Error
 	if errors.As(err, &detail) {
 		return fmt.Errorf("cannot reach %s: %w; write another --kubeconfig or --context, or start plinth serve", c.config.Host, detail.Err)
