@@ -24,6 +24,7 @@ type events struct {
 	kind    func() *kind.Kind
 	wake    chan struct{}
 	through atomic.Int64 // all changes up to here were sent
+	rows    int          // that Poll asks for next, if it sends values
 	end     context.CancelFunc
 	gone    chan struct{} // closed when the goroutine has ended
 }
@@ -46,7 +47,7 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 	if after < r.Store.Floor() {
 		return nil, sqlstore.ErrCompacted
 	}
-	e := &events{walk: r.walk(ctx, q), wake: make(chan struct{}), gone: make(chan struct{})}
+	e := &events{walk: r.walk(ctx, q), wake: make(chan struct{}), gone: make(chan struct{}), rows: firstRows}
 	e.kind = r.served
 	e.through.Store(max(after, q.after))
 	ctx, e.end = context.WithCancel(ctx)
@@ -85,7 +86,7 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 	last := e.Store.Revision()
 	limit := walkStep
 	if e.form.values {
-		limit = partRows
+		limit = e.rows
 	}
 	rows, err := e.Store.History(ctx, sqlstore.HistoryQuery{After: through, Through: last, Oldest: true, Sizes: e.form.values, Limit: limit})
 	if err != nil {
@@ -97,7 +98,7 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 	if len(rows) == limit {
 		last = rows[len(rows)-1].Revision
 	}
-	k, size := e.kind(), 0
+	k, size, cut := e.kind(), 0, false
 	e.rights.known = nil // rights change while a watch runs
 	for i := range rows {
 		v, _, err := e.look(ctx, &rows[i])
@@ -108,7 +109,7 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 			continue
 		}
 		if size += int(rows[i].Size); len(found) > 0 && size > partBytes {
-			last = v.Revision - 1
+			last, cut = v.Revision-1, true
 			break
 		}
 		if err := e.addData(ctx, v, &rows[i]); err != nil {
@@ -120,8 +121,22 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 		}
 		found = append(found, &sqlstore.Event{Entry: entry})
 	}
+	e.rows = nextRows(e.rows, len(found), cut)
 	e.through.Store(last)
 	return found, last, nil
+}
+
+// firstRows is how many changes a watch of versions asks for at first.
+const firstRows = 8
+
+// nextRows is how many changes a watch asks for after it has asked for rows, and sent the values of some: all that there were,
+// or few because they are large. MariaDB and MySQL read a whole value to tell its size, so to ask for many more than are sent
+// would read each of the large ones again and again.
+func nextRows(rows, sent int, cut bool) int {
+	if cut {
+		return max(1, min(rows, sent+1))
+	}
+	return min(2*rows, partRows)
 }
 
 // Close implements kind.Events.
