@@ -24,6 +24,9 @@ const (
 // errPast says that a transaction reads the past, which is to be read before it can run.
 var errPast = errors.New("the transaction reads the past")
 
+// errLarge says that the answer of a transaction may be large, and that the transaction has no place for it.
+var errLarge = errors.New("the transaction needs a place")
+
 // Txn implements pb.KVServer.
 func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if err := checkTxn(r, s.o.MaxTxnOps); err != nil {
@@ -85,11 +88,12 @@ func (s kvService) runTxn(
 	ctx context.Context, r *pb.TxnRequest, reads bool, do func(func(*sqlstore.Tx) error) error,
 ) (*pb.TxnResponse, error) {
 	var past map[*pb.RangeRequest]*pb.RangeResponse
+	place, _ := ctx.Value(placeKey{}).(*place)
 	for {
 		var x txnRun
 		var resp *pb.TxnResponse
 		err := do(func(tx *sqlstore.Tx) (err error) {
-			x = txnRun{ctx: ctx, tx: tx, reads: reads, past: past, compacted: s.compacted(), steps: maxTxnSteps}
+			x = txnRun{ctx: ctx, tx: tx, reads: reads, place: place, past: past, compacted: s.compacted(), steps: maxTxnSteps}
 			resp, err = x.run(r)
 			return err
 		})
@@ -97,6 +101,12 @@ func (s kvService) runTxn(
 			s.fill(resp.Header)
 			s.metrics.requests.executed(resp)
 			return resp, nil
+		}
+		if errors.Is(err, errLarge) { // nothing is written, and no value is kept while it waits
+			if err := place.take(ctx); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if !errors.Is(err, errPast) {
 			return nil, err
@@ -142,7 +152,8 @@ func (s kvService) readPast(
 type txnRun struct {
 	ctx       context.Context
 	tx        *sqlstore.Tx
-	reads     bool  // it is one of ranges only
+	reads     bool // it is one of ranges only
+	place     *place
 	compacted int64 // as Server.compacted
 
 	path []bool // which branch each transaction takes, an outer one before those nested in it
@@ -153,6 +164,8 @@ type txnRun struct {
 
 	writes, keys, bytes int // so far
 	steps               int // left
+
+	size, unknown int // bytes of values that are in its answer, or will be, and values whose size is not known
 }
 
 func (x *txnRun) run(r *pb.TxnRequest) (*pb.TxnResponse, error) {
@@ -353,6 +366,9 @@ func (x *txnRun) step() error {
 // values returns values that go into the answer. Those that are not in memory are nil: then the
 // transaction is run again.
 func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
+	if err := x.weigh(entries); err != nil {
+		return nil, err
+	}
 	values := make([][]byte, len(entries))
 	size := 0
 	for i, e := range entries {
@@ -360,6 +376,22 @@ func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
 		size += len(e.Key) + len(values[i])
 	}
 	return values, x.answers(len(entries), size)
+}
+
+// weigh returns errLarge before values are read that may make the answer a large one, unless there is a place for it.
+func (x *txnRun) weigh(entries []*sqlstore.Entry) error {
+	if x.place == nil || x.place.taken.Load() {
+		return nil
+	}
+	if size, known := valueBytes(entries); known {
+		x.size += size
+	} else {
+		x.unknown += len(entries)
+	}
+	if x.size > largeAnswer || x.unknown > firstValues {
+		return errLarge
+	}
+	return nil
 }
 
 // answers counts what goes into the answer.

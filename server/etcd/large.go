@@ -36,12 +36,33 @@ type placeKey struct{}
 
 // enter gives a call a place to take, if its answer may be large; else none.
 func (p places) enter(ctx context.Context, req any) (context.Context, *place) {
-	r, ok := req.(*pb.RangeRequest)
-	if !ok || len(r.RangeEnd) == 0 || r.KeysOnly || r.CountOnly {
+	if !mayBeLarge(req) {
 		return ctx, nil
 	}
 	its := &place{all: p}
 	return context.WithValue(ctx, placeKey{}, its), its
+}
+
+// mayBeLarge says that a request asks for the values of a range of keys, perhaps in a transaction.
+func mayBeLarge(req any) bool {
+	switch r := req.(type) {
+	case *pb.RangeRequest:
+		return r != nil && len(r.RangeEnd) > 0 && !r.KeysOnly && !r.CountOnly
+	case *pb.TxnRequest:
+		if r == nil {
+			return false
+		}
+		for _, ops := range [][]*pb.RequestOp{r.Success, r.Failure} {
+			for _, op := range ops {
+				if mayBeLarge(op.GetRequestRange()) || mayBeLarge(op.GetRequestTxn()) || mayBeLarge(op.GetRequestDeleteRange()) {
+					return true
+				}
+			}
+		}
+	case *pb.DeleteRangeRequest:
+		return r != nil && r.PrevKv && len(r.RangeEnd) > 0
+	}
+	return false
 }
 
 // take waits for a place, unless the call has it already.
