@@ -13,10 +13,10 @@ import (
 
 const rowsOfIdentities = "testdata/identities/rows.txt"
 
-// TestIdentities asks for each resource and each other route that the server has, by each verb
+// TestRoutesOfIdentities asks for each resource and each other route that the server has, by each verb
 // and method, as each identity. What kube-apiserver 1.33 decides is in the rows; a resource, a
 // subresource or a route without a row fails the test.
-func TestIdentities(t *testing.T) {
+func TestRoutesOfIdentities(t *testing.T) {
 	p := openParties(t, Config{Debugging: debugging.Options{Profiling: true}})
 	rows, asked := readRights(t, rowsOfIdentities), map[string]bool{}
 	questions := resourceQuestions(p.server.kinds.Set())

@@ -24,6 +24,21 @@ type unwatched struct {
 var withoutRace = []unwatched{
 	{"cmd/plinth", nil, "its tests watch processes"},
 	{"bench/torture", nil, "its tests watch processes"},
+	{"sqlstore/backup", nil, "it has no goroutines"},
+	{"server", []string{
+		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
+		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigStarts", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
+	}, "one request comes after the other"},
+	{"server/rest", []string{
+		"TestListMemory", "TestListBroken", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
+		"TestApplyModel", "TestFewErrors", "TestLongErrors", "TestRemovedVersions", "TestCustomResourcesRecorded", "TestConventionsOfKinds",
+		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode",
+	}, "one request comes after the other"},
+	{"server/admission", []string{"TestRecordedPolicies", "TestRecordedPlugins"}, "one request comes after the other"},
+	{"server/admission/policies", []string{"TestCostly"}, "one expression is evaluated after the other"},
+	{"server/history", []string{"TestPagesOfBytes", "TestMadeAnew"}, "one request comes after the other"},
+	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
+	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
 }
 
 // plan returns the commands that test packages. They add to args, which run go test; named is whether args choose

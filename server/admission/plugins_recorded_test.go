@@ -12,9 +12,9 @@ import (
 	"github.com/plinth-io/plinth/server/servertest"
 )
 
-// TestRecorded plays the conversations in testdata/recorded, one for each set of plugins of
+// TestRecordedPlugins plays the conversations in testdata/recorded, one for each set of plugins of
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
-func TestRecorded(t *testing.T) {
+func TestRecordedPlugins(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		for file, o := range recordedWith {
 			o.DSN, o.DisableAdmissionPlugins = d.Fresh(t), []string{}
