@@ -24,7 +24,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -149,7 +151,8 @@ func readFile(s *suite, name string) error {
 	return s.read(f)
 }
 
-// instrument has go test say what suite reads.
+// instrument has go test say what suite reads, and test one package more at once than there are processors, because
+// many tests wait.
 func instrument(args []string, graph string) ([]string, error) {
 	for i := range len(args) - 1 {
 		if args[i] == "go" && args[i+1] == "test" {
@@ -157,7 +160,8 @@ func instrument(args []string, graph string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			return slices.Insert(slices.Clone(args), i+2, "-json", "-exec", "'"+self+"' "+asTimed, "-debug-actiongraph", graph), nil
+			atOnce := strconv.Itoa(runtime.GOMAXPROCS(0) + 1)
+			return slices.Insert(slices.Clone(args), i+2, "-p", atOnce, "-json", "-exec", "'"+self+"' "+asTimed, "-debug-actiongraph", graph), nil
 		}
 	}
 	return nil, errors.New("the command has no go test")

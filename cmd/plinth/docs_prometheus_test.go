@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/dialects/logtest/spent"
 	"github.com/plinth-io/plinth/server/alarms"
 )
 
@@ -60,18 +59,21 @@ func TestPrometheusCheck(t *testing.T) {
 	}
 }
 
+// builtPromtool is Prometheus' checker, in the directory that goes when all tests have ended.
+var builtPromtool = sync.OnceValues(func() (string, error) {
+	plinth, err := built()
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(filepath.Dir(plinth), "promtool")
+	return program, buildModule(filepath.Join("testdata", "promtool"), program, "build")
+})
+
 // promtool returns the names of the metrics in files with rules and in expressions.
 func promtool(t *testing.T, files, expressions []string) (names []string, err error) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "promtool")
-	begun := time.Now()
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join("testdata", "promtool")
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build promtool: %v: %s", err, out)
-	}
-	spent.On("building testdata/promtool", begun)
+	program, err := builtPromtool()
+	must(t, err)
 	check := exec.Command(program, files...)
 	check.Stdin = strings.NewReader(strings.Join(expressions, "\n"))
 	var stderr bytes.Buffer

@@ -192,7 +192,9 @@ func addUpstreamFlags(cmd *cobra.Command, c *server.Config) {
 	f := cmd.Flags()
 	c.Audit.AddFlags(f)
 	for _, name := range []string{"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds"} {
-		f.AddGoFlag(flag.Lookup(name)) // of the plugin DefaultTolerationSeconds
+		upstream := flag.Lookup(name) // of the plugin DefaultTolerationSeconds
+		f.AddGoFlag(upstream)
+		f.Lookup(name).DefValue = upstream.DefValue // and not what another command of this process has set
 	}
 	for name, usage := range upstreamUsage {
 		f.Lookup(name).Usage = usage
