@@ -111,9 +111,10 @@ func (s *suite) add(e event) {
 	}
 }
 
+// packageOf returns the run that goes on. Some packages are tested twice: with and without the race detector.
 func (s *suite) packageOf(e event) *testedPackage {
 	p := s.packages[e.Package]
-	if p == nil {
+	if p == nil || e.Action == "start" && p.result != "" {
 		p = &testedPackage{name: e.Package, begun: e.Time, tests: map[string]*test{}}
 		s.packages[e.Package] = p
 		s.order = append(s.order, p)

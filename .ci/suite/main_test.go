@@ -224,6 +224,35 @@ func TestReadCached(t *testing.T) {
 	}
 }
 
+// TestReadTwice has a package that fails with the race detector, and passes when some of its tests run without it.
+func TestReadTwice(t *testing.T) {
+	var out bytes.Buffer
+	s := newSuite(&out)
+	if err := s.read(strings.NewReader(`{"Action":"start","Package":"a"}
+{"Action":"run","Package":"a","Test":"TestA"}
+{"Action":"output","Package":"a","Test":"TestA","Output":"the fault\n"}
+{"Action":"fail","Package":"a","Test":"TestA","Elapsed":1}
+{"Action":"output","Package":"a","Output":"suite: 3.00s of the processors\n"}
+{"Action":"fail","Package":"a","Elapsed":4}
+{"Action":"start","Package":"a"}
+{"Action":"run","Package":"a","Test":"TestB"}
+{"Action":"pass","Package":"a","Test":"TestB","Elapsed":1}
+{"Action":"output","Package":"a","Output":"suite: 2.00s of the processors\n"}
+{"Action":"pass","Package":"a","Elapsed":5}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	s.conclude(nil)
+	for _, want := range []string{"  4.0  3.0      1      0.0  a (fail)\n", "  5.0  2.0      1      0.0  a\n", "  9.0  5.0      2      0.0  all\n", "Failed:\n  a TestA\n", "the fault"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if s.code() != 1 {
+		t.Errorf("the code is %d", s.code())
+	}
+}
+
 // suiteOf runs a command as main does.
 func suiteOf(t *testing.T, keep string, args ...string) (out string, code int) {
 	t.Helper()
