@@ -53,8 +53,7 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 	return len(rows), len(rows) < limit, nil
 }
 
-// apply copies changes in their order, but for those of a key that a later one supersedes. A delete is
-// not superseded: what comes after it is another object.
+// apply copies changes, in rounds.
 func (c *copier) apply(ctx context.Context, rows []Row) error {
 	c.following = true
 	defer func() { c.following = false }()
@@ -63,30 +62,44 @@ func (c *copier) apply(ctx context.Context, rows []Row) error {
 		return fmt.Errorf("read the source's changes: %w", err)
 	}
 	var changes []Change
-	at := map[string]int{} // where in changes a key is
 	for i := range rows {
-		row := &rows[i]
-		if row.Key >= c.next {
-			continue
+		if row := &rows[i]; row.Key < c.next {
+			origin := origins[row.Revision]
+			changes = append(changes, Change{Key: row.Key, Expect: c.expected(row), Delete: row.Deleted, Value: row.Value, origin: &origin})
 		}
-		origin := origins[row.Revision]
-		change := Change{Key: row.Key, Expect: c.expected(row), Delete: row.Deleted, Value: row.Value, origin: &origin}
-		n, again := at[row.Key]
-		if again && !changes[n].Delete {
-			changes[n] = change
+	}
+	for _, round := range rounds(changes) {
+		if err := c.writeAll(ctx, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounds parts changes so that each round has one of a key at most, and those of a key stay in their order. A change that a
+// later one supersedes is left out. A delete is not superseded: what comes after it is another object. There are as many
+// rounds as the objects of one key, and not as all deletes: each is a transaction or more, and a copy with too many of them
+// never catches up with those who write.
+func rounds(changes []Change) (rounds [][]Change) {
+	type place struct{ round, i int }
+	last := map[string]place{}
+	for _, change := range changes {
+		at, again := last[change.Key]
+		if again && !rounds[at.round][at.i].Delete {
+			rounds[at.round][at.i] = change
 			continue
 		}
 		if again {
-			if err := c.writeAll(ctx, changes); err != nil {
-				return err
-			}
-			changes = changes[:0]
-			clear(at)
+			at.round++
 		}
-		at[row.Key] = len(changes)
-		changes = append(changes, change)
+		if at.round == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		at.i = len(rounds[at.round])
+		rounds[at.round] = append(rounds[at.round], change)
+		last[change.Key] = at
 	}
-	return c.writeAll(ctx, changes)
+	return rounds
 }
 
 // notKnown is what a change expects whose key's revision in the target is not known. It fails and tells

@@ -332,3 +332,53 @@ func held(t *testing.T, log sqlstore.Log) map[string]written {
 	}
 	return all
 }
+
+// TestRounds: a source whose objects are deleted and made again all the time costs a copy few transactions, and each key
+// ends as it does in the source.
+func TestRounds(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var changes []sqlstore.Change
+	there, objects := map[string]bool{}, map[string]int{}
+	for i := range 1000 {
+		key := fmt.Sprint("key", random.IntN(50))
+		c := sqlstore.Change{Key: key, Value: fmt.Append(nil, i), Delete: there[key] && random.IntN(3) == 0}
+		if !c.Delete && !there[key] {
+			objects[key]++
+		}
+		there[key] = !c.Delete
+		changes = append(changes, c)
+	}
+	ends := func(changes []sqlstore.Change) map[string]string {
+		state := map[string]string{}
+		for _, c := range changes {
+			if state[c.Key] = string(c.Value); c.Delete {
+				delete(state, c.Key)
+			}
+		}
+		return state
+	}
+	rounds := sqlstore.Rounds(changes)
+	most := 0
+	for _, n := range objects {
+		most = max(most, n)
+	}
+	if len(rounds) > most {
+		t.Errorf("%d rounds, but no key had more than %d objects", len(rounds), most)
+	}
+	deleted := map[string]bool{} // by the last change of the key
+	for _, round := range rounds {
+		seen := map[string]bool{}
+		for _, c := range round {
+			if seen[c.Key] {
+				t.Fatalf("a round changes %s twice", c.Key)
+			}
+			if before, changed := deleted[c.Key]; changed && !before {
+				t.Fatalf("%s is changed again, though nothing has deleted it", c.Key)
+			}
+			seen[c.Key], deleted[c.Key] = true, c.Delete
+		}
+	}
+	if diff := cmp.Diff(ends(changes), ends(slices.Concat(rounds...))); diff != "" {
+		t.Errorf("in the source (-) and in the target (+):\n%s", diff)
+	}
+}

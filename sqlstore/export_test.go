@@ -101,3 +101,6 @@ func SizeClasses(sizes ...int) (told []int) {
 	}
 	return told
 }
+
+// Rounds are what a copy writes changes in.
+var Rounds = rounds
