@@ -36,6 +36,7 @@ var withoutRace = []unwatched{
 	}, "one request comes after the other"},
 	{"server/admission", []string{"TestRecordedPolicies", "TestRecordedPlugins"}, "one request comes after the other"},
 	{"server/admission/policies", []string{"TestCostly"}, "one expression is evaluated after the other"},
+	{"server/etcd/etcdtest", []string{"TestUpstreamStorage", "TestUpstreamStorageAlone"}, "upstream's tests end after seconds, which the detector uses up"},
 	{"server/history", []string{"TestPagesOfBytes", "TestMadeAnew"}, "one request comes after the other"},
 	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
 	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
