@@ -117,6 +117,46 @@ func TestExportBytes(t *testing.T) {
 	checkConverted(t, report.Resources)
 }
 
+// pages is a Target that keeps the bytes of the largest page.
+type pages struct {
+	memory
+	largest int
+}
+
+func (p *pages) Put(ctx context.Context, items []upstream.Item) error {
+	size := 0
+	for _, item := range items {
+		size += len(item.Value)
+	}
+	p.largest = max(p.largest, size)
+	return p.memory.Put(ctx, items)
+}
+
+// TestExportLargeLate exports large objects that come after many small ones, with which pages grow, in pages of few bytes.
+func TestExportLargeLate(t *testing.T) {
+	const small, large, bytes = 120, 40, 1 << 20
+	log := openLog(t, logtest.SQLite(t))
+	for i := range small + large {
+		data := "1"
+		if i >= small {
+			data = strings.Repeat("x", bytes)
+		}
+		name := fmt.Sprintf("c%03d", i)
+		_, err := log.Append(t.Context(), []sqlstore.Change{{
+			Key:   "/registry/core/configmaps/default/" + name,
+			Value: fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"},"data":{"a":%q}}`, name, data),
+		}})
+		must(t, err)
+	}
+	var to pages
+	if report := give(t, log, &to, providers(t, "")); report.Objects != small+large || len(to.items) != small+large {
+		t.Errorf("%d objects in the report, %d in the target, want %d", report.Objects, len(to.items), small+large)
+	}
+	if to.largest > 32<<20 {
+		t.Errorf("a page has %d bytes", to.largest)
+	}
+}
+
 // checkConverted expects that those objects were converted which kube-apiserver stores in other
 // versions than plinth.
 func checkConverted(t *testing.T, resources []upstream.ResourceReport) {
