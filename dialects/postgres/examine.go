@@ -14,6 +14,12 @@ import (
 
 // made is what the migrations make.
 var made = shape.Parse(`
+	table log, permanent
+	table meta, permanent
+	table lease, permanent
+	table author, permanent
+	table past, permanent
+	table kept, permanent
 	column log.id, bigint not null
 	column log.key, text not null collate C
 	column log.create_id, bigint not null
@@ -92,9 +98,13 @@ func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what strin
 // examineShape compares tables, indexes and views with those that the migrations make.
 func (l *Log) examineShape(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	lines, err := queryTexts(ctx, tx, `
-		WITH own AS (SELECT c.oid, c.relname, c.relkind
+		WITH own AS (SELECT c.oid, c.relname, c.relkind, c.relpersistence
 		             FROM unnest(ARRAY['log', 'meta', 'lease', 'author', 'past', 'kept', 'objects', 'kv', 'history']) t
 		             JOIN pg_class c ON c.oid = to_regclass(t))
+		SELECT 'table ' || own.relname || ', ' || CASE own.relpersistence WHEN 'p' THEN 'permanent' ELSE 'not permanent: a crash empties it' END
+		FROM own
+		WHERE own.relkind IN ('r', 'p')
+		UNION ALL
 		SELECT 'column ' || own.relname || '.' || a.attname || ', ' || format_type(a.atttypid, a.atttypmod)
 		       || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
 		       || coalesce((SELECT ' collate ' || c.collname FROM pg_collation c WHERE c.oid = a.attcollation AND c.collname <> 'default'), '')

@@ -81,6 +81,7 @@ var harms = []harm{
 	{name: "short value", lite: `UPDATE log SET value = CAST(value AS TEXT) WHERE id = 5`, postgres: noViews + `ALTER TABLE meta ALTER value TYPE varchar(60)`, maria: `ALTER TABLE meta MODIFY value varbinary(60) NOT NULL`, tables: "meta log", want: "value"},
 	{name: "fraction", lite: `UPDATE log SET at = at + 0.5 WHERE id = 5`, postgres: `ALTER TABLE past ALTER until_at TYPE double precision`, maria: `ALTER TABLE past MODIFY until_at double NOT NULL`, tables: "past log", want: "at"},
 	{name: "no unique key of meta", lite: `UPDATE meta SET value = x'30' WHERE name = 'format'`, postgres: `ALTER TABLE meta DROP CONSTRAINT meta_pkey`, maria: `ALTER TABLE meta DROP PRIMARY KEY`, tables: "meta", want: "meta"},
+	{name: "table that a crash empties", postgres: `ALTER TABLE log SET UNLOGGED`, maria: `ALTER TABLE past ENGINE = MyISAM`, tables: "past", want: "table "},
 	{name: "of another program", lite: `UPDATE log SET deleted = 7 WHERE id = 5`, postgres: `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'log_key_id'::regclass`, maria: `ALTER TABLE lease ENGINE = MyISAM`, tables: "lease", want: ""},
 	all("negative revision", `UPDATE log SET id = -5 WHERE id = 8`, "log", "revision -5 of"),
 	all("no floor", `DELETE FROM meta WHERE name = 'floor'`, "meta", "meta: floor is"),
