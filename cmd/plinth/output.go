@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+
+	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
 // addOutput adds the flag that asks for a program's format in place of text.
@@ -24,14 +25,15 @@ func checkOutput(output string) error {
 
 // printAs prints v as json or yaml.
 func printAs(w io.Writer, output string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
 	if output == "yaml" {
-		if text, err = yaml.JSONToYAML(text); err == nil {
+		text, err := past.YAML(v)
+		if err == nil {
 			_, err = w.Write(text)
 		}
+		return err
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(w, printableLines(string(text))+"\n") // which is the same JSON

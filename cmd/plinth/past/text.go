@@ -7,7 +7,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
@@ -37,7 +36,7 @@ func (v View) Text(object *unstructured.Unstructured) ([]byte, error) {
 	if object == nil {
 		return nil, nil
 	}
-	return yaml.Marshal(v.Content(object))
+	return YAML(v.Content(object))
 }
 
 // Content returns what of the object is shown. It shares its parts with the object.
