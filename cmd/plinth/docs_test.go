@@ -20,8 +20,8 @@ func TestFlagReference(t *testing.T) {
 // TestDefaultsStay: a command that sets a flag does not change what another command of the process says of it.
 func TestDefaultsStay(t *testing.T) {
 	const name = "default-not-ready-toleration-seconds"
+	keepUpstreamFlags(t)
 	must(t, newServe().Flags().Set(name, "7"))
-	t.Cleanup(func() { must(t, newServe().Flags().Set(name, "300")) })
 	if said := newServe().Flags().Lookup(name).DefValue; said != "300" {
 		t.Errorf("the default is %s", said)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"log/slog"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 // TestBadValues checks that errors about values of flags are in plinth's words, not in those of
 // Go's parsers.
 func TestBadValues(t *testing.T) {
+	keepUpstreamFlags(t)
 	each(newRoot(), func(cmd *cobra.Command, f *pflag.Flag) {
 		for _, value := range []string{"nonsense!", `"a`, "1e999", "-", "=", ","} {
 			err := cmd.ParseFlags([]string{"--" + f.Name + "=" + value})
@@ -54,6 +56,16 @@ func TestBadValues(t *testing.T) {
 			}
 		}
 	})
+}
+
+// keepUpstreamFlags undoes at the test's end what it sets: these flags are variables of upstream's package, which all commands
+// of the process share, and which get 0 by a value that cannot be parsed.
+func keepUpstreamFlags(t *testing.T) {
+	for _, name := range []string{"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds"} {
+		f := flag.Lookup(name)
+		before := f.Value.String()
+		t.Cleanup(func() { must(t, f.Value.Set(before)) })
+	}
 }
 
 // each calls do for each flag of each command.
