@@ -186,7 +186,7 @@ func (ex *Export) write(ctx context.Context, to Target) (revision int64, err err
 		if ex.Progress != nil {
 			ex.Progress(ex.tally.objects, ex.rows)
 		}
-		return nil
+		return ctx.Err() // also after the last page
 	})
 	if err != nil {
 		return 0, err
