@@ -9,9 +9,8 @@ import (
 // longest are the packages that take the longest, the longest first. They are tested first, so that at the end no
 // processor waits for one of them. What is not here takes less.
 var longest = []string{
-	"cmd/plinth", "server", "server/rest", "sqlstore", "dialects/logtest", "server/etcd", "server/admission", "server/etcd/etcdtest", "bench/torture",
-	"server/servertest", "sqlstore/backup", "server/encryption", "server/history", "server/kind/builtin", "server/openapi", "server/kind/custom",
-	"cmd/plinth/past", "server/admission/policies", "server/upstream",
+	"server", "sqlstore", "cmd/plinth", "dialects/logtest", "server/encryption", "server/etcd", "server/rest", "server/servertest", "server/etcd/etcdtest",
+	"bench/torture", "server/upstream", "server/admission", "sqlstore/scrub", "server/authn", "server/openapi", "bench", "sqlstore/backup", "server/tokens",
 }
 
 // unwatched is what the race detector need not watch, which makes code several times as slow.
@@ -27,7 +26,7 @@ var withoutRace = []unwatched{
 	{"sqlstore/backup", nil, "it has no goroutines"},
 	{"server", []string{
 		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
-		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigStarts", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
+		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
 	}, "one request comes after the other"},
 	{"server/rest", []string{
 		"TestListMemory", "TestListBroken", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
@@ -67,12 +66,13 @@ func plan(args, packages []string, race, named bool) (commands [][]string) {
 			commands = append(commands, slices.Concat(args, flags, packages))
 		}
 	}
-	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	if len(tests) > 0 {
-		add(watched, "-race", "-skip", pattern)
-	} else {
+	if len(parted) == 0 {
 		add(watched, "-race")
+		add(others)
+		return commands
 	}
+	pattern := "^(" + strings.Join(tests, "|") + ")$"
+	add(watched, "-race", "-skip", pattern)
 	add(others)
 	add(parted, "-run", pattern)
 	return commands

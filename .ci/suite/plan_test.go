@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 		{"nothing watched", others, true, false, [][]string{command(others)}},
 		{"all watched", watched, true, false, [][]string{command(watched, "-race")}},
 		{"without race", all, false, false, [][]string{
-			command(own("cmd/plinth", "server", "server/rest", "cmd/plinth/past", "bench", "cmd/plinthother")),
+			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother")),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

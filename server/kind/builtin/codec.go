@@ -216,8 +216,8 @@ func (c *codec) Load(data []byte) (runtime.Object, error) {
 		return c.loadAny(data)
 	}
 	versioned, err := c.scheme.New(c.stored)
-	if err != nil {
-		return nil, &kind.UndecodableError{Kind: c.hub.Kind, Err: err}
+	if err != nil { // which is no fault of what is stored
+		return nil, fmt.Errorf("decode %s of the log: %w", c.hub.Kind, err)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, versioned); err != nil {
 		return nil, &kind.UndecodableError{Kind: c.hub.Kind, Err: err}
