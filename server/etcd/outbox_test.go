@@ -47,6 +47,7 @@ func TestOutbox(t *testing.T) {
 			}
 		}
 		o.add(conns[0], 40)
+		time.Sleep(time.Second) // so that this one is older
 		o.add(conns[1], 40)
 		time.Sleep(time.Minute)
 		want("as much as there may be", false, false, false, false)
