@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"weak"
 
@@ -60,10 +61,16 @@ type schemas struct {
 
 // ResolveSchema implements resolver.SchemaResolver.
 func (s *schemas) ResolveSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
-	return s.builtinTypes().Combine(s.others).ResolveSchema(gvk)
+	found, err := s.resolveBuiltin(gvk)
+	if errors.Is(err, resolver.ErrSchemaNotFound) {
+		return s.others.ResolveSchema(gvk)
+	}
+	return found, err
 }
 
-func (s *schemas) builtinTypes() *resolver.DefinitionsSchemaResolver {
+// resolveBuiltin is for one caller at a time: upstream's resolver writes what a reference means into the definitions, which
+// the schemas of several types share, the first time that it comes to it.
+func (s *schemas) resolveBuiltin(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.builtin.Value()
@@ -71,5 +78,5 @@ func (s *schemas) builtinTypes() *resolver.DefinitionsSchemaResolver {
 		made = resolver.NewDefinitionsSchemaResolver(builtinopenapi.GetOpenAPIDefinitions, scheme.Scheme, apiextensionsscheme.Scheme)
 		s.builtin = weak.Make(made)
 	}
-	return made
+	return made.ResolveSchema(gvk)
 }

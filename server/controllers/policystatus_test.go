@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -79,5 +80,50 @@ func define(t *testing.T, client kubernetes.Interface) {
 	}
 	apitest.Eventually(t, "limits are served", func() bool {
 		return rest.Get().AbsPath("/apis/example.com/v1/limits").Do(t.Context()).Error() == nil
+	})
+}
+
+// TestPolicyStatusTogether has policies about many types checked at once. The types share definitions, as all kinds of
+// workloads do that of a pod.
+func TestPolicyStatusTogether(t *testing.T) {
+	srv := servertest.Start(t, servertest.Options{Controllers: []string{"validatingadmissionpolicy-status"}})
+	registered := kubernetes.NewForConfigOrDie(srv.Config).AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	types := map[string][]string{
+		"apps":  {"deployments", "daemonsets", "statefulsets", "replicasets", "controllerrevisions"},
+		"batch": {"jobs", "cronjobs"},
+		"":      {"pods", "replicationcontrollers", "podtemplates", "services", "nodes", "persistentvolumeclaims"},
+	}
+	var wg sync.WaitGroup
+	for group, resources := range types {
+		for _, resource := range resources {
+			wg.Go(func() {
+				_, err := registered.Create(t.Context(), &v1.ValidatingAdmissionPolicy{
+					ObjectMeta: metav1.ObjectMeta{Name: resource},
+					Spec: v1.ValidatingAdmissionPolicySpec{
+						MatchConstraints: &v1.MatchResources{ResourceRules: []v1.NamedRuleWithOperations{{RuleWithOperations: v1.RuleWithOperations{
+							Operations: []v1.OperationType{v1.Create},
+							Rule:       v1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+						}}}},
+						Validations: []v1.Validation{{Expression: "object.metadata.nothing == 1"}},
+					},
+				}, metav1.CreateOptions{})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	apitest.Eventually(t, "each policy's status has its error", func() bool {
+		all, err := registered.List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all.Items {
+			if p.Status.TypeChecking == nil || len(p.Status.TypeChecking.ExpressionWarnings) != 1 {
+				return false
+			}
+		}
+		return len(all.Items) == 13
 	})
 }
