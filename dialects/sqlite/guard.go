@@ -90,10 +90,10 @@ func (g *guard) release() error {
 	guarded.Lock()
 	defer guarded.Unlock()
 	delete(guarded.files, g.id)
-	return g.file.Close()
+	return errors.Join(unlockInode(g.file), g.file.Close())
 }
 
-// pathLock takes the lock on the file at path; closing that file ends it.
+// pathLock takes the lock on the file at path, until pathUnlock.
 func pathLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -105,6 +105,12 @@ func pathLock(path string) (*os.File, error) {
 	}
 	f.Close()
 	return nil, lockError(path, err)
+}
+
+// pathUnlock ends a lock of pathLock. Closing f would not do: a process that this one starts meanwhile has a
+// copy of the descriptor until it runs its own program, and keeps the lock for that long (flock(2)).
+func pathUnlock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // lockError explains why a lock was not given.

@@ -24,3 +24,10 @@ func lockInode(f *os.File) error {
 	}
 	return nil
 }
+
+// unlockInode ends the lock, for the reason that pathUnlock has.
+func unlockInode(f *os.File) error {
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{
+		Type: unix.F_UNLCK, Whence: io.SeekStart, Start: lockAt, Len: 1,
+	})
+}

@@ -137,6 +137,23 @@ func TestOneProcessEnd(t *testing.T) {
 	}
 }
 
+// TestOneProcessStarts closes the database while another process is started, which has copies of all
+// descriptors until it runs its program. They hold nothing.
+func TestOneProcessStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.db")
+	l, err := Open(context.Background(), Options{Path: path})
+	must(t, err)
+	for _, f := range []*os.File{l.lock, l.guard.file} {
+		inherited, err := syscall.Dup(int(f.Fd()))
+		must(t, err)
+		defer syscall.Close(inherited)
+	}
+	must(t, l.Close())
+	l, err = Open(context.Background(), Options{Path: path})
+	must(t, err)
+	must(t, l.Close())
+}
+
 // TestGuardKeepsLocks: an open that is refused leaves SQLite's own locks on the file alone,
 // by which the tools that users have know that it is in use.
 func TestGuardKeepsLocks(t *testing.T) {

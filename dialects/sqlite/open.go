@@ -256,7 +256,7 @@ func (l *Log) Close() error {
 			errs = append(errs, l.guard.release())
 		}
 		if l.lock != nil {
-			errs = append(errs, l.lock.Close())
+			errs = append(errs, pathUnlock(l.lock))
 		}
 	})
 	return errors.Join(errs...)
