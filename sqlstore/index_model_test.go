@@ -38,18 +38,32 @@ func labelled(r *rand.Rand, key string) []byte {
 		name, strings.Join(labels, ","), spec)
 }
 
-// satisfies is the model: it decodes the object.
-func satisfies(t testing.TB, e *Entry, p Predicate) bool {
-	var o struct {
-		Metadata struct {
-			Name   string
-			Labels map[string]string
-		}
-		Spec map[string]any
+// selectable is what the model knows of an object.
+type selectable struct {
+	Metadata struct {
+		Name   string
+		Labels map[string]string
 	}
-	if err := json.Unmarshal(e.Value, &o); err != nil {
+	Spec map[string]any
+}
+
+// selectables has the objects of a store, by revision.
+type selectables struct{ decoded sync.Map }
+
+func (m *selectables) of(t testing.TB, e *Entry) *selectable {
+	if o, ok := m.decoded.Load(e.Revision); ok {
+		return o.(*selectable)
+	}
+	o := new(selectable)
+	if err := json.Unmarshal(e.Value, o); err != nil {
 		t.Error(err)
 	}
+	m.decoded.Store(e.Revision, o)
+	return o
+}
+
+func (m *selectables) satisfies(t testing.TB, e *Entry, p Predicate) bool {
+	o := m.of(t, e)
 	kind, label, _ := strings.Cut(p.Attribute, "\x00")
 	value, there := o.Metadata.Labels[label]
 	switch kind {
@@ -84,11 +98,11 @@ func somePredicate(r *rand.Rand) Predicate {
 }
 
 // checkSelect compares what a view selects with a scan of it. It returns how many entries Select has looked at.
-func checkSelect(t testing.TB, view View, prefix string, where []Predicate) (looked int) {
+func (m *selectables) checkSelect(t testing.TB, view View, prefix string, where []Predicate) (looked int) {
 	t.Helper()
 	var want, got []int64
 	match := func(e *Entry) bool {
-		return !slices.ContainsFunc(where, func(p Predicate) bool { return !satisfies(t, e, p) })
+		return !slices.ContainsFunc(where, func(p Predicate) bool { return !m.satisfies(t, e, p) })
 	}
 	from, to := RangeOf(prefix)
 	err := view.Scan(context.Background(), from, to, func(e *Entry) bool {
@@ -127,7 +141,8 @@ func TestIndexesEqualScans(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 17))
-			s := newStore(t, Options{IndexBytes: []int{0, 0, 20000, 5000}[r.IntN(4)], WindowBytes: []int{0, 20000}[r.IntN(2)], WindowAge: []time.Duration{0, 50 * time.Millisecond}[seed%2], StateBytes: []int{0, 1, 40000}[seed%3]})
+			s := newStore(t, Options{IndexBytes: []int{0, 0, 20000, 5000}[r.IntN(4)], WindowBytes: []int{0, 20000}[r.IntN(2)], WindowAge: time.Hour, StateBytes: []int{0, 1, 40000}[seed%3]})
+			var m selectables
 			views := []View{s.Current(pods)}
 			most, fewer := 0, 0
 			for range 1500 {
@@ -152,7 +167,7 @@ func TestIndexesEqualScans(t *testing.T) {
 					prefix := []string{pods, pods + "ns1/"}[r.IntN(2)]
 					from, to := RangeOf(prefix)
 					all, _ := v.Count(t.Context(), from, to)
-					if most++; checkSelect(t, v, prefix, where) < int(all) {
+					if most++; m.checkSelect(t, v, prefix, where) < int(all) {
 						fewer++
 					}
 				case r.IntN(6) == 0:
@@ -160,6 +175,8 @@ func TestIndexesEqualScans(t *testing.T) {
 					if st := s.Stats(); st.Indexes != 0 || st.IndexBytes != 0 {
 						t.Errorf("%d indexes of %d bytes are left", st.Indexes, st.IndexBytes)
 					}
+				case seed%2 == 1 && r.IntN(6) == 0:
+					s.Age()
 				case r.IntN(6) == 0:
 					if err := s.Reload(t.Context()); err != nil {
 						t.Error(err)
@@ -188,6 +205,7 @@ func writeLabelled(t testing.TB, s *Store, r *rand.Rand) {
 // TestIndexesWhileWriting builds and reads indexes while others write.
 func TestIndexesWhileWriting(t *testing.T) {
 	s := newStore(t, Options{})
+	var m selectables
 	ctx, stop := context.WithCancel(t.Context())
 	var writers, readers sync.WaitGroup
 	writers.Go(func() {
@@ -201,7 +219,7 @@ func TestIndexesWhileWriting(t *testing.T) {
 				if r.IntN(20) == 0 {
 					s.DropIndexes(time.Now().Add(time.Hour))
 				}
-				checkSelect(t, s.Current(pods), pods, []Predicate{somePredicate(r)})
+				m.checkSelect(t, s.Current(pods), pods, []Predicate{somePredicate(r)})
 			}
 		})
 	}

@@ -101,6 +101,7 @@ func TestWatchersWhere(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			s := newStore(t, Options{WindowBytes: []int{1, 20000, 1 << 20}[r.IntN(3)]})
+			var m selectables
 			type watching struct {
 				*Watcher
 				where     []Predicate
@@ -123,7 +124,7 @@ func TestWatchersWhere(t *testing.T) {
 					all = append(all, &watching{w, where, after, nil, after})
 				case n < 19 && len(all) > 0:
 					w := all[r.IntN(len(all))]
-					w.got, w.delivered = append(w.got, pollWhere(t, w.Watcher, w.where)...), s.Revision()
+					w.got, w.delivered = append(w.got, m.pollWhere(t, w.Watcher, w.where)...), s.Revision()
 				case r.IntN(4) == 0:
 					if err := s.Reload(t.Context()); err != nil {
 						t.Error(err)
@@ -137,11 +138,11 @@ func TestWatchersWhere(t *testing.T) {
 			defer full.Close()
 			events := poll(t, full, s.Revision())
 			for _, w := range all {
-				w.got = append(w.got, pollWhere(t, w.Watcher, w.where)...)
+				w.got = append(w.got, m.pollWhere(t, w.Watcher, w.where)...)
 				w.Close()
 				var want []int64
 				for _, ev := range events {
-					if ev.Entry.Revision > w.after && concerns(t, ev, w.where) {
+					if ev.Entry.Revision > w.after && m.concerns(t, ev, w.where) {
 						want = append(want, ev.Entry.Revision)
 					}
 				}
@@ -154,17 +155,17 @@ func TestWatchersWhere(t *testing.T) {
 }
 
 // concerns is the model: what a watch of entries that satisfy all of where has to see.
-func concerns(t testing.TB, ev *Event, where []Predicate) bool {
+func (m *selectables) concerns(t testing.TB, ev *Event, where []Predicate) bool {
 	before, after := ev.Prev != nil, ev.Type == Put
 	for _, p := range where {
-		before = before && satisfies(t, ev.Prev, p)
-		after = after && satisfies(t, ev.Entry, p)
+		before = before && m.satisfies(t, ev.Prev, p)
+		after = after && m.satisfies(t, ev.Entry, p)
 	}
 	return before || after
 }
 
 // pollWhere takes all events that there are, and returns the revisions of those that concern where.
-func pollWhere(t testing.TB, w *Watcher, where []Predicate) (revisions []int64) {
+func (m *selectables) pollWhere(t testing.TB, w *Watcher, where []Predicate) (revisions []int64) {
 	t.Helper()
 	for last := int64(-1); ; {
 		events, through, err := w.Poll(context.Background())
@@ -172,7 +173,7 @@ func pollWhere(t testing.TB, w *Watcher, where []Predicate) (revisions []int64) 
 			t.Fatal(err)
 		}
 		for _, ev := range events {
-			if concerns(t, ev, where) {
+			if m.concerns(t, ev, where) {
 				revisions = append(revisions, ev.Entry.Revision)
 			}
 		}
