@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 )
 
 // event is one line of go test -json: go doc test2json and go help buildjson.
 type event struct {
+	Run        int // which go test it is of; suite adds it
 	Time       time.Time
 	Action     string
 	Package    string
@@ -26,10 +28,18 @@ type event struct {
 type suite struct {
 	out      io.Writer
 	quiet    bool
-	packages map[string]*testedPackage
+	mu       sync.Mutex // of all that follows, while tests run
+	keep     *bufio.Writer
+	packages map[packageRun]*testedPackage
 	order    []*testedPackage // as they began
 	builds   []string         // output of builds that failed
 	spent    map[string]*spent
+}
+
+// packageRun is a package in one of several go tests, which may run side by side.
+type packageRun struct {
+	run  int
+	name string
 }
 
 // testedPackage is the run of one test binary.
@@ -66,22 +76,16 @@ type spent struct {
 }
 
 func newSuite(out io.Writer) *suite {
-	return &suite{out: out, packages: map[string]*testedPackage{}, spent: map[string]*spent{}}
+	return &suite{out: out, keep: bufio.NewWriter(io.Discard), packages: map[packageRun]*testedPackage{}, spent: map[string]*spent{}}
 }
 
-// read takes lines until the end. It prints what is not an event.
-func (s *suite) read(r io.Reader) error {
+// read takes the lines of a run until the end. It prints what is not an event. Events of the run 0 say themselves of
+// which run they are.
+func (s *suite) read(run int, r io.Reader) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
-		var e event
-		switch {
-		case len(line) == 0:
-		case line[0] != '{' || json.Unmarshal(line, &e) != nil || e.Action == "":
-			s.print(string(line))
-		default:
-			s.add(e)
-		}
+		s.addLine(run, line)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -89,6 +93,22 @@ func (s *suite) read(r io.Reader) error {
 			return err
 		}
 	}
+}
+
+func (s *suite) addLine(run int, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var e event
+	if rest, ok := bytes.CutPrefix(line, []byte("{")); ok && json.Unmarshal(line, &e) == nil && e.Action != "" {
+		if run > 0 {
+			e.Run = run
+			line = fmt.Appendf(nil, `{"Run":%d,%s`, run, rest)
+		}
+		s.add(e)
+	} else {
+		s.print(string(line))
+	}
+	_, _ = s.keep.Write(line) // Flush has the error
 }
 
 func (s *suite) print(text string) {
@@ -113,10 +133,11 @@ func (s *suite) add(e event) {
 
 // packageOf returns the run that goes on. Some packages are tested twice: with and without the race detector.
 func (s *suite) packageOf(e event) *testedPackage {
-	p := s.packages[e.Package]
+	key := packageRun{e.Run, e.Package}
+	p := s.packages[key]
 	if p == nil || e.Action == "start" && p.result != "" {
 		p = &testedPackage{name: e.Package, begun: e.Time, tests: map[string]*test{}}
-		s.packages[e.Package] = p
+		s.packages[key] = p
 		s.order = append(s.order, p)
 	}
 	return p

@@ -5,8 +5,8 @@
 //
 // COMMAND runs go test, also through another program, such as env A=B go test -vet=off. To it suite adds the
 // packages that -packages matches; with -changed, only those that a change touches and those that import them. The
-// ones that take long come first. With -race, the race detector watches what plan.go does not leave out, and there is
-// another go test for the rest.
+// ones that take long come first. With -race, the race detector watches what plan.go does not leave out; beside it
+// the rest is tested without.
 //
 // While the tests run, suite prints what go test would print without -json. At the end come tables of the time
 // by package, by the slowest tests, and by what tests build and start (see dialects/logtest/spent), and
@@ -19,7 +19,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,6 +27,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -75,7 +75,7 @@ func run(args []string, o options) (code int, err error) {
 		s.conclude(nil)
 		return s.code(), nil
 	}
-	commands := [][]string{args}
+	lanes := [][][]string{{args}}
 	if o.packages != "" {
 		packages, err := o.choose()
 		if err != nil {
@@ -84,27 +84,48 @@ func run(args []string, o options) (code int, err error) {
 		if len(packages) == 0 {
 			return 0, nil
 		}
-		commands = plan(args, packages, o.race, slices.Contains(args, "-run"))
+		lanes = plan(args, packages, o.race, slices.Contains(args, "-run"))
 	}
-	keep := io.Discard
 	if o.output != "" {
 		f, err := os.Create(o.output)
 		if err != nil {
 			return 1, err
 		}
 		defer f.Close()
-		keep = f
+		s.keep = bufio.NewWriterSize(f, 1<<20) // so that writing does not hold up the tests
 	}
-	var total *compiled
-	for _, command := range commands {
-		c, hasFailed, err := runTests(s, command, keep)
-		code, total = max(code, hasFailed), total.and(c)
-		if err != nil {
-			return code, err
-		}
+	total, code, err := runLanes(s, lanes)
+	if err = errors.Join(err, s.keep.Flush()); err != nil {
+		return code, err
 	}
 	s.conclude(total)
 	return code, nil
+}
+
+// runLanes runs lanes side by side, and the commands of a lane one after the other. All together test one package more
+// at once than there are processors, because many tests wait.
+func runLanes(s *suite, lanes [][][]string) (total *compiled, code int, err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i, commands := range lanes {
+		atOnce := 1
+		if i == 0 {
+			atOnce = max(1, runtime.GOMAXPROCS(0)+2-len(lanes))
+		}
+		all.Go(func() {
+			for j, command := range commands {
+				c, hasFailed, failed := runTests(s, 1+i+j*len(lanes), atOnce, command)
+				mu.Lock()
+				code, total, err = max(code, hasFailed), total.and(c), errors.Join(err, failed)
+				mu.Unlock()
+				if failed != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return total, code, err
 }
 
 // choose returns the import paths of the packages to test.
@@ -121,18 +142,18 @@ func (o options) choose() ([]string, error) {
 	return c.packages, nil
 }
 
-// runTests runs one go test.
-func runTests(s *suite, args []string, keep io.Writer) (c *compiled, code int, err error) {
+// runTests runs one go test, which has the number run.
+func runTests(s *suite, run, atOnce int, args []string) (c *compiled, code int, err error) {
 	dir, err := os.MkdirTemp("", "plinth-suite-")
 	if err != nil {
 		return nil, 1, err
 	}
 	defer os.RemoveAll(dir)
 	graph := filepath.Join(dir, "actions.json")
-	if args, err = instrument(args, graph); err != nil {
+	if args, err = instrument(args, atOnce, graph); err != nil {
 		return nil, 1, err
 	}
-	if code, err = runCommand(s, args, keep); err != nil {
+	if code, err = runCommand(s, run, args); err != nil {
 		return nil, code, err
 	}
 	b, _ := os.ReadFile(graph) // go writes none if it refuses its arguments
@@ -148,20 +169,18 @@ func readFile(s *suite, name string) error {
 		}
 		defer f.Close()
 	}
-	return s.read(f)
+	return s.read(0, f)
 }
 
-// instrument has go test say what suite reads, and test one package more at once than there are processors, because
-// many tests wait.
-func instrument(args []string, graph string) ([]string, error) {
+// instrument has go test say what suite reads, and test so many packages at once.
+func instrument(args []string, atOnce int, graph string) ([]string, error) {
 	for i := range len(args) - 1 {
 		if args[i] == "go" && args[i+1] == "test" {
 			self, err := os.Executable()
 			if err != nil {
 				return nil, err
 			}
-			atOnce := strconv.Itoa(runtime.GOMAXPROCS(0) + 1)
-			return slices.Insert(slices.Clone(args), i+2, "-p", atOnce, "-json", "-exec", "'"+self+"' "+asTimed, "-debug-actiongraph", graph), nil
+			return slices.Insert(slices.Clone(args), i+2, "-p", strconv.Itoa(atOnce), "-json", "-exec", "'"+self+"' "+asTimed, "-debug-actiongraph", graph), nil
 		}
 	}
 	return nil, errors.New("the command has no go test")
@@ -169,7 +188,7 @@ func instrument(args []string, graph string) ([]string, error) {
 
 // runCommand runs go test and reads its output. An interrupt from the terminal reaches the command too; other
 // signals are passed on.
-func runCommand(s *suite, args []string, keep io.Writer) (code int, err error) {
+func runCommand(s *suite, run int, args []string) (code int, err error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -182,9 +201,7 @@ func runCommand(s *suite, args []string, keep io.Writer) (code int, err error) {
 		return 127, err
 	}
 	go passOn(signals, cmd.Process)
-	// Buffered, so that writing does not hold up the tests.
-	kept := bufio.NewWriterSize(keep, 1<<20)
-	readErr := s.read(io.TeeReader(stdout, kept))
+	readErr := s.read(run, stdout)
 	err = cmd.Wait()
 	signal.Stop(signals)
 	close(signals)
@@ -192,7 +209,7 @@ func runCommand(s *suite, args []string, keep io.Writer) (code int, err error) {
 	if errors.As(err, &exit) {
 		code, err = max(exit.ExitCode(), 1), nil
 	}
-	return code, errors.Join(err, readErr, kept.Flush())
+	return code, errors.Join(err, readErr)
 }
 
 // passOn ends when signals is closed.

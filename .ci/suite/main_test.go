@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestMain(m *testing.M) {
@@ -199,7 +202,7 @@ func TestRunPasses(t *testing.T) {
 func TestReadCached(t *testing.T) {
 	var out bytes.Buffer
 	s := newSuite(&out)
-	if err := s.read(strings.NewReader(`withservers: a line of another program
+	if err := s.read(0, strings.NewReader(`withservers: a line of another program
 {"Action":"start","Package":"a"}
 {"Action":"run","Package":"a","Test":"TestA"}
 {"Action":"pass","Package":"a","Test":"TestA","Elapsed":9}
@@ -228,7 +231,7 @@ func TestReadCached(t *testing.T) {
 func TestReadTwice(t *testing.T) {
 	var out bytes.Buffer
 	s := newSuite(&out)
-	if err := s.read(strings.NewReader(`{"Action":"start","Package":"a"}
+	if err := s.read(0, strings.NewReader(`{"Action":"start","Package":"a"}
 {"Action":"run","Package":"a","Test":"TestA"}
 {"Action":"output","Package":"a","Test":"TestA","Output":"the fault\n"}
 {"Action":"fail","Package":"a","Test":"TestA","Elapsed":1}
@@ -253,26 +256,85 @@ func TestReadTwice(t *testing.T) {
 	}
 }
 
+// TestLanes tests a package twice at once, in one of them with a failure, and has the file tell the two apart.
+func TestLanes(t *testing.T) {
+	t.Chdir(module(t, `
+-- go.mod --
+module example.org/twice
+
+go 1.26
+-- a_test.go --
+package twice
+
+import ("os"; "testing"; "time")
+
+// meet waits for the other process.
+func meet(t *testing.T, own, other string) {
+	if err := os.WriteFile(own, nil, 0o600); err != nil { t.Fatal(err) }
+	for {
+		if _, err := os.Stat(other); err == nil { return }
+		time.Sleep(time.Millisecond)
+	}
+}
+func TestA(t *testing.T) { meet(t, "a", "b"); t.Error("the fault") }
+func TestB(t *testing.T) { meet(t, "b", "a") }
+`))
+	var b bytes.Buffer
+	s := newSuite(&b)
+	kept, err := os.Create(filepath.Join(t.TempDir(), "kept.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	s.keep = bufio.NewWriter(kept)
+	goTest := []string{"go", "test", "-vet=off", "."}
+	_, code, err := runLanes(s, [][][]string{{append(goTest, "-run=TestA")}, {append(goTest, "-run=TestB")}})
+	if err != nil || code != 1 || s.keep.Flush() != nil {
+		t.Errorf("code %d, %v", code, err)
+	}
+	again := newSuite(&bytes.Buffer{})
+	if err := readFile(again, kept.Name()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*suite{s, again} {
+		var got []string
+		for _, p := range s.order {
+			for name := range p.tests {
+				got = append(got, name+" "+p.result)
+			}
+		}
+		slices.Sort(got)
+		if d := cmp.Diff([]string{"TestA fail", "TestB pass"}, got); d != "" {
+			t.Error(d)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", &b)
+	}
+}
+
 // suiteOf runs a command as main does.
 func suiteOf(t *testing.T, keep string, args ...string) (out string, code int) {
 	t.Helper()
 	var b bytes.Buffer
 	s := newSuite(&b)
 	graph := filepath.Join(t.TempDir(), "actions.json")
-	args, err := instrument(args, graph)
+	args, err := instrument(args, 2, graph)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := io.Discard
 	if keep != "" {
 		f, err := os.Create(keep)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		w = f
+		s.keep = bufio.NewWriter(f)
 	}
-	if code, err = runCommand(s, args, w); err != nil {
+	if code, err = runCommand(s, 1, args); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.keep.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	actions, err := os.ReadFile(graph)

@@ -41,11 +41,12 @@ var withoutRace = []unwatched{
 	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
 }
 
-// plan returns the commands that test packages. They add to args, which run go test; named is whether args choose
-// tests by their names already, so that commands can not. With race, the first command has the race detector.
-func plan(args, packages []string, race, named bool) (commands [][]string) {
+// plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
+// They add to args, which run go test; named is whether args choose tests by their names already, so that commands can
+// not. With race, the first lane has the race detector, unless it need watch nothing.
+func plan(args, packages []string, race, named bool) (lanes [][][]string) {
 	if !race {
-		return [][]string{slices.Concat(args, longestFirst(packages))}
+		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
 	}
 	var watched, others, parted []string
 	var tests []string
@@ -61,21 +62,21 @@ func plan(args, packages []string, race, named bool) (commands [][]string) {
 			tests = append(tests, u.tests...)
 		}
 	}
-	add := func(packages []string, flags ...string) {
+	var first, second [][]string
+	add := func(to *[][]string, packages []string, flags ...string) {
 		if len(packages) > 0 {
-			commands = append(commands, slices.Concat(args, flags, packages))
+			*to = append(*to, slices.Concat(args, flags, packages))
 		}
 	}
-	if len(parted) == 0 {
-		add(watched, "-race")
-		add(others)
-		return commands
-	}
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	add(watched, "-race", "-skip", pattern)
-	add(others)
-	add(parted, "-run", pattern)
-	return commands
+	if len(parted) > 0 {
+		add(&first, watched, "-race", "-skip", pattern)
+	} else {
+		add(&first, watched, "-race")
+	}
+	add(&second, others)
+	add(&second, parted, "-run", pattern)
+	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
 
 func unwatchedOf(importPath string) *unwatched {

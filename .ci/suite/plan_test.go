@@ -30,20 +30,20 @@ func TestPlan(t *testing.T) {
 		name        string
 		packages    []string
 		race, named bool
-		want        [][]string
+		want        [][][]string
 	}{
-		{"all", all, true, false, [][]string{
-			command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow),
-			command(others), command(own("server"), "-run", slow),
+		{"all", all, true, false, [][][]string{
+			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow)},
+			{command(others), command(own("server"), "-run", slow)},
 		}},
-		{"tests are named", all, true, true, [][]string{
-			command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race"), command(others),
+		{"tests are named", all, true, true, [][][]string{
+			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race")}, {command(others)},
 		}},
-		{"nothing watched", others, true, false, [][]string{command(others)}},
-		{"all watched", watched, true, false, [][]string{command(watched, "-race")}},
-		{"without race", all, false, false, [][]string{
+		{"nothing watched", others, true, false, [][][]string{{command(others)}}},
+		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
+		{"without race", all, false, false, [][][]string{{
 			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother")),
-		}},
+		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, plan(goTest, c.packages, c.race, c.named)); d != "" {
