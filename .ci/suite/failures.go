@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -66,12 +67,26 @@ func (t *test) leaves(in string) (names []string) {
 func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
 
 // clip keeps the first and the last of more than n lines: a test names its fault early, a panic and t.Fatal
-// late.
+// late. A report of the race detector stands wherever the race was, amid the log of a server: its beginning is kept too.
 func clip(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines
 	}
 	head, tail := n/2, n-n/2-1
-	left := fmt.Sprintf("    … %d lines left out, which stand above …", len(lines)-head-tail)
-	return append(append(append([]string{}, lines[:head]...), left), lines[len(lines)-tail:]...)
+	report := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "WARNING: DATA RACE") })
+	if report < head || n < 10 {
+		return slices.Concat(lines[:head], leftOut(len(lines)-head-tail), lines[len(lines)-tail:])
+	}
+	part := (n - 2) / 3
+	report = min(report, len(lines)-2*part)
+	return slices.Concat(lines[:part], leftOut(report-part), lines[report:report+part],
+		leftOut(len(lines)-report-2*part), lines[len(lines)-part:])
+}
+
+// leftOut is a line for n lines; none for none.
+func leftOut(n int) []string {
+	if n <= 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("    … %d lines left out, which stand above …", n)}
 }
