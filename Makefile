@@ -33,7 +33,7 @@ EVERYWHERE := ./... ./.ci/suite ./.ci/mutants
 # What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
 # `go run ./.ci/suite FILE` makes the tables again.
-SUITE = go run ./dialects/logtest/withservers -- go run ./.ci/suite -packages '$(or $(PKG),$(EVERYWHERE))' $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main))
+SUITE = go run ./dialects/logtest/withservers -memory -- go run ./.ci/suite -packages '$(or $(PKG),$(EVERYWHERE))' $(if $(JSON),-o $(JSON)) $(if $(CHANGED),-changed -since $(or $(SINCE),main))
 GO_TEST = go test -vet=off -shuffle=on -timeout 60m $(if $(RUN),-run '$(RUN)')
 
 # go vet is part of lint. As root it installs databases that are missing, and says so before; PLINTH_TEST_INSTALL=0

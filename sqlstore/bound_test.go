@@ -99,6 +99,7 @@ func expectFrozen(t *testing.T, s *Store) {
 // TestFrozenIdle freezes a database while the store is idle: the store notices by itself, and
 // a write is then refused with a known outcome.
 func TestFrozenIdle(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

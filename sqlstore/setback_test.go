@@ -20,6 +20,7 @@ import (
 
 // eachServer runs test with a server of each product that it may stop.
 func eachServer(t *testing.T, test func(t *testing.T, server *dbserver.Server)) {
+	t.Parallel()
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); test(t, logtest.StartPostgres(t)) })
 	t.Run("mariadb", func(t *testing.T) { t.Parallel(); test(t, logtest.StartMariaDB(t)) })
 }
@@ -156,23 +157,21 @@ func expectCompacted(t *testing.T, w *Watcher, old int64) {
 // TestSetBack sets a database back under one replica, and under two, one of which may know less of what is
 // lost, and may have written in its place what the other one does not know.
 func TestSetBack(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		replicas int
-		lagging  bool // the last replica does not read what is lost
-		ahead    bool // and writes more than that in its place, before the first one sees the database
-	}{
-		{"one", 1, false, false},
-		{"two", 2, false, false},
-		{"lagging", 2, true, false},
-		{"ahead", 2, true, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			eachServer(t, func(t *testing.T, server *dbserver.Server) {
-				testSetBack(t, server, test.replicas, test.lagging, test.ahead)
-			})
-		})
-	}
+	eachServer(t, func(t *testing.T, server *dbserver.Server) {
+		for _, test := range []struct {
+			name     string
+			replicas int
+			lagging  bool // the last replica does not read what is lost
+			ahead    bool // and writes more than that in its place, before the first one sees the database
+		}{
+			{"one", 1, false, false},
+			{"two", 2, false, false},
+			{"lagging", 2, true, false},
+			{"ahead", 2, true, true},
+		} {
+			t.Run(test.name, func(t *testing.T) { testSetBack(t, server, test.replicas, test.lagging, test.ahead) })
+		}
+	})
 }
 
 func testSetBack(t *testing.T, server *dbserver.Server, replicas int, lagging, ahead bool) {

@@ -154,22 +154,6 @@ func TestOneProcessStarts(t *testing.T) {
 	must(t, l.Close())
 }
 
-// TestGuardKeepsLocks: an open that is refused leaves SQLite's own locks on the file alone,
-// by which the tools that users have know that it is in use.
-func TestGuardKeepsLocks(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "p.db")
-	l := open(t, Options{Path: path})
-	write(t, l, "/a")
-	must(t, os.Remove(path+".lock"))
-	if _, err := Open(context.Background(), Options{Path: path}); !errors.Is(err, errRunning) {
-		t.Fatalf("second open: %v", err)
-	}
-	probe := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: 0x40000002, Len: 510}
-	if !lockedByOther(t, path, probe) {
-		t.Error("SQLite's shared lock on the file is gone")
-	}
-}
-
 func TestLockError(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EAGAIN: "another plinth is running",
@@ -182,25 +166,6 @@ func TestLockError(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
-}
-
-// lockedByOther looks for a read lock at the start of probe in the list of the kernel.
-func lockedByOther(t *testing.T, path string, probe syscall.Flock_t) bool {
-	t.Helper()
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		t.Skipf("LOUD: this system does not list locks: %v", err)
-	}
-	id, err := identify(path)
-	must(t, err)
-	for line := range strings.Lines(string(locks)) {
-		f := strings.Fields(line)
-		if len(f) >= 8 && f[1] == "POSIX" && f[3] == "READ" &&
-			strings.HasSuffix(f[5], fmt.Sprintf(":%d", id.ino)) && f[6] == fmt.Sprint(probe.Start) {
-			return true
-		}
-	}
-	return false
 }
 
 func bind(t *testing.T, from, to string) {

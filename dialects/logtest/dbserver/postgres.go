@@ -34,6 +34,7 @@ func StartPostgres(durable bool) (*Server, error) {
 				"-c", "max_connections=200",
 				"-c", "shared_buffers=64MB",
 				"-c", "autovacuum_naptime=5s",
+				"-c", "dynamic_shared_memory_type=mmap", // in the directory, which is removed when a killed server's is
 			}
 			if !durable {
 				args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off")

@@ -10,7 +10,8 @@
 // images. It also installs commands that the documents use, and the clusters that PLINTH_TEST_HA names, if they
 // are missing and it may.
 // The output and exit code are those of the command. With -durable the servers that it starts
-// sync their writes, which benchmarks need; tests are faster without. With -pgbouncer there is PgBouncer
+// sync their writes, which benchmarks need; tests are faster without. With -memory they, and the temporary files of
+// the command, are in memory if there is room; what Go builds stays where it was. With -pgbouncer there is PgBouncer
 // before Postgres, in transaction mode.
 package main
 
@@ -31,13 +32,14 @@ import (
 
 func main() {
 	durable := flag.Bool("durable", false, "servers that are started sync their writes")
+	memory := flag.Bool("memory", false, "temporary files are in memory, if there is room")
 	pooled := flag.Bool("pgbouncer", false, "PgBouncer is before Postgres")
 	flag.Parse()
-	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: withservers [-durable] [-pgbouncer] -- COMMAND [ARGUMENT]...")
+	if flag.NArg() == 0 || *durable && *memory {
+		fmt.Fprintln(os.Stderr, "usage: withservers [-durable | -memory] [-pgbouncer] -- COMMAND [ARGUMENT]...")
 		os.Exit(2)
 	}
-	code, err := run(flag.Args(), *durable, *pooled)
+	code, err := run(flag.Args(), *durable, *memory, *pooled)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "withservers:", err)
 	}
@@ -58,13 +60,20 @@ var needs = []need{
 	{"PLINTH_TEST_MYSQL", "MariaDB", "mariadb-server", dbserver.StartMariaDB, dbserver.MariaDBInstalled},
 }
 
-func run(args []string, durable, pooled bool) (code int, err error) {
+func run(args []string, durable, memory, pooled bool) (code int, err error) {
 	// An interrupt from the terminal reaches the command too; other signals are passed on.
 	// Either way it ends, and then the servers do.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if err := announce(os.Stderr, wanted(), term.IsTerminal(int(os.Stderr.Fd())), signals); err != nil {
 		return 130, err
+	}
+	if memory {
+		remove, err := scratch()
+		if err != nil {
+			return 1, err
+		}
+		defer func() { _ = remove() }()
 	}
 	env, stop, err := provide(durable)
 	defer func() { stop() }()
@@ -97,6 +106,18 @@ func run(args []string, durable, pooled bool) (code int, err error) {
 		return max(exit.ExitCode(), 1), nil
 	}
 	return 0, err
+}
+
+// scratch sets where temporary files go.
+func scratch() (remove func() error, err error) {
+	dir, remove, err := dbserver.Scratch()
+	if err != nil || dir == "" {
+		return remove, err
+	}
+	if os.Getenv("GOTMPDIR") == "" {
+		err = os.Setenv("GOTMPDIR", os.TempDir())
+	}
+	return remove, errors.Join(err, os.Setenv("TMPDIR", dir))
 }
 
 // provide makes sure that all servers are there and returns what to add to the
