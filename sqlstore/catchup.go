@@ -40,7 +40,7 @@ func (s *Store) readOn(target int64) error {
 		if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
 		}
-		full := len(rows) == limit
+		full := len(rows) == limit || !s.raw && Heavy(rows)
 		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
 			s.tail.page.grow() // a revision is larger than the page
 			continue

@@ -50,7 +50,7 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 	c.done.Behind = max(0, head.Revision-c.done.Revision)
 	c.done.Changes += int64(len(rows))
 	c.tell()
-	return len(rows), len(rows) < limit, nil
+	return len(rows), !Full(rows, limit), nil
 }
 
 // apply copies changes, in rounds.

@@ -98,7 +98,7 @@ func (c *copier) readPage(ctx context.Context, from string, revision int64) (p k
 	if p.rows, err = c.from.State(ctx, p.from, p.to, revision, limit); err != nil {
 		return p, err
 	}
-	if p.last = len(p.rows) < limit; !p.last {
+	if p.last = !Full(p.rows, limit); !p.last {
 		p.to = after(p.rows[len(p.rows)-1].Key)
 	}
 	p.origins, err = originsOf(ctx, c.from, p.rows)

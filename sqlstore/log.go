@@ -75,7 +75,7 @@ type Log interface {
 	// Rows returns at most limit rows of all keys with revision > after in revision
 	// order. It does not look at the floor: only the tail calls it, which never falls
 	// below (it starts from a full read by State). ErrCompacted if the row that Expect has named
-	// is compacted.
+	// is compacted. Of objects it ends behind the row with which values have PageBytes; see Full.
 	Rows(ctx context.Context, after int64, limit int) ([]Row, error)
 
 	// Steps returns at most limit changes of keys in [from, to) with
@@ -85,7 +85,8 @@ type Log interface {
 
 	// State returns at most limit rows, in key order, that were in force at revision:
 	// for each key in [from, to) its newest row with id <= revision, unless that is a
-	// tombstone. ErrCompacted if revision < floor, judged in the same snapshot.
+	// tombstone. ErrCompacted if revision < floor, judged in the same snapshot. It ends behind the row
+	// with which values have PageBytes; see Full.
 	State(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
 
 	// Count returns how many rows State would return without a limit.

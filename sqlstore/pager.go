@@ -11,6 +11,22 @@ const (
 	pageBytes = 4 << 20 // what a page should not exceed
 )
 
+// PageBytes bounds the values that Log.Rows and Log.State return at once: large rows may come after small ones, of which
+// many were asked for. The last row of a page may go beyond it.
+const PageBytes = 8 << 20
+
+// Full says that a page of rows, of which at most limit were asked for, ends because it is full: there may be more.
+func Full(rows []Row, limit int) bool { return len(rows) >= limit || Heavy(rows) }
+
+// Heavy says that the values of rows have PageBytes.
+func Heavy(rows []Row) bool {
+	bytes := 0
+	for i := range rows {
+		bytes += len(rows[i].Value)
+	}
+	return bytes >= PageBytes
+}
+
 // pager chooses how many rows to ask the log for, so that small rows are read in few
 // queries and large ones do not fill the memory. Its zero value is ready.
 type pager struct{ n int }
@@ -44,7 +60,7 @@ func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter
 				yield(nil, err)
 				return
 			}
-			more := len(rows) == limit
+			more := Full(rows, limit)
 			if more { // before the rows belong to somebody else
 				from = after(rows[len(rows)-1].Key)
 				p.read(len(rows), sizeOf(rows))

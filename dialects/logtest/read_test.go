@@ -3,6 +3,8 @@ package logtest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -43,6 +45,84 @@ func TestStateOfThePast(t *testing.T) {
 		if rows, err = l.State(context.Background(), first, end, 7, 1); err != nil || len(rows) != 1 || rows[0].Key != "/registry/b" {
 			t.Errorf("limit counts a tombstone: %+v, %v", rows, err)
 		}
+	})
+}
+
+// TestPageBytes reads large rows that come after small ones: no page has more than PageBytes and a row, and together they
+// have all.
+func TestPageBytes(t *testing.T) {
+	const small, large, weight = 40, 30, 1 << 20
+	value := func(i int) string {
+		if i < small {
+			return "1"
+		}
+		return strings.Repeat("x", weight)
+	}
+	key := func(i int) string { return fmt.Sprintf("/registry/%03d", i) }
+	check := func(t *testing.T, what string, page func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error)) {
+		t.Helper()
+		const limit = 1000
+		var last *sqlstore.Row
+		n, pages := 0, 0
+		for {
+			rows, err := page(last, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := 0
+			for i := range rows {
+				if rows[i].Key != key(n) || string(rows[i].Value) != value(n) {
+					t.Fatalf("%s: row %d has the key %s and %d bytes", what, n, rows[i].Key, len(rows[i].Value))
+				}
+				bytes += len(rows[i].Value)
+				n++
+			}
+			if pages++; bytes > sqlstore.PageBytes+weight {
+				t.Errorf("%s: a page has %d bytes", what, bytes)
+			}
+			if !sqlstore.Full(rows, limit) {
+				break
+			}
+			last = &rows[len(rows)-1]
+		}
+		if n != small+large || pages != 4 {
+			t.Errorf("%s: %d rows in %d pages", what, n, pages)
+		}
+	}
+	states := func(t *testing.T, l sqlstore.Log, what string) {
+		head, err := l.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, what, func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error) {
+			from := first
+			if last != nil {
+				from = last.Key + "\x00"
+			}
+			return l.State(t.Context(), from, end, head.Revision, limit)
+		})
+	}
+	forEach(t, func(t *testing.T, db database) {
+		l := db.open(t)
+		for i := range small + large {
+			l.put(key(i), 0, value(i))
+		}
+		states(t, l, "State")
+		check(t, "Rows", func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error) {
+			if last == nil {
+				return l.Rows(t.Context(), 0, limit)
+			}
+			return l.Rows(t.Context(), last.Revision, limit)
+		})
+	})
+	t.Run("raw", func(t *testing.T) {
+		forEach(t, func(t *testing.T, db database) {
+			l := db.openRaw(t)
+			for i := range small + large {
+				l.write(put(key(i), value(i)))
+			}
+			states(t, l, "State")
+		})
 	})
 }
 

@@ -112,7 +112,7 @@ func (l log) rows() []sqlstore.Row {
 			l.t.Fatal(err)
 		}
 		all = append(all, rows...)
-		if len(rows) < 500 {
+		if !sqlstore.Full(rows, 500) {
 			return all
 		}
 		after = rows[len(rows)-1].Revision
@@ -129,7 +129,7 @@ func (l log) state(from, to string, revision int64) []sqlstore.Row {
 			l.t.Fatal(err)
 		}
 		all = append(all, rows...)
-		if len(rows) < 7 {
+		if !sqlstore.Full(rows, 7) {
 			break
 		}
 		from = rows[len(rows)-1].Key + "\x00"

@@ -25,7 +25,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []sqlsto
 }
 
 func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	return scan.RawRows(l.db.QueryContext(ctx, `
+	return l.page(ctx, scan.NextRawPage, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, l.version, l.lease"+`
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
@@ -35,7 +35,7 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 		              ORDER BY n.id DESC LIMIT 1)
 		  AND l.deleted = 0
 		ORDER BY k.`+"`key`"+`
-		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit))
+		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
 }
 
 func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {

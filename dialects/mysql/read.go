@@ -139,7 +139,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 // state walks the index (key, id) as far as the limit asks, and fetches only rows that are the
 // last of their key.
 func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	return scan.Rows(l.db.QueryContext(ctx, `
+	return l.page(ctx, scan.NextRows, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
 		FROM log AS k FORCE INDEX (log_key_id)
 		JOIN log AS l ON l.id = k.id
@@ -149,7 +149,24 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 		              ORDER BY n.id DESC LIMIT 1)
 		  AND l.deleted = 0
 		ORDER BY k.`+"`key`"+`
-		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit))
+		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
+}
+
+// page runs a query for rows and lets scan read them. If they have PageBytes the connection ends, because the
+// server would send the others of the page, too.
+func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]sqlstore.Row, error), query string, args ...any) ([]sqlstore.Row, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	rows, err := l.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out, err := scan(rows)
+	if err == nil && sqlstore.Heavy(out) {
+		stop()
+	}
+	return out, err
 }
 
 // Count returns how many rows State would return.

@@ -39,14 +39,17 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 			FROM keys
 			WHERE keys.key IS NOT NULL
 		)
-		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease
-		FROM keys
-		CROSS JOIN LATERAL (
-			SELECT * FROM log
-			WHERE log.key = keys.key AND log.id <= $3
-			ORDER BY log.id DESC LIMIT 1) AS l
-		WHERE NOT l.deleted
-		LIMIT $4`, encodeKey(from), encodeKey(to), revision, limit)
+		SELECT id, key, create_id, deleted, at, value, version, lease
+		FROM (SELECT *, sum(octet_length(value)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
+		      FROM (SELECT l.*
+		            FROM keys
+		            CROSS JOIN LATERAL (
+		            	SELECT * FROM log
+		            	WHERE log.key = keys.key AND log.id <= $3
+		            	ORDER BY log.id DESC LIMIT 1) AS l
+		            WHERE NOT l.deleted
+		            LIMIT $4) AS l) AS l
+		WHERE bytes - octet_length(value) < $5`, encodeKey(from), encodeKey(to), revision, limit, sqlstore.PageBytes)
 	return out, err
 }
 

@@ -59,10 +59,9 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.
 		return err
 	}, `
 		SELECT id, key, create_id, deleted, at, value
-		FROM log
-		WHERE id > $1
-		ORDER BY id
-		LIMIT $2`, after, limit)
+		FROM (SELECT *, sum(octet_length(value)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
+		      FROM (SELECT * FROM log WHERE id > $1 ORDER BY id LIMIT $2) AS l) AS l
+		WHERE bytes - octet_length(value) < $3`, after, limit, sqlstore.PageBytes)
 	return out, err
 }
 
@@ -98,14 +97,17 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 			FROM keys
 			WHERE keys.key IS NOT NULL
 		)
-		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
-		FROM keys
-		CROSS JOIN LATERAL (
-			SELECT * FROM log
-			WHERE log.key = keys.key AND log.id <= $3
-			ORDER BY log.id DESC LIMIT 1) AS l
-		WHERE NOT l.deleted
-		LIMIT $4`, bound(from), bound(to), revision, limit)
+		SELECT id, key, create_id, deleted, at, value
+		FROM (SELECT *, sum(octet_length(value)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
+		      FROM (SELECT l.*
+		            FROM keys
+		            CROSS JOIN LATERAL (
+		            	SELECT * FROM log
+		            	WHERE log.key = keys.key AND log.id <= $3
+		            	ORDER BY log.id DESC LIMIT 1) AS l
+		            WHERE NOT l.deleted
+		            LIMIT $4) AS l) AS l
+		WHERE bytes - octet_length(value) < $5`, bound(from), bound(to), revision, limit, sqlstore.PageBytes)
 	return out, err
 }
 

@@ -21,7 +21,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]sqlstore.R
 }
 
 func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
-	return scan.RawRows(l.reads.QueryContext(ctx, `
+	return scan.RawPage(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease
 		FROM log AS k INDEXED BY log_key_id
 		CROSS JOIN log AS l ON l.id = k.id

@@ -46,9 +46,6 @@ var ErrLogCompacted = errors.New("the database was compacted while it was read, 
 // ErrNoObjects says that there is nothing to export.
 var ErrNoObjects = errors.New("the database holds no objects")
 
-// stepRows is how many rows an export asks a log for.
-const stepRows = 16
-
 // Target is an etcd, or a file for one, that has nothing below the prefix. Its methods have one caller
 // at a time.
 type Target interface {
@@ -118,30 +115,20 @@ func (ex *Export) look(ctx context.Context, r sqlstore.Row) error {
 	return err
 }
 
-// each calls f with all rows, page by page, in the order of keys. It asks for few of them at a time: a log bounds what it
-// returns by rows alone, and large ones may come after small ones.
+// each calls f with all rows, page by page, in the order of keys.
 func (ex *Export) each(ctx context.Context, f func([]sqlstore.Row) error) error {
-	var page []sqlstore.Row
-	for next, size := "", 0; ; {
-		rows, err := ex.From.State(ctx, next, sqlstore.End, ex.head, stepRows)
+	for next := ""; ; {
+		rows, err := ex.From.State(ctx, next, sqlstore.End, ex.head, pagePairs)
 		if errors.Is(err, sqlstore.ErrCompacted) {
 			return ErrLogCompacted
 		}
-		if err != nil {
+		if err != nil || len(rows) == 0 {
 			return err
 		}
-		for _, r := range rows {
-			size += len(r.Value)
+		if err := f(rows); err != nil {
+			return err
 		}
-		page = append(page, rows...)
-		last := len(rows) < stepRows
-		if len(page) > 0 && (last || len(page) >= pagePairs || size >= pageBytes) {
-			if err := f(page); err != nil {
-				return err
-			}
-			page, size = nil, 0
-		}
-		if last {
+		if !sqlstore.Full(rows, pagePairs) {
 			return nil
 		}
 		next = rows[len(rows)-1].Key + "\x00"

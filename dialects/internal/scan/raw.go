@@ -2,6 +2,7 @@ package scan
 
 import (
 	"database/sql"
+	"math"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -16,16 +17,31 @@ func RawRows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 }
 
 // NextRawRows reads the current result set of rows as RawRows does.
-func NextRawRows(rows *sql.Rows) (out []sqlstore.Row, err error) {
-	for rows.Next() {
+func NextRawRows(rows *sql.Rows) ([]sqlstore.Row, error) { return nextRaw(rows, math.MaxInt) }
+
+func nextRaw(rows *sql.Rows, most int) (out []sqlstore.Row, err error) {
+	for bytes := 0; bytes < most && rows.Next(); {
 		var r sqlstore.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.Version, &r.Lease); err != nil {
 			return nil, err
 		}
 		out = append(out, r)
+		bytes += len(r.Value)
 	}
 	return out, rows.Err()
 }
+
+// RawPage is RawRows as far as sqlstore.PageBytes.
+func RawPage(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return NextRawPage(rows)
+}
+
+// NextRawPage is NextRawRows as far as sqlstore.PageBytes.
+func NextRawPage(rows *sql.Rows) ([]sqlstore.Row, error) { return nextRaw(rows, sqlstore.PageBytes) }
 
 // RawKeys is RawRows for a query without value.
 func RawKeys(rows *sql.Rows, err error) ([]sqlstore.Row, error) {

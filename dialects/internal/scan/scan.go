@@ -7,8 +7,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Rows reads and closes the answer of a query for id, key, create_id, deleted, at, value.
-// err is the query's.
+// Rows reads and closes the answer of a query for id, key, create_id, deleted, at, value, as far as
+// sqlstore.PageBytes. err is the query's.
 func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 	if err != nil {
 		return nil, err
@@ -19,12 +19,13 @@ func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 
 // NextRows reads the current result set of rows as Rows does.
 func NextRows(rows *sql.Rows) (out []sqlstore.Row, err error) {
-	for rows.Next() {
+	for bytes := 0; bytes < sqlstore.PageBytes && rows.Next(); {
 		var r sqlstore.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
 			return nil, err
 		}
 		out = append(out, r)
+		bytes += len(r.Value)
 	}
 	return out, rows.Err()
 }
