@@ -77,7 +77,7 @@ func (l *Log) Examine(ctx context.Context, damaged []string, found func(in, what
 	tables := func(ctx context.Context, db *sql.DB, found func(in, what string)) error {
 		return l.examineTables(ctx, db, damaged, found)
 	}
-	for _, look := range []func(context.Context, *sql.DB, func(in, what string)) error{l.examineShape, l.examineVersion, tables} {
+	for _, look := range []func(context.Context, *sql.DB, func(in, what string)) error{l.examineShape, examineTriggers, l.examineVersion, tables} {
 		err := l.damage(look(ctx, db, found))
 		if passes(err) || ctx.Err() != nil {
 			return fmt.Errorf("examine the database: %w", err)
@@ -116,6 +116,19 @@ func (l *Log) examineShape(ctx context.Context, db *sql.DB, found func(in, what 
 	}
 	shape.Parse(strings.Join(lines, "\n")).Compare(made, found)
 	return nil
+}
+
+// examineTriggers looks for triggers, of which the migrations make none. Users see those of tables on which they have
+// the right TRIGGER.
+func examineTriggers(ctx context.Context, db *sql.DB, found func(in, what string)) error {
+	names, err := texts(db.QueryContext(ctx, `
+		SELECT CONCAT(event_object_table, '.', trigger_name) FROM information_schema.triggers
+		WHERE event_object_schema = DATABASE() AND event_object_table IN ('log', 'meta', 'lease', 'author', 'past', 'kept')
+		ORDER BY 1`))
+	for _, name := range names {
+		found("trigger "+name, shape.Trigger)
+	}
+	return err
 }
 
 // examineVersion looks at what the migrations have noted. A newer version is that of a newer plinth.

@@ -111,6 +111,9 @@ func (l *Log) explainPeek(err error, o Options) error {
 	if code(err) == noSuchTable {
 		return fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.DBName)
 	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: table meta of database %q has no cluster id", sqlstore.ErrDamaged, o.Config.DBName)
+	}
 	if no := refusal(err, o.Config); no != nil {
 		return no
 	}

@@ -77,7 +77,7 @@ func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what strin
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		looks := []func(context.Context, pgx.Tx, func(in, what string)) error{l.examineShape, l.examineVersion, l.examineIndexes, l.examinePages}
+		looks := []func(context.Context, pgx.Tx, func(in, what string)) error{l.examineShape, examineTriggers, l.examineVersion, l.examineIndexes, l.examinePages}
 		for _, look := range looks {
 			err := l.examinePart(ctx, tx, func(tx pgx.Tx) error { return look(ctx, tx, found) })
 			if passes(err) || ctx.Err() != nil {
@@ -127,6 +127,22 @@ func (l *Log) examineShape(ctx context.Context, tx pgx.Tx, found func(in, what s
 	}
 	shape.Parse(strings.Join(lines, "\n")).Compare(made, found)
 	return nil
+}
+
+// examineTriggers looks for triggers and rules, of which the migrations make none.
+func examineTriggers(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+	names, err := queryTexts(ctx, tx, `
+		WITH own AS (SELECT c.oid, c.relname
+		             FROM unnest(ARRAY['log', 'meta', 'lease', 'author', 'past', 'kept']) t
+		             JOIN pg_class c ON c.oid = to_regclass(t))
+		SELECT own.relname || '.' || tgname FROM own JOIN pg_trigger ON tgrelid = own.oid WHERE NOT tgisinternal
+		UNION ALL
+		SELECT own.relname || '.' || rulename FROM own JOIN pg_rewrite ON ev_class = own.oid WHERE rulename <> '_RETURN'
+		ORDER BY 1`)
+	for _, name := range names {
+		found("trigger "+name, shape.Trigger)
+	}
+	return err
 }
 
 // examineIndexes counts the rows of table past by each of its indexes, of which the search for damage reads only one.

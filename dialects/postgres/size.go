@@ -109,6 +109,9 @@ func (l *Log) explainPeek(err error, o Options) error {
 	if errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000") {
 		return fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.Database)
 	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: table meta of database %q has no cluster id", sqlstore.ErrDamaged, o.Config.Database)
+	}
 	if no := refusal(err, o.Config); no != nil {
 		return no
 	}

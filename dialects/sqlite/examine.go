@@ -67,7 +67,7 @@ var made = shape.Parse(`
 func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what string)) error {
 	l.freezing.Add(1)
 	defer l.freezing.Done()
-	looks := []func(context.Context, *sql.Conn, func(in, what string)) error{examineShape, examineVersion, examineTypes}
+	looks := []func(context.Context, *sql.Conn, func(in, what string)) error{examineShape, examineTriggers, examineNewest, examineVersion, examineTypes}
 	if l.path != "" {
 		looks = append(looks, examinePages)
 	}
@@ -105,6 +105,31 @@ func examineShape(ctx context.Context, conn *sql.Conn, found func(in, what strin
 	}
 	is.Compare(made, found)
 	return nil
+}
+
+// examineTriggers looks for triggers, of which the migrations make none.
+func examineTriggers(ctx context.Context, conn *sql.Conn, found func(in, what string)) error {
+	names, err := texts(conn.QueryContext(ctx, `
+		SELECT tbl_name || '.' || name FROM sqlite_schema
+		WHERE type = 'trigger' AND tbl_name IN ('log', 'meta', 'lease', 'author', 'past', 'kept')
+		ORDER BY 1`))
+	for _, name := range names {
+		found("trigger "+name, shape.Trigger)
+	}
+	return err
+}
+
+// examineNewest compares the newest row with what SQLite has noted as the highest id that was ever drawn. Only
+// Forget deletes the newest row, and raises the floor to it.
+func examineNewest(ctx context.Context, conn *sql.Conn, found func(in, what string)) error {
+	var drawn, head int64
+	err := conn.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name = 'log'), 0),
+		       max(coalesce((SELECT max(id) FROM log), 0), coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'), 0))`).Scan(&drawn, &head)
+	if err == nil && drawn > head {
+		found("table log", fmt.Sprintf("revision %d was written, and what is after revision %d is missing", drawn, head))
+	}
+	return err
 }
 
 // readShape reads the columns and indexes of a table, or the columns of a view.

@@ -84,6 +84,9 @@ func (l *Log) identify(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		l.clusterID, err = l.Cluster(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = fmt.Errorf("%w: table meta of %s has no cluster id", sqlstore.ErrDamaged, l.path)
+		}
 	}
 	if err == nil {
 		l.kind, err = kindOf(ctx, l.reads)

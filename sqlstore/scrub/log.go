@@ -50,6 +50,9 @@ func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) er
 	if err := lookAtRows(ctx, z, rows); err != nil {
 		return err
 	}
+	if rows.emptied() {
+		rows.Problem("table log: it has no row, and something was written")
+	}
 	if rows.partial { // then the digest lacks something, or cannot be made
 		compare = nil
 	}

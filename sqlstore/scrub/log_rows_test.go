@@ -1,12 +1,14 @@
 package scrub_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -97,6 +99,17 @@ var harms = []harm{
 	all("a row twice", `INSERT INTO log (id, {key}, create_id, deleted, {at}, value) SELECT 50, {key}, create_id, deleted, {at}, value FROM log WHERE id = 21`, "log", "no deletion comes between"),
 	all("empty log", `DELETE FROM log WHERE id <> 21`, "log", "is missing"),
 	all("all times", `UPDATE log SET {at} = 0 WHERE id > 10`, "log", "ms older than"),
+	all("no authors", `UPDATE log SET author = 77`, "log", "its author has number 77"),
+	all("no row", `DELETE FROM log`, "log", "table log: it has no row"),
+	all("newer in past", `INSERT INTO past (id, {key}, create_id, deleted, {at}, until_id, until_at, expires, value) SELECT 3, {key}, 3, deleted, {at}, 99, {at}, 0, value FROM log WHERE id = 4`, "past", "superseded at revision 99, and the newest one is"),
+	{name: "no newest rows", lite: `DELETE FROM log WHERE id > 15`, tables: "log", want: "table log: revision 22 was written, and what is after revision 15 is missing"},
+	{
+		name: "a trigger", tables: "log", want: "trigger log.other: ",
+		lite:     `CREATE TRIGGER other AFTER INSERT ON log BEGIN UPDATE log SET value = x'30' WHERE id = 5; END`,
+		postgres: `CREATE TRIGGER other BEFORE UPDATE ON log FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
+		maria:    "CREATE TRIGGER other BEFORE INSERT ON log FOR EACH ROW SET NEW.`at` = 0",
+	},
+	{name: "a rule", postgres: `CREATE RULE other AS ON DELETE TO past DO INSTEAD NOTHING`, tables: "past", want: "trigger past.other: "},
 	all("rubbish in past", `INSERT INTO past (id, {key}, create_id, deleted, {at}, until_id, until_at, expires, value) VALUES (3, 'x', 3, {false}, 0, 99, 0, 0, {value '{'} )`, "past", "revision 3 of x"),
 }
 
@@ -219,4 +232,24 @@ func mended(t *testing.T, dsn string, log sqlstore.Log) func(tables string) (str
 			}
 		}
 	}
+}
+
+// TestNoMeta looks at databases whose table meta is empty: the error says so, and not that they are away.
+func TestNoMeta(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		log := openLog(t, dsn)
+		fill(t, log)
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		logtest.Exec(t, dsn, `DELETE FROM meta`)
+		source, err := dialects.Peek(t.Context(), dsn, dialects.Options{})
+		if err == nil {
+			source.Close()
+		}
+		if !errors.Is(err, sqlstore.ErrDamaged) || errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "table meta") {
+			t.Errorf("peek: %v", err)
+		}
+	})
 }

@@ -31,6 +31,9 @@ func fill(t testing.TB, log sqlstore.Log) {
 			t.Fatalf("write %s: %+v, %v", name, a, err)
 		}
 	}
+	if _, err := log.AddAuthors(t.Context(), []sqlstore.Author{{User: "anna"}}); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 10 {
 		write(fmt.Sprintf("c%d", i), 0, false)
 	}

@@ -57,6 +57,11 @@ func (c *Rows) Look(ctx context.Context, r *sqlstore.Row) {
 	c.looked(r)
 }
 
+// emptied says that no row is there, though somebody has written: the newest row is never deleted.
+func (c *Rows) emptied() bool {
+	return !c.partial && c.report.Rows == 0 && (c.report.Old > 0 || len(c.authors) > 1)
+}
+
 // LookOld looks at the next old version that is kept beside the log.
 func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
 	c.report.Old++
@@ -69,6 +74,9 @@ func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
 	}
 	if superseded := r.UntilID > r.Revision; superseded == r.Deleted || r.UntilID < r.Revision {
 		c.found(&r.Row, "it says that it was superseded at revision %d", r.UntilID)
+	}
+	if head := c.report.Head.Revision; head > 0 && r.UntilID > head {
+		c.found(&r.Row, "it says that it was superseded at revision %d, and the newest one is %d", r.UntilID, head)
 	}
 	if !c.authors[r.Author] && !c.noAuthors {
 		c.found(&r.Row, "its author has number %d, which nobody has", r.Author)

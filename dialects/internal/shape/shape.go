@@ -11,6 +11,9 @@ import (
 // "column log.id".
 type Shape map[string]string
 
+// Trigger is what is wrong with a trigger.
+const Trigger = "plinth makes none; it can change or refuse what is written"
+
 // Parse reads a Shape written as lines, of which each has two words, a comma, and what the thing is.
 func Parse(text string) Shape {
 	s := Shape{}
