@@ -77,8 +77,8 @@ torture: TORTURE = $(if $(filter command environment,$(firstword $(origin HA))),
 torture: cc ## try to break plinth for SECONDS by faults from SEED, on each database; HA=galera: on a Galera cluster, whose nodes die
 	$(if $(filter command environment,$(firstword $(origin HA))),PLINTH_TEST_HA=$(HA)) go run ./dialects/logtest/withservers -- env PLINTH_TEST_TORTURE_SECONDS=$(SECONDS) PLINTH_TEST_TORTURE_SEED=$(SEED) go test -timeout 0 -run '$(TORTURE)' -v ./cmd/plinth
 
-test-quick: cc ## run the tests of test without the race detector; PKG, CHANGED, RUN as for test
-	@$(SUITE) -- $(GO_TEST)
+test-quick: cc ## run the tests of test that do not take long, without the race detector; PKG, CHANGED, RUN as for test
+	@$(SUITE) -quick -- $(GO_TEST)
 
 test-hostile: cc ## attack a server with many connections, streams, stalls and bodies: the tests of hostile clients forty times as large
 	PLINTH_TEST_HOSTILE=1 go test -timeout 20m -run Hostile -v ./server

@@ -1,12 +1,12 @@
 // Suite runs tests and says where their time goes.
 //
-//	go run ./.ci/suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race]] -- COMMAND
+//	go run ./.ci/suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race | -quick]] -- COMMAND
 //	go run ./.ci/suite [-q] FILE
 //
 // COMMAND runs go test, also through another program, such as env A=B go test -vet=off. To it suite adds the
 // packages that -packages matches; with -changed, only those that a change touches and those that import them. The
 // ones that take long come first. With -race, the race detector watches what plan.go does not leave out; beside it
-// the rest is tested without.
+// the rest is tested without. With -quick, what plan.go names as slow is left out.
 //
 // While the tests run, suite prints what go test would print without -json. At the end come tables of the time
 // by package, by the slowest tests, and by what tests build and start (see dialects/logtest/spent), and
@@ -39,6 +39,7 @@ type options struct {
 	changed  bool
 	since    string
 	race     bool
+	quick    bool
 }
 
 func main() {
@@ -52,9 +53,10 @@ func main() {
 	flag.BoolVar(&o.changed, "changed", false, "test only those of -packages that a change touches, and those that import them")
 	flag.StringVar(&o.since, "since", "main", "the `revision` that a change began at, for -changed")
 	flag.BoolVar(&o.race, "race", false, "watch what -packages matches with the race detector, except what is left out (plan.go)")
+	flag.BoolVar(&o.quick, "quick", false, "leave out what takes long (plan.go), unless the command names tests")
 	flag.Parse()
-	if flag.NArg() == 0 || (o.race || o.changed) && o.packages == "" {
-		fmt.Fprintln(os.Stderr, "usage: suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race]] -- COMMAND [ARGUMENT]...\n       suite [-q] FILE")
+	if flag.NArg() == 0 || (o.race || o.changed || o.quick) && o.packages == "" || o.race && o.quick {
+		fmt.Fprintln(os.Stderr, "usage: suite [-o FILE] [-packages PATTERNS [-changed [-since REVISION]] [-race | -quick]] -- COMMAND [ARGUMENT]...\n       suite [-q] FILE")
 		os.Exit(2)
 	}
 	code, err := run(flag.Args(), o)
@@ -84,7 +86,11 @@ func run(args []string, o options) (code int, err error) {
 		if len(packages) == 0 {
 			return 0, nil
 		}
-		lanes = plan(args, packages, o.race, slices.Contains(args, "-run"))
+		chosen := slices.Contains(args, "-run")
+		if o.quick && !chosen {
+			args = append(slices.Clone(args), "-skip", named(slow))
+		}
+		lanes = plan(args, packages, o.race, chosen)
 	}
 	if o.output != "" {
 		f, err := os.Create(o.output)

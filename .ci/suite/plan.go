@@ -41,10 +41,35 @@ var withoutRace = []unwatched{
 	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
 }
 
+// slow are tests that test-quick leaves out. Each takes longer than all tests of most packages do; together they take
+// three quarters of the time.
+var slow = []string{
+	// cmd/plinth
+	"TestScripts", "TestEnvtest", "TestCommandScripts", "TestEtcdImportKilled", "TestClients", "TestCopyOnline", "TestDocumentsArePlayed",
+	"TestDatabaseFaults", "TestDatabaseFrozen", "TestDatabaseRestart", "TestOperator", "TestReplicasStopped", "TestStopDuringStart",
+	"TestDatabaseSetBack", "TestDatabaseFull", "TestDatabaseTimeout", "TestExportCommand", "TestImportKilled", "TestMemoryAfterBurst",
+	"TestImportCommand", "TestNotify", "TestPrometheusCheck", "TestPrometheusFiles", "TestLogOfANormalDay", "TestBench", "TestBenchEtcd",
+	"TestReflectorExpired", "TestTorture", "TestQuota",
+	// bench, bench/torture
+	"TestRun", "TestPlanted",
+	// dialects/logtest
+	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS",
+	// sqlstore, sqlstore/scrub
+	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
+	// server and what is below
+	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
+	"TestRestoreDrill", "TestListGathered", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
+	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
+	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions",
+}
+
+// named is a pattern of go test for tests of these names.
+func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
+
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; named is whether args choose tests by their names already, so that commands can
 // not. With race, the first lane has the race detector, unless it need watch nothing.
-func plan(args, packages []string, race, named bool) (lanes [][][]string) {
+func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
 	}
@@ -53,7 +78,7 @@ func plan(args, packages []string, race, named bool) (lanes [][][]string) {
 	for _, p := range longestFirst(packages) {
 		u := unwatchedOf(p)
 		switch {
-		case u == nil, u.tests != nil && named:
+		case u == nil, u.tests != nil && chosen:
 			watched = append(watched, p)
 		case u.tests == nil:
 			others = append(others, p)
@@ -68,7 +93,7 @@ func plan(args, packages []string, race, named bool) (lanes [][][]string) {
 			*to = append(*to, slices.Concat(args, flags, packages))
 		}
 	}
-	pattern := "^(" + strings.Join(tests, "|") + ")$"
+	pattern := named(tests)
 	if len(parted) > 0 {
 		add(&first, watched, "-race", "-skip", pattern)
 	} else {

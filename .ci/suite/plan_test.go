@@ -89,6 +89,11 @@ func TestPlanned(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range slow {
+		if tests[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
+	}
 	for _, dir := range longest {
 		if !has(dir) {
 			t.Errorf("%s has no tests", dir)
