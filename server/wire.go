@@ -167,7 +167,7 @@ func (s *Server) routes() *routes {
 		r.fairness = guard.HTTP(s.fairness.Debug())
 	}
 	documents := discovery.New(s.kinds, s.extensions, r.otherPaths()...)
-	documents.CBOR = servesCBOR()
+	documents.CBOR, documents.Unread = servesCBOR(), s.rest.Undiscovered
 	r.discovery = documents
 	r.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
 	r.openapi.CBOR = servesCBOR()

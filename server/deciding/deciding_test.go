@@ -145,9 +145,22 @@ func TestDamaged(t *testing.T) {
 			for _, d := range table {
 				d.shows(t, send, &log)
 			}
+			discovers := func(want map[string]int) {
+				t.Helper()
+				for path, want := range want {
+					if code, body := send("GET", path, ""); code != want {
+						t.Errorf("GET %s: %d %s, want %d", path, code, body, want)
+					}
+				}
+			}
+			discovers(map[string]int{
+				"/apis/example.com": 503, "/apis/example.com/v1": 503, "/apis/example.com/v7": 503, "/apis/example.org/v1": 404, "/apis/com/v1": 404,
+				"/apis/ext.example.com": 503, "/apis/ext.example.com/v1": 503, "/apis/ext.example.com/v2": 404, "/apis/apps/v7": 404,
+			})
 			for _, d := range table {
 				d.refusesUntilDeleted(t, send)
 			}
+			discovers(map[string]int{"/apis/example.com/v1": 404, "/apis/ext.example.com/v1": 404, "/apis/ext.example.com": 404})
 			for _, d := range table {
 				if code, answer := send("POST", d.collection+"?dryRun=All", d.object); code != 201 {
 					t.Errorf("POST to %s in the end: %d %s", d.collection, code, answer)

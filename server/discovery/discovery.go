@@ -8,6 +8,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -32,6 +33,10 @@ type Discovery struct {
 	// CBOR says that the document of a built-in group version is also there in CBOR. It is set
 	// before the first request.
 	CBOR bool
+	// Unread is the answer about a group version, or with an empty version a group, that is not there because what
+	// defines it cannot be read: clients must not take it for one that does not exist. nil: it is not there. It is set
+	// before the first request.
+	Unread func(group, version string) error
 
 	kinds      *kind.Registry
 	extensions *aggregator.Services
@@ -80,7 +85,7 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 	path := strings.TrimRight(r.URL.Path, "/")
 	codecs := d.codecs(docs, path)
 	if err := docs.check(path, r, codecs); err != nil {
-		return err
+		return cmp.Or(d.unread(docs, path), err)
 	}
 	if path == "/api" || r.URL.Path == "/apis" { // but not /apis/
 		// The aggregated document wins wherever in Accept it stands.
@@ -96,6 +101,16 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 		return write(w, info, coreVersions(r))
 	}
 	return docs.serve(w, path, info)
+}
+
+// unread is the answer of Unread about a path without a document.
+func (d *Discovery) unread(docs *documents, path string) error {
+	inGroup, found := strings.CutPrefix(path, "/apis/")
+	if d.Unread == nil || !found || docs.byPath[path] != nil {
+		return nil
+	}
+	group, version, _ := strings.Cut(inGroup, "/")
+	return d.Unread(group, version)
 }
 
 // codecs encode the document at path. As in upstream only that of a built-in group version, which the

@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"strings"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -21,6 +23,27 @@ func (a *API) unserved(info *apirequest.RequestInfo) error {
 	}
 	if e := a.store.Get(apiServicePrefix + info.APIVersion + "." + info.APIGroup); e != nil && e.Unreadable() != nil {
 		return apierrors.NewServiceUnavailable("the APIService of the group version cannot be read")
+	}
+	return nil
+}
+
+// Undiscovered is unserved for discovery of a group version, or of a group: the versions of a definition that cannot be
+// read are not known.
+func (a *API) Undiscovered(group, version string) error {
+	if bad := a.store.Unreadable(custom.DefinitionPrefix); bad != nil {
+		for _, u := range bad.Objects {
+			if _, of, _ := strings.Cut(strings.TrimPrefix(u.Key, custom.DefinitionPrefix), "."); of == group {
+				return apierrors.NewServiceUnavailable("a CustomResourceDefinition of the group cannot be read")
+			}
+		}
+	}
+	if bad := a.store.Unreadable(apiServicePrefix); bad != nil {
+		for _, u := range bad.Objects {
+			name := strings.TrimPrefix(u.Key, apiServicePrefix)
+			if v, of, _ := strings.Cut(name, "."); of == group && (version == "" || v == version) {
+				return apierrors.NewServiceUnavailable("an APIService of the group cannot be read")
+			}
+		}
 	}
 	return nil
 }
