@@ -257,6 +257,9 @@ func (m *memorySize) Set(text string) error {
 	if err != nil || n < 0 {
 		return fmt.Errorf("write a number of bytes, or one with KiB, MiB or GiB, such as 512MiB")
 	}
+	if n > 0 && n < 1<<20 { // nothing runs in that; 512 is meant to be MiB
+		return fmt.Errorf("that is %s: write a unit, such as 512MiB", countOf(int(n), "byte"))
+	}
 	*m = memorySize(n)
 	return nil
 }

@@ -3,6 +3,7 @@ package authz
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/apis/apiserver"
@@ -26,6 +27,13 @@ func NewOptions() *Options {
 // CheckOptions finds what is wrong with options. It reads the configuration that they name. nil
 // stands for the defaults.
 func CheckOptions(o *Options) error {
+	if o != nil {
+		for _, mode := range o.Modes {
+			if !modes.IsValidAuthorizationMode(mode) {
+				return fmt.Errorf("authorization-mode %q is not a valid mode; write some of %s", mode, strings.Join(modes.AuthorizationModeChoices, ", "))
+			}
+		}
+	}
 	return utilerrors.NewAggregate(completed(o).Validate())
 }
 

@@ -17,7 +17,7 @@ func TestCheckOptions(t *testing.T) {
 		{"none", nil, ""},
 		{"the defaults", NewOptions(), ""},
 		{"a zero value", &Options{}, ""},
-		{"a mode that is none", &Options{Modes: all("Magic")}, `authorization-mode "Magic" is not a valid mode`},
+		{"a mode that is none", &Options{Modes: all("Magic")}, `authorization-mode "Magic" is not a valid mode; write some of AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node`},
 		{"a mode twice", &Options{Modes: all("RBAC", "RBAC")}, "more than once"},
 		{"ABAC without a policy", &Options{Modes: all("ABAC")}, "policy file not passed"},
 		{"Webhook without a kubeconfig", &Options{Modes: all("Webhook")}, "config file not passed"},
