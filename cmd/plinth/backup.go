@@ -72,10 +72,10 @@ func newBackup() *cobra.Command {
 // addServerFlags adds the flags that say which plinth to ask.
 func addServerFlags(cmd *cobra.Command, q *statusQuery) {
 	f := cmd.Flags()
-	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with")
+	f.StringVar(&q.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
 	f.StringVar(&q.server, "server", "", "`url` of a plinth to ask in place of that in the kubeconfig, such as https://10.0.0.2:6443")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken; without the flag, only if KUBECONFIG names no other [PLINTH_DATA_DIR]")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", dataDirUsage)
 	complete(cmd, "context")
 }
 

@@ -87,7 +87,7 @@ func TestNoControls(t *testing.T) {
 		},
 		"get": func(s *screen) error {
 			q := &getQuery{output: "name"}
-			return q.print(command, s, []ofKind{{objects: []historyv1.Version{{Description: d}}}}, 1)
+			return q.print(command, nil, s, []ofKind{{objects: []historyv1.Version{{Description: d}}}}, 1)
 		},
 		"a diff": func(s *screen) error {
 			fmt.Fprintln(s, s.paint(bold, sideOf(past.Target{Name: evil}, &historyv1.Version{Description: d})))

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 	"github.com/plinth-io/plinth/server/logging"
@@ -59,9 +56,9 @@ func addHistoryFlags(cmd *cobra.Command, q *historyFlags, all bool) {
 	if all {
 		f.BoolVarP(&q.allNamespaces, "all-namespaces", "A", false, "look at all namespaces, and at objects that are in none")
 	}
-	f.StringVar(&q.kubeconfig, "kubeconfig", "", "kubeconfig `file` to reach plinth with; by default as kubectl, else that in the data directory")
+	f.StringVar(&q.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", "`directory` whose kubeconfig is taken; without the flag, only if there is no other [PLINTH_DATA_DIR]")
+	f.StringVar(&q.dataDir, "data-dir", "plinth-data", dataDirUsage)
 	f.StringVar(&q.color, "color", "auto", "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never")
 	f.BoolVar(&q.noPager, "no-pager", false, "do not show long output in the program that PLINTH_PAGER or PAGER names, or less")
 	complete(cmd, "color", "auto", "always", "never")
@@ -108,21 +105,15 @@ func (q *historyFlags) check() error {
 	return nil
 }
 
-// loader reads the kubeconfig that kubectl would read. If there is none, or if the flag --data-dir is given, it is the
-// data directory's.
+func (q *historyFlags) rules(cmd *cobra.Command) *clientcmd.ClientConfigLoadingRules {
+	return kubeconfigRules(cmp.Or(q.kubeconfig, namedDataDir(cmd)), dataDirOf(cmd, q.dataDir))
+}
+
+// loader reads the kubeconfig that the user means.
 func (q *historyFlags) loader(cmd *cobra.Command) clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = cmp.Or(q.kubeconfig, namedDataDir(cmd))
-	if rules.ExplicitPath == "" && os.Getenv("KUBECONFIG") == "" {
-		path := filepath.Join(dataDirOf(cmd, q.dataDir), "kubeconfig")
-		found, err := rules.Load()
-		if _, missing := os.Stat(path); missing == nil && err == nil && clientcmdapi.IsConfigEmpty(found) {
-			rules.ExplicitPath = path
-		}
-	}
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: q.context}
 	overrides.Context.Namespace = q.namespace
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(q.rules(cmd), overrides)
 }
 
 // object returns a client and the object that the arguments name. Its kind may be gone, if past is set.

@@ -38,9 +38,9 @@ func newGetAt() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&q.at, "at", "", "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back")
-	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: yaml, json or name; by default a table")
+	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: yaml, json, name, or wide for a table with who has written each object, which is asked for one by one; by default a table")
 	f.BoolVar(&q.showManaged, "show-managed-fields", false, "print managedFields too")
-	complete(cmd, "output", "yaml", "json", "name")
+	complete(cmd, "output", "yaml", "json", "name", "wide")
 	addHistoryFlags(cmd, &q.historyFlags, true)
 	completeMoments(cmd, "at")
 	return cmd
@@ -48,9 +48,9 @@ func newGetAt() *cobra.Command {
 
 func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 	switch q.output {
-	case "", "yaml", "json", "name":
+	case "", "yaml", "json", "name", "wide":
 	default:
-		return usagef("--output: %q: write yaml, json or name, or leave it out for a table", q.output)
+		return usagef("--output: %q: write yaml, json, name or wide, or leave it out for a table", q.output)
 	}
 	if q.at == "" {
 		return usagef("--at is missing: write --at 2h, --at 14:00 or --at REVISION; for what is there now use kubectl get")
@@ -91,7 +91,7 @@ func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 		}
 		found = append(found, ofKind{kind, all})
 	}
-	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, found, 0) })
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, client, s, found, 0) })
 }
 
 // ofKind are objects of one type.
@@ -120,10 +120,10 @@ func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace s
 		}
 		all = append(all, *v)
 	}
-	return q.show(cmd, func(s *screen) error { return q.print(cmd, s, []ofKind{{kind, all}}, len(words)) })
+	return q.show(cmd, func(s *screen) error { return q.print(cmd, client, s, []ofKind{{kind, all}}, len(words)) })
 }
 
-func (q *getQuery) print(cmd *cobra.Command, s *screen, found []ofKind, names int) error {
+func (q *getQuery) print(cmd *cobra.Command, client *past.Client, s *screen, found []ofKind, names int) error {
 	var all []historyv1.Version
 	for _, of := range found {
 		all = append(all, of.objects...)
@@ -140,7 +140,16 @@ func (q *getQuery) print(cmd *cobra.Command, s *screen, found []ofKind, names in
 		fmt.Fprintln(cmd.ErrOrStderr(), "No resources found at that time.")
 		return nil
 	}
-	return q.printTables(s, found, names > 0)
+	if q.output == "wide" && names == 0 {
+		for _, of := range found {
+			for i := range of.objects {
+				if err := client.AddMaker(cmd.Context(), &of.objects[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return q.printTables(s, found, names > 0 || q.output == "wide")
 }
 
 // printTables prints a table for each type. If there are several types, names have them, as kubectl does.

@@ -93,6 +93,25 @@ func namedDataDir(cmd *cobra.Command) string {
 	return ""
 }
 
+const (
+	kubeconfigUsage = "kubeconfig `file` to reach plinth with; by default that in --data-dir if the flag is given, else that of KUBECONFIG, else that in the data directory, else ~/.kube/config"
+	dataDirUsage    = "`directory` whose kubeconfig is taken; without the flag, only if KUBECONFIG names no other [PLINTH_DATA_DIR]"
+)
+
+// kubeconfigRules say which kubeconfig the commands read that ask a plinth: the one that the command line names, else that
+// of KUBECONFIG, else that in the data directory, else the user's own.
+func kubeconfigRules(named, dataDir string) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = named
+	if named == "" && os.Getenv("KUBECONFIG") == "" {
+		path := filepath.Join(dataDir, "kubeconfig")
+		if _, err := os.Stat(path); err == nil {
+			rules.ExplicitPath = path
+		}
+	}
+	return rules
+}
+
 // days is a duration that may have days, for a flag.
 type days time.Duration
 

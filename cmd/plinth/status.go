@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/dialects"
 	serverstatus "github.com/plinth-io/plinth/server/status"
@@ -270,15 +269,6 @@ func (q *statusQuery) inDataDir(cmd *cobra.Command) {
 // named is the kubeconfig that the command line names, if any.
 func (q *statusQuery) named() string { return cmp.Or(q.kubeconfig, q.inNamed) }
 
-// defaultKubeconfig returns the kubeconfig in the data directory, unless the user names another
-// one or the file does not exist.
-func (q *statusQuery) defaultKubeconfig() string {
-	if q.named() != "" || os.Getenv("KUBECONFIG") != "" {
-		return q.named()
-	}
-	path := filepath.Join(q.dataDir, "kubeconfig")
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
+func (q *statusQuery) rules() *clientcmd.ClientConfigLoadingRules {
+	return kubeconfigRules(q.named(), q.dataDir)
 }

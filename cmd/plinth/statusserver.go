@@ -106,11 +106,7 @@ func (a *statusClient) get(ctx context.Context, path string) (text []byte, code 
 }
 
 func (q *statusQuery) clientConfig() (*clientrest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if path := q.defaultKubeconfig(); path != "" {
-		rules.ExplicitPath = path
-	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, q.overrides()).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(q.rules(), q.overrides()).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, noKubeconfig(q.named(), "start plinth serve in this directory first, or write --kubeconfig FILE, --data-dir DIRECTORY or --dsn DATABASE")
 	}
