@@ -31,7 +31,10 @@ func echo(t *testing.T) (address string, lines <-chan string) {
 					if err != nil {
 						return
 					}
-					got <- line
+					select {
+					case got <- line:
+					default: // nobody takes them
+					}
 					_, _ = c.Write([]byte(line))
 				}
 			}()
@@ -69,6 +72,17 @@ func (c *caller) ask(t *testing.T, line string) (string, error) {
 	t.Helper()
 	c.say(t, line)
 	return c.r.ReadString('\n')
+}
+
+// askUntilLost says a line until its answer does not come. It takes the lines that were answered.
+func (c *caller) askUntilLost(t *testing.T, line string, lines <-chan string) {
+	t.Helper()
+	for {
+		if _, err := c.ask(t, line); err != nil {
+			return
+		}
+		<-lines
+	}
 }
 
 func open(t *testing.T) (*Way, <-chan string) {
@@ -127,10 +141,7 @@ func TestLoseAfter(t *testing.T) {
 	<-lines
 	lost := make(chan bool)
 	go func() { lost <- w.LoseAfter(patience, 20*time.Millisecond, "commit", "COMMIT") }()
-	var err error
-	for err == nil { // the trap may not be there yet
-		_, err = c.ask(t, "COMMIT\n")
-	}
+	c.askUntilLost(t, "COMMIT\n", lines) // the trap may not be there yet
 	if !<-lost {
 		t.Error("nothing was lost")
 	}
@@ -147,10 +158,7 @@ func TestLoseAndLead(t *testing.T) {
 	w, lines := open(t)
 	c := call(t, w)
 	go w.Lose(100 * time.Millisecond)
-	var err error
-	for err == nil {
-		_, err = c.ask(t, "a\n")
-	}
+	c.askUntilLost(t, "a\n", lines)
 	if line := <-lines; line != "a\n" {
 		t.Errorf("the target got %q", line)
 	}
