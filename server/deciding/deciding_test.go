@@ -70,7 +70,7 @@ var table = []damaged{
 		typed("LimitRange", "v1", "limits", "default", `,"spec":{"limits":"`+marker+`"}`),
 		`POST /api/v1/namespaces/default/persistentvolumeclaims?dryRun=All {"metadata":{"name":"new"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`, 500, "not yet ready to handle request"},
 	{rbac + "namespaces/default/roles", "reader", `{"metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["services"],"verbs":["get"]}]}`,
-		typed("Role", "rbac.authorization.k8s.io/v1", "reader", "default", `,"rules":"`+marker+`"`), review("default", "services"), 201, `"allowed":false`},
+		typed("Role", "rbac.authorization.k8s.io/v1", "reader", "default", `,"rules":[{"apiGroups":[""],"resources":["services"],"verbs":["get"]},{"apiGroups":["`+marker+"\xff"+`"],"resources":["a"],"verbs":["get"]}]`), review("default", "services"), 201, `"allowed":false`},
 	{rbac + "namespaces/default/rolebindings", "reader", `{"metadata":{"name":"reader"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},` + subject + `}`,
 		typed("RoleBinding", "rbac.authorization.k8s.io/v1", "reader", "default", `,"subjects":"`+marker+`"`), review("default", "pods"), 201, `"allowed":false`},
 	{rbac + "clusterroles", "seer", `{"metadata":{"name":"seer"},"rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["get"]}]}`, `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + marker + `"}}`, "", 0, ""},
@@ -84,6 +84,8 @@ var table = []damaged{
 	{flow + "flowschemas", "slow", `{"metadata":{"name":"slow"},"spec":{"priorityLevelConfiguration":{"name":"slow"},"matchingPrecedence":9000}}`, `7 ` + marker, "", 0, ""},
 	{"/apis/policy/v1/namespaces/default/poddisruptionbudgets", "pdb", `{"metadata":{"name":"pdb"},"spec":{"minAvailable":1}}`, `{"kind":"PodDisruptionBudget","apiVersion":"policy/v1","metadata":{"namespace":"default"}}`, "", 0, ""},
 	{"/api/v1/namespaces/default/configmaps", "plain", `{"metadata":{"name":"plain"}}`, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"plain","namespace":"default"},"data":{"a":"` + marker + `}`, "", 0, ""},
+	{"/api/v1/namespaces/default/podtemplates", "binary", `{"metadata":{"name":"binary"},"template":{"spec":{"containers":[{"name":"a","image":"b"}]}}}`,
+		typed("PodTemplate", "v1", "binary", "default", `,"template":{"metadata":{"annotations":{"a":"`+marker+"\xfe"+`"}}}`), "", 0, ""},
 }
 
 // review asks whether eve may get a resource.

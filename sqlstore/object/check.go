@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -29,6 +30,11 @@ func Check(key string, value []byte) error {
 	}
 	if at := badAt(value); at >= 0 {
 		return fmt.Errorf("it is no JSON: byte %d of %d is wrong", at, len(value))
+	}
+	// JSON decoders put another character in the place of what is no UTF-8 (RFC 8259, section 8.1), and so would change
+	// what an object says. Nobody can have stored it.
+	if !utf8.Valid(value) {
+		return errors.New("it is no JSON: it is not all UTF-8")
 	}
 	if says(value, strings.TrimPrefix(key, ResourceOf(key))) {
 		return nil
