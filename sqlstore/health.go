@@ -12,6 +12,8 @@ const (
 	// doubtFor is how long writes count as failing after a failed write although the database
 	// answers probes: on a full disk the lock can be taken, but no row can be written.
 	doubtFor = 10 * time.Second
+	// damagedFor is how long a database that has answered that it is damaged is told of, after its last such answer.
+	damagedFor = 10 * time.Minute
 )
 
 // health remembers how the last read and the last write of the database went.
@@ -21,6 +23,7 @@ type health struct {
 	writeErr    error
 	writeAt     time.Time // when rows were refused with writeErr
 	probeFailed bool      // after writeAt
+	damagedAt   time.Time // when the database answered last that it is damaged
 
 	outage    outage
 	condition func() error // the log's
@@ -82,8 +85,27 @@ func (s *Store) Room() (free, size int64) { return s.log.Room() }
 // Condition is Log.Condition: what is known to be wrong without asking the database.
 func (s *Store) Condition() error { return s.log.Condition() }
 
+// hear notes that the database itself says that it is damaged. The caller holds mu.
+func (h *health) hear(err error) {
+	if !errors.Is(err, ErrDamaged) {
+		return
+	}
+	if time.Since(h.damagedAt) > damagedFor {
+		h.outage.log.Error("the database answers that it is damaged: plinth verify finds out where", "err", err)
+	}
+	h.damagedAt = time.Now()
+}
+
+// saysDamaged tells whether the database has answered of late that it is damaged.
+func (h *health) saysDamaged() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(h.damagedAt) <= damagedFor
+}
+
 func (h *health) read(err error) {
 	h.mu.Lock()
+	h.hear(err)
 	h.readErr = err
 	h.report()
 	h.mu.Unlock()
@@ -98,13 +120,14 @@ func (h *health) readFails() bool {
 // wrote notes the outcome of a batch. A batch that failed because of its content says
 // nothing about the database.
 func (h *health) wrote(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hear(err)
 	if err != nil && !isAway(err) {
 		return
 	}
-	h.mu.Lock()
 	h.writeErr, h.writeAt, h.probeFailed = err, time.Now(), false
 	h.report()
-	h.mu.Unlock()
 }
 
 // probed notes the outcome of a batch without rows.
@@ -112,6 +135,7 @@ func (h *health) probed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer h.report()
+	h.hear(err)
 	switch {
 	case err != nil:
 		h.writeErr, h.probeFailed = err, true

@@ -179,8 +179,15 @@ func (s *Store) Unreadable(prefix string) *UnreadableError {
 	return &bad
 }
 
-// Damaged returns how many objects are damaged, as far as this process has read them since they were.
-func (s *Store) Damaged() int { return int(s.state.damaged.Load()) }
+// Damaged returns how many objects are damaged, as far as this process has read them since they were. It is at least 1
+// while the database has answered of late that it is damaged.
+func (s *Store) Damaged() int {
+	damaged := int(s.state.damaged.Load())
+	if s.health.saysDamaged() {
+		return max(damaged, 1)
+	}
+	return damaged
+}
 
 // seal sets what the log holds of c's value.
 func (s *Store) seal(ctx context.Context, c *Change) error {

@@ -87,7 +87,20 @@ func (l *Log) classify(err error) error {
 		l.distrust(err)
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
 	}
+	if corrupt(err) && !errors.Is(err, sqlstore.ErrDamaged) {
+		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+	}
 	return err
+}
+
+// corrupt says that the server has found a table to be damaged.
+func corrupt(err error) bool {
+	switch code(err) {
+	case 126, 127, 134, 144, 145, // of a file
+		1034, 1035, 1194, 1195, 1712, 1877, 1932: // of an index, of a table; there is none in the engine
+		return true
+	}
+	return false
 }
 
 func unavailable(err error) bool {

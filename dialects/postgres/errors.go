@@ -94,7 +94,16 @@ func (l *Log) classify(err error) error {
 	if unavailable(err) {
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, shorten(err))
 	}
+	if corrupt(err) && !errors.Is(err, sqlstore.ErrDamaged) {
+		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+	}
 	return err
+}
+
+// corrupt says that the server has found something on its disk to be damaged.
+func corrupt(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "XX001" || e.Code == "XX002") // data_corrupted, index_corrupted
 }
 
 // distrust replaces all pooled connections when one was found broken: after a restart of

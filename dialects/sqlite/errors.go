@@ -17,6 +17,10 @@ func classify(err error) error {
 	switch e.Code {
 	case sqlite.ErrBusy, sqlite.ErrReadonly, sqlite.ErrFull, sqlite.ErrIoErr, sqlite.ErrCantOpen, sqlite.ErrPerm, sqlite.ErrNomem:
 		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+	case sqlite.ErrCorrupt, sqlite.ErrNotADB:
+		if !errors.Is(err, sqlstore.ErrDamaged) {
+			return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+		}
 	}
 	return err
 }

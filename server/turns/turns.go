@@ -1,5 +1,6 @@
 // Package turns has work done once in an interval by one of the servers on a database, whichever is
-// there. It owns the Lease that says when the work was last begun, and must not know what the work is.
+// there. Where that cannot be agreed, each does it: work that is done twice is better than work that is never
+// done, such as a search for the damage that is in the way. It owns the Lease that says when the work was last begun, and must not know what the work is.
 package turns
 
 import (
@@ -39,6 +40,8 @@ const (
 	retries = 10
 	// timeout bounds a look.
 	timeout = 10 * time.Second
+	// mostUnknown is how long it may be unknown whose turn it is, if the interval is longer.
+	mostUnknown = 10 * time.Minute
 )
 
 // Run does the work whenever it is due, until ctx ends. An error of the work is the caller's to tell: the
@@ -51,13 +54,25 @@ func (t *Turn) Run(ctx context.Context, work func(context.Context) error) error 
 	t.leases = client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	tick := time.NewTicker(min(max(t.Every/looks, time.Millisecond), mostPause))
 	defer tick.Stop()
-	for failing := false; ; {
+	var unknown, alone time.Time // since when it is not known whose turn it is; when this server works for itself
+	for {
 		mine, err := t.take(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
+		switch now := time.Now(); {
+		case ctx.Err() != nil:
+		case err == nil:
+			if unknown = (time.Time{}); mine {
+				t.do(ctx, work)
+			}
+		case unknown.IsZero():
+			unknown, alone = now, now.Add(min(t.Every, mostUnknown))
 			t.Log.Warn("it is not known whose turn it is; it is asked again", "lease", t.Name, "err", err)
-		}
-		if failing = err != nil; mine {
-			t.do(ctx, work)
+		case now.After(alone):
+			t.Log.Warn("it is still not known whose turn it is; this server does the work, as others may", "lease", t.Name, "since", unknown, "err", err)
+			next := t.Every
+			if work(ctx) != nil {
+				next /= retries
+			}
+			alone = now.Add(next)
 		}
 		select {
 		case <-ctx.Done():

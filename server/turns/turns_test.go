@@ -2,6 +2,7 @@ package turns_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -41,5 +42,26 @@ func TestClockSetBack(t *testing.T) {
 	}
 	if !worked {
 		t.Error("the work was not done")
+	}
+}
+
+// TestAlone has nobody agree on a turn, because the Lease cannot be written: its namespace is missing. The work is done all
+// the same, again and again, and also when it fails.
+func TestAlone(t *testing.T) {
+	c := apitest.Open(t)
+	turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	done := 0
+	if err := turn.Run(ctx, func(context.Context) error {
+		if done++; done == 3 {
+			cancel()
+		}
+		return errors.New("the work fails")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if done < 3 {
+		t.Errorf("the work was done %d times", done)
 	}
 }

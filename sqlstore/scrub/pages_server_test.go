@@ -3,6 +3,7 @@ package scrub_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -52,20 +54,11 @@ func TestPagesPostgres(t *testing.T) {
 		if i%2 == 1 {
 			logtest.Exec(t, dsn, `CREATE EXTENSION amcheck`)
 		}
-		conn, err := pgx.Connect(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
 		relation := p.relation
 		if relation[0] != '(' {
-			relation = "'" + relation + "'::regclass"
+			relation = "'" + relation + "'"
 		}
-		var dir, path string
-		err = conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), pg_relation_filepath(`+relation+`)`).Scan(&dir, &path)
-		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		dsns, files = append(dsns, dsn), append(files, filepath.Join(dir, path))
+		dsns, files = append(dsns, dsn), append(files, postgresFile(t, dsn, relation+"::regclass"))
 	}
 	s.Stop()
 	for i, p := range places {
@@ -98,16 +91,7 @@ func TestPagesMariaDB(t *testing.T) {
 		if err := log.Close(); err != nil {
 			t.Fatal(err)
 		}
-		db, err := dbserver.OpenMySQL(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var dir, name string
-		err = db.QueryRow(`SELECT @@datadir, DATABASE()`).Scan(&dir, &name)
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-		dsns, files = append(dsns, dsn), append(files, filepath.Join(dir, name, p.relation+".ibd"))
+		dsns, files = append(dsns, dsn), append(files, mariadbFile(t, dsn, p.relation))
 	}
 	s.Stop()
 	for i, p := range places {
@@ -154,4 +138,72 @@ func noticed(t *testing.T, dsn string, p place) {
 		t.Errorf("%s: %+v, %v", name, report, err)
 	}
 	t.Logf("%s: %d rows, problems: %.200q", name, report.Rows, problems)
+}
+
+// TestSaysDamaged damages what a write reads, under a store. The database says so itself, and that is told at once, without a search.
+func TestSaysDamaged(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			dsn := logtest.CreateDatabase(t, s)
+			log := openLog(t, dsn)
+			fillMany(t, log, false)
+			store, err := object.Open(t.Context(), log, sqlstore.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			var file string
+			size, p := 8192, place{"log_pkey", 1, 1}
+			if name == "postgres" {
+				file = postgresFile(t, dsn, "'log_pkey'")
+			} else {
+				file, size, p = mariadbFile(t, dsn, "log"), 16384, place{"log", 3, 1}
+			}
+			s.Stop()
+			spoil(t, file, size, p)
+			if err := s.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for store.Damaged() == 0 {
+				_, err := store.Commit(t.Context(), sqlstore.Change{Key: prefix + "new", Value: []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"new","namespace":"default"}}`)})
+				t.Log(err)
+				if err == nil {
+					t.Fatal("the write has not met the damage")
+				}
+			}
+		})
+	}
+}
+
+// postgresFile is where a relation is stored.
+func postgresFile(t *testing.T, dsn, relation string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dir, path string
+	err = conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), pg_relation_filepath(`+relation+`)`).Scan(&dir, &path)
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, path)
+}
+
+// mariadbFile is where a table is stored.
+func mariadbFile(t *testing.T, dsn, table string) string {
+	t.Helper()
+	db, err := dbserver.OpenMySQL(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dir, name string
+	err = db.QueryRow(`SELECT @@datadir, DATABASE()`).Scan(&dir, &name)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name, table+".ibd")
 }
