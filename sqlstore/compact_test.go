@@ -47,7 +47,7 @@ func TestChurn(t *testing.T) {
 	if err := s.CompactTo(t.Context(), s.Revision()); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := log.Rows(t.Context(), 0, 1<<20)
+	rows, err := allRows(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

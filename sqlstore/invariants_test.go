@@ -27,10 +27,38 @@ func checkInvariants(t testing.TB, s *Store, log Log) {
 	checkBounds(t, s)
 }
 
+// allRows reads all rows, page by page.
+func allRows(ctx context.Context, log Log) (all []Row, err error) {
+	for after, more := int64(0), true; more; {
+		rows, err := log.Rows(ctx, after, 1000)
+		if err != nil {
+			return nil, err
+		}
+		if all, more = append(all, rows...), Full(rows, 1000); more {
+			after = rows[len(rows)-1].Revision
+		}
+	}
+	return all, nil
+}
+
+// allState reads a state, page by page.
+func allState(ctx context.Context, log Log, from, to string, revision int64) (all []Row, err error) {
+	for more := true; more; {
+		rows, err := log.State(ctx, from, to, revision, 1000)
+		if err != nil {
+			return nil, err
+		}
+		if all, more = append(all, rows...), Full(rows, 1000); more {
+			from = rows[len(rows)-1].Key + "\x00"
+		}
+	}
+	return all, nil
+}
+
 // checkRows checks the order of revisions and that each row belongs to an incarnation.
 func checkRows(t testing.TB, log Log) {
 	t.Helper()
-	rows, err := log.Rows(context.Background(), 0, 1<<30)
+	rows, err := allRows(context.Background(), log)
 	if err != nil {
 		t.Errorf("rows: %v", err)
 	}
@@ -56,7 +84,7 @@ func checkState(t testing.TB, s *Store, log Log, revision int64) {
 	t.Helper()
 	ctx := context.Background()
 	from, to := RangeOf("/registry/")
-	rows, err := log.State(ctx, from, to, revision, 1<<30)
+	rows, err := allState(ctx, log, from, to, revision)
 	if err != nil {
 		t.Errorf("state: %v", err)
 	}

@@ -68,7 +68,7 @@ func testSetBackModel(t *testing.T, server *dbserver.Server) {
 		}
 	}
 	there := map[int64]string{}
-	rows, err := openLogFor(t, dsn).Rows(t.Context(), 0, 1<<30)
+	rows, err := allRows(t.Context(), openLogFor(t, dsn))
 	if err != nil {
 		t.Fatal(err)
 	}
