@@ -320,8 +320,8 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 	if err != nil {
 		return upstream.Report{}, unlessInterrupted(ctx, aboutKind(err))
 	}
-	defer target.Close()
 	report, err := im.Run(ctx, target)
+	closeTarget(target, err)
 	switch {
 	case err == nil:
 		return report, nil
@@ -339,6 +339,27 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 	}
 	return report, unlessInterrupted(ctx, err)
 }
+
+// closeTarget waits for what is under way, unless the import was interrupted: what a silent database does not answer
+// ends with the process.
+func closeTarget(target sqlstore.Log, err error) {
+	closed := make(chan struct{})
+	go func() {
+		_ = target.Close()
+		close(closed)
+	}()
+	var hurry <-chan time.Time
+	if errors.Is(err, context.Canceled) {
+		hurry = time.After(closeGrace)
+	}
+	select {
+	case <-closed:
+	case <-hurry:
+	}
+}
+
+// closeGrace is how long a database may take to be closed by a command that was interrupted.
+const closeGrace = 500 * time.Millisecond
 
 // importProgress returns a function that logs progress every now and then.
 func importProgress(log *slog.Logger) func(objects, of int64) {

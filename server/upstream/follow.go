@@ -26,6 +26,19 @@ type Follow struct {
 	GiveUp <-chan struct{}
 }
 
+// untilGivenUp returns a context that ends when the rest is given up, and with end, but not with ctx.
+func (f *Follow) untilGivenUp(ctx context.Context) (_ context.Context, end context.CancelFunc) {
+	ctx, end = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-f.GiveUp:
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, end
+}
+
 // Step is where an Import that follows a source is.
 type Step struct {
 	Revision int64 // of the source, up to which all is taken

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -168,10 +169,16 @@ func away(t *testing.T) (*way.Way, store, *following) {
 	t.Cleanup(func() { w.Close() })
 	c := client(t, "http://"+address)
 	c.set(t, "/registry/configmaps/n/a", configMap("a"))
-	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{"http://" + w.Address()}})
+	return w, c, follow(t, "http://"+w.Address(), openLog(t, logtest.SQLite(t)))
+}
+
+// follow begins to follow an etcd, and returns in step.
+func follow(t *testing.T, etcd string, log sqlstore.Log) *following {
+	t.Helper()
+	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{etcd}})
 	must(t, err)
 	t.Cleanup(func() { source.Close() })
-	f := &following{log: openLog(t, logtest.SQLite(t)), steps: make(chan upstream.Step, 1000), giveUp: make(chan struct{}), ended: make(chan error, 1)}
+	f := &following{log: log, steps: make(chan upstream.Step, 1000), giveUp: make(chan struct{}), ended: make(chan error, 1)}
 	f.im = &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
 		From: source, Tell: func(s upstream.Step) { f.steps <- s }, GiveUp: f.giveUp,
 	}}
@@ -183,7 +190,7 @@ func away(t *testing.T) (*way.Way, store, *following) {
 		f.ended <- err
 	}()
 	f.until(t, "in step", func(s upstream.Step) bool { return s.Err == nil })
-	return w, c, f
+	return f
 }
 
 func configMap(name string) string {
@@ -288,6 +295,57 @@ func TestFollowGivenUp(t *testing.T) {
 	if err := sqlstore.HalfCopied(t.Context(), f.log); !errors.Is(err, sqlstore.ErrHalfCopied) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestFollowGivenUpTarget does not wait for a target that is silent, whether there is something to write or not.
+func TestFollowGivenUpTarget(t *testing.T) {
+	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
+		for name, writes := range map[string]bool{"nothing to write": false, "a change": true} {
+			t.Run(name, func(t *testing.T) {
+				dsn, err := url.Parse(d.Fresh(t))
+				must(t, err)
+				w, err := way.New(dsn.Host)
+				must(t, err)
+				t.Cleanup(w.Close)
+				dsn.Host = w.Address()
+				address := etcdtest.StartAt(t)
+				c := client(t, "http://"+address)
+				c.set(t, "/registry/configmaps/n/a", configMap("a"))
+				log := &askedLog{openLog(t, dsn.String()), make(chan struct{}, 100)}
+				f := follow(t, "http://"+address, log)
+				w.Block()
+				defer w.Unblock()
+				for len(log.marks) > 0 { // of writes before
+					<-log.marks
+				}
+				if writes {
+					c.set(t, "/registry/configmaps/n/b", configMap("b"))
+				}
+				f.end()
+				f.until(t, "the answer to the request to end", func(s upstream.Step) bool { return s.Ending })
+				for len(log.marks) == 0 { // before the last write, or the end
+					time.Sleep(time.Millisecond)
+				}
+				begun := time.Now()
+				close(f.giveUp)
+				if err := <-f.ended; !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+					t.Errorf("%v", err)
+				}
+				t.Logf("given up after %v", time.Since(begun))
+			})
+		}
+	})
+}
+
+// askedLog tells when its marks are asked for.
+type askedLog struct {
+	sqlstore.Log
+	marks chan struct{}
+}
+
+func (l *askedLog) Marks(ctx context.Context) (map[string]string, error) {
+	l.marks <- struct{}{}
+	return l.Log.Marks(ctx)
 }
 
 // TestFollowInterrupted ends an import before all objects are taken. That leaves a half of it.

@@ -123,7 +123,9 @@ func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 	through := im.From.Revision()
 	if im.Follow != nil {
 		through, err = im.follow(ctx, w, o.Above)
-		ctx = context.WithoutCancel(ctx) // the end was asked for
+		var end context.CancelFunc
+		ctx, end = im.Follow.untilGivenUp(ctx) // the end was asked for
+		defer end()
 	} else {
 		err = im.takeAll(ctx, w)
 	}
