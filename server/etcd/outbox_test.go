@@ -79,7 +79,7 @@ func TestWatchUnread(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		const puts, size = 60, 500_000
 		m := startMemberOn(t, d.Fresh(t), sqlstore.Options{History: -1, WindowBytes: 1 << 20, CacheBytes: 1 << 20}, Options{})
-		m.transport.out.bound(8 << 20)
+		m.transport.out.bound(2 << 20)
 		way := openWay(t, strings.TrimPrefix(m.url, "http://"))
 		reads := followKey(t, m.url, puts)
 		stalled := followKey(t, "http://"+way.address, puts)
@@ -105,7 +105,7 @@ func TestWatchUnread(t *testing.T) {
 			unread = append(unread, unreadWatch(ctx, t, m.url, first))
 		}
 		awaitTrue(t, "connections end", func() bool { return m.transport.out.lost() >= 15 })
-		if now := used(); now.bytes-before.bytes > 400<<20 {
+		if now := used(); now.bytes-before.bytes > 200<<20 {
 			t.Errorf("memory has grown by %d MiB", (now.bytes-before.bytes)>>20)
 		} else {
 			t.Logf("memory has grown by %d MiB, and has been given back after %d connections", (now.bytes-before.bytes)>>20, m.transport.out.lost())

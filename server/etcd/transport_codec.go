@@ -16,6 +16,10 @@ type codec struct {
 
 func newCodec(m *requestMetrics) codec { return codec{encoding.GetCodecV2("proto"), m} }
 
+// buffers are for messages on their way to clients. gRPC's own pool has none between 32 KiB and 1 MiB, and thousands
+// of watches that have a message of 100 KiB each waiting would take ten times that.
+var buffers = mem.NewTieredBufferPool(256, 1<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20)
+
 // outgoing and incoming are what messages of etcd are.
 type outgoing interface {
 	Size() int
@@ -48,7 +52,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		_, err := m.MarshalToSizedBuffer(into)
 		return mem.BufferSlice{mem.SliceBuffer(into)}, err
 	}
-	pool := mem.DefaultBufferPool()
+	var pool mem.BufferPool = buffers
 	if t, ok := v.(*tracked); ok {
 		if sent := t.count(size); sent != nil {
 			pool = onFree{pool, sent}

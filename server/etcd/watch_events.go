@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"errors"
+	"iter"
 	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -144,15 +145,42 @@ func watchedKV(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
 	}
 }
 
-// sendEvents sends a response, in fragments if the client takes these and it is large. The caller
-// holds sending.
+// sendEvents sends a response: page by page, and these in fragments if the client takes them and they are large. The
+// caller holds sending.
 func (w *watch) sendEvents(r *pb.WatchResponse) {
-	if !w.fragment {
-		w.st.send(r)
-		return
+	for page := range pages(r, watchPage) {
+		if !w.fragment {
+			w.st.send(page)
+			continue
+		}
+		for _, part := range fragments(page, w.st.s.o.MaxRequestBytes+requestOverhead) {
+			w.st.send(part)
+		}
 	}
-	for _, part := range fragments(r, w.st.s.o.MaxRequestBytes+requestOverhead) {
-		w.st.send(part)
+}
+
+// watchPage is what events of several revisions in one response should not exceed. gRPC encodes a response while the one
+// before it waits for the client: of thousands of watches that have waited, each has this much in memory, and not all that
+// it was not told.
+const watchPage = 16 << 10
+
+// pages divides a response between revisions.
+func pages(r *pb.WatchResponse, limit int) iter.Seq[*pb.WatchResponse] {
+	return func(yield func(*pb.WatchResponse) bool) {
+		begin, size := 0, 0
+		for i, ev := range r.Events {
+			one := ev.Size()
+			if size += one; size > limit && i > begin && ev.Kv.ModRevision != r.Events[i-1].Kv.ModRevision {
+				page := *r
+				if page.Events = r.Events[begin:i]; !yield(&page) {
+					return
+				}
+				begin, size = i, one
+			}
+		}
+		page := *r
+		page.Events = r.Events[begin:]
+		yield(&page)
 	}
 }
 

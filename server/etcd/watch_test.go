@@ -230,9 +230,14 @@ func TestWatchFloorPages(t *testing.T) {
 		c := s.open(t.Context())
 		c.create(&pb.WatchCreateRequest{RangeEnd: []byte{0}, StartRevision: 3})
 		c.want("0@4 created")
-		r, err := c.next()
-		if err != nil || len(r.Events) != n+1 {
-			t.Errorf("%d events, want %d; %v", len(r.GetEvents()), n+1, err)
+		for events := 0; events < n+1; {
+			r, err := c.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if events += len(r.Events); events != n && events != n+1 { // a response may end with a revision
+				t.Fatalf("%d events of %d", events, n+1)
+			}
 		}
 	}
 }
@@ -272,6 +277,46 @@ func TestWatchFragments(t *testing.T) {
 	c.want("1@2 created",
 		fmt.Sprintf("1@2 PUT:a=[%d]/2/2/1/0 PUT:b=1/2/2/1/0 PUT:c=1/2/2/1/0 PUT:d=[%d]/2/2/1/0 PUT:e=[%d]/2/2/1/0 PUT:f=1/2/2/1/0",
 			half, half-40, 3*half))
+}
+
+// TestWatchPages wants responses to end between revisions, before they are too large, and to have all events.
+func TestWatchPages(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		r := &pb.WatchResponse{Header: &pb.ResponseHeader{Revision: random.Int64()}, WatchId: random.Int64N(1000)}
+		for revision := int64(0); len(r.Events) < random.IntN(30); revision += random.Int64N(2) {
+			r.Events = append(r.Events, &mvccpb.Event{Kv: &mvccpb.KeyValue{ModRevision: revision, Value: make([]byte, random.IntN(400))}})
+		}
+		limit := 1 + random.IntN(3000)
+		var events []*mvccpb.Event
+		for page := range pages(r, limit) {
+			if page.WatchId != r.WatchId || page.Header != r.Header || page.Fragment {
+				t.Fatalf("%+v", page)
+			}
+			if last := len(events) - 1; last >= 0 && events[last].Kv.ModRevision == page.Events[0].Kv.ModRevision {
+				t.Fatalf("revision %d is divided", page.Events[0].Kv.ModRevision)
+			}
+			size := 0
+			for _, ev := range page.Events {
+				size += ev.Size()
+			}
+			if n := len(page.Events); size > limit && page.Events[0].Kv.ModRevision != page.Events[n-1].Kv.ModRevision {
+				// It may be one revision too large, the last one, whose first event still fitted.
+				of := page.Events[n-1].Kv.ModRevision
+				for n > 0 && page.Events[n-1].Kv.ModRevision == of {
+					n--
+					size -= page.Events[n].Size()
+				}
+				if size > limit {
+					t.Fatalf("%d bytes before the last revision, limit %d", size, limit)
+				}
+			}
+			events = append(events, page.Events...)
+		}
+		if !slices.Equal(events, r.Events) {
+			t.Fatalf("%d events of %d", len(events), len(r.Events))
+		}
+	}
 }
 
 // TestFragmentsSizes compares with a plain count of bytes where a response is divided.
