@@ -99,7 +99,8 @@ func (s *Store) checkChange(c *Change) error {
 	if s.raw {
 		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, ErrKind)
 	}
-	if err := s.checkKey(c.Key); err != nil {
+	// A key that nobody may write, and that is in the database, can be taken out of it.
+	if err := s.checkKey(c.Key); err != nil && !(c.Delete && s.Get(c.Key) != nil) {
 		return fmt.Errorf("commit: %w", err)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package deciding_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -229,6 +230,40 @@ func TestUndecodable(t *testing.T) {
 				code, _ := send("GET", "/readyz/deciding-objects", "")
 				return code == 200
 			})
+		})
+	})
+}
+
+// TestDamagedKey has a row with a control character in its key. It refuses what the object may concern until it is deleted.
+func TestDamagedKey(t *testing.T) {
+	policy := damaged{collection: admission + "validatingadmissionpolicies", name: "p", object: `{"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["secrets"]}]},"validations":[{"expression":"false"}]}}`}
+	logtest.Each(t, func(t *testing.T, dialect logtest.Dialect) {
+		dsn := dialect.Fresh(t)
+		run(t, dsn, &apitest.Lines{}, func(send sender) {
+			if code, body := send("POST", policy.collection, policy.object); code != 201 {
+				t.Fatalf("create: %d %s", code, body)
+			}
+		})
+		name := map[string]string{"mariadb": "`key`"}[dialect.Name]
+		logtest.Exec(t, dsn, fmt.Sprintf("UPDATE log SET %[1]s = '%[2]s\x1b' WHERE %[1]s = '%[2]s'", cmp.Or(name, "key"), policy.key()))
+		run(t, dsn, &apitest.Lines{}, func(send sender) {
+			create := func() int {
+				code, _ := send("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", `{"metadata":{"name":"new"}}`)
+				return code
+			}
+			if code := create(); code != 500 {
+				t.Errorf("a create while the row is there: %d", code)
+			}
+			path := policy.collection + "/p%1b"
+			if code, body := send("DELETE", path, ""); code != 500 {
+				t.Errorf("DELETE: %d %s", code, body)
+			}
+			if code, body := send("DELETE", path+"?ignoreStoreReadErrorWithClusterBreakingPotential=true", ""); code != 200 {
+				t.Errorf("unsafe DELETE: %d %s", code, body)
+			}
+			if code := create(); code != 201 {
+				t.Errorf("a create afterwards: %d", code)
+			}
 		})
 	})
 }
