@@ -427,6 +427,6 @@ func printSkips(b *strings.Builder, what string, skips []upstream.SkipReport) {
 		if len(s.Keys) > most {
 			keys += " …"
 		}
-		fmt.Fprintf(b, "%8d  %s: %s: %s\n", len(s.Keys), what, oneLine(errors.New(s.Why)), keys)
+		fmt.Fprintf(b, "%8d  %s: %s: %s\n", len(s.Keys), what, printable(oneLine(errors.New(s.Why))), printable(keys))
 	}
 }

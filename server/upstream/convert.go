@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // outcome is what becomes of a key of the source.
@@ -53,6 +54,9 @@ func (im *Import) convert(ctx context.Context, p Pair) (outcome, error) {
 	}
 	stored, from, err := at.decode(plain)
 	if err != nil {
+		return o.skip(err), nil
+	}
+	if err := object.Check(key, stored); err != nil { // plinth would not read it: its name has control characters, or is another
 		return o.skip(err), nil
 	}
 	if b := at.builtin; b != nil && from != b.stored.GroupVersion() {
