@@ -162,7 +162,7 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return unlessInterrupted(ctx, err)
 	}
 	defer im.From.Close()
-	if err := o.survey(ctx, im); err != nil { // before the target is made
+	if err := im.Survey(ctx); err != nil { // before the target is made
 		return unlessInterrupted(ctx, o.explain(err))
 	}
 	report, err := o.take(ctx, im)
@@ -179,18 +179,6 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return printAs(stdout, o.output, report)
 	}
 	return o.print(stdout, report)
-}
-
-// survey looks through the source. A source that goes on may be compacted meanwhile, and is then looked
-// through again.
-func (o *importOptions) survey(ctx context.Context, im *upstream.Import) error {
-	err := im.Survey(ctx)
-	for im.Follow != nil && errors.Is(err, upstream.ErrCompacted) {
-		if err = im.Follow.From.Refresh(ctx); err == nil {
-			err = im.Survey(ctx)
-		}
-	}
-	return err
 }
 
 // open opens what --etcd or --kine names.

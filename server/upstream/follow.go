@@ -121,10 +121,27 @@ func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (
 	return f.through, nil
 }
 
-// takeAllOnce takes all objects. A source that goes away meanwhile is waited for.
+// surveyFollowed surveys a source that goes on.
+func (im *Import) surveyFollowed(ctx context.Context) error {
+	f := &following{Import: im, asked: ctx.Done()}
+	im.beats = f.hear
+	defer func() { im.beats = nil }()
+	err := f.insist(ctx, im.survey)
+	if err == nil && !f.failing.IsZero() {
+		f.tell(nil)
+	}
+	return err
+}
+
+// takeAllOnce takes all objects.
 func (f *following) takeAllOnce(ctx context.Context) error {
+	return f.insist(ctx, func(ctx context.Context) error { return f.takeAll(ctx, f.w) })
+}
+
+// insist has all keys be read. A source that goes away meanwhile is waited for.
+func (f *following) insist(ctx context.Context, read func(context.Context) error) error {
 	for {
-		err := f.lookOn(ctx, nil, func(ctx context.Context) error { return f.takeAll(ctx, f.w) })
+		err := f.lookOn(ctx, nil, read)
 		if errors.Is(err, ErrCompacted) {
 			err = f.lookOn(ctx, nil, f.Follow.From.Refresh) // and what is taken already is passed over
 			if err == nil {
@@ -223,7 +240,7 @@ func (f *following) ended() bool { return f.end > 0 && f.through >= f.end && !f.
 // lasting tells whether an error stays when the same is tried again.
 func (f *following) lasting(err error) bool {
 	var sealed *SealedError
-	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, sqlstore.ErrOvertaken)
+	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, ErrNoKeys) || errors.Is(err, sqlstore.ErrOvertaken)
 }
 
 var errTooFar = errors.New("the source has gone on too far; begin again")

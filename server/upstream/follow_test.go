@@ -255,6 +255,41 @@ func TestFollowAway(t *testing.T) {
 	}
 }
 
+// TestSurveyAway has a source that dies, or hangs, before all keys are looked through. The import tells of it, and goes on
+// when the source is back.
+func TestSurveyAway(t *testing.T) {
+	for name, breaking := range map[string]struct{ gone, back func(w *way.Way, to string) }{
+		"dead":  {func(w *way.Way, _ string) { w.Lead(""); w.Cut() }, func(w *way.Way, to string) { w.Lead(to) }},
+		"hangs": {func(w *way.Way, _ string) { w.Block() }, func(w *way.Way, _ string) { w.Unblock() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := etcdtest.StartAt(t)
+			w, err := way.New(address)
+			must(t, err)
+			t.Cleanup(w.Close)
+			client(t, "http://"+address).set(t, "/registry/configmaps/n/a", configMap("a"))
+			source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{"http://" + w.Address()}})
+			must(t, err)
+			defer source.Close()
+			f := &following{steps: make(chan upstream.Step, 1000), ended: make(chan error, 1)}
+			im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
+				From: source, Tell: func(s upstream.Step) { f.steps <- s },
+			}}
+			breaking.gone(w, "")
+			go func() { f.ended <- im.Survey(t.Context()) }()
+			f.until(t, "a warning", func(s upstream.Step) bool { return s.Err != nil })
+			breaking.back(w, address)
+			must(t, <-f.ended)
+			for s := range f.steps {
+				if s.Back {
+					return
+				}
+			}
+		})
+	}
+}
+
 // TestFollowQuietEtcd follows an etcd to which nobody writes, for longer than it may leave a request without an answer.
 func TestFollowQuietEtcd(t *testing.T) {
 	address := etcdtest.StartAt(t)

@@ -44,11 +44,20 @@ func (e *SealedError) Error() string {
 func (e *SealedError) Unwrap() error { return e.Err }
 
 // Survey reads all keys once: it learns the custom resources, and finds out whether everything can be
-// decrypted, before anything is written. It must be called before Run.
+// decrypted, before anything is written. It must be called before Run. A source that is followed and goes away
+// meanwhile is waited for.
 func (im *Import) Survey(ctx context.Context) error {
+	if im.Follow != nil {
+		return im.surveyFollowed(ctx)
+	}
+	return im.survey(ctx)
+}
+
+func (im *Import) survey(ctx context.Context) error {
 	im.keys = 0
 	sealed := &SealedError{}
 	err := im.From.Each(ctx, im.Layout.Prefix(), func(page []Pair) error {
+		im.beat(theSource)
 		for _, p := range page {
 			im.keys++
 			if err := im.look(ctx, p); err != nil {
