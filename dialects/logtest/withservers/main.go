@@ -11,7 +11,8 @@
 // are missing and it may.
 // The output and exit code are those of the command. With -durable the servers that it starts
 // sync their writes, which benchmarks need; tests are faster without. With -memory they, and the temporary files of
-// the command, are in memory if there is room; what Go builds stays where it was. With -pgbouncer there is PgBouncer
+// the command, are in memory if there is room; what Go builds and the directories of t.TempDir stay where they were
+// (GOTMPDIR). With -pgbouncer there is PgBouncer
 // before Postgres, in transaction mode.
 package main
 
