@@ -76,13 +76,23 @@ func TestWatchProgressOrder(t *testing.T) {
 				}
 			})
 		}
-		asked := make(chan struct{})
+		asked, stop := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(asked)
 			for range 200 {
 				c.askProgress()
 			}
 			wg.Wait()
+			// A watch may be behind without an event to come, and then nothing is answered.
+			for tick := time.NewTicker(10 * time.Millisecond); ; {
+				select {
+				case <-tick.C:
+					c.askProgress()
+				case <-stop:
+					tick.Stop()
+					return
+				}
+			}
 		}()
 		seen := map[int64]int64{} // the watch's last revision
 		through, created := int64(0), 0
@@ -105,12 +115,9 @@ func TestWatchProgressOrder(t *testing.T) {
 				}
 				seen[r.WatchId] = r.Events[len(r.Events)-1].Kv.ModRevision
 			}
-			select {
-			case <-asked:
-				c.askProgress()
-			default:
-			}
 		}
+		close(stop)
+		<-asked
 	}
 }
 

@@ -134,7 +134,8 @@ func (t *etcdTarget) putBatch(ctx context.Context, items []Item) error {
 // refused tells whether an etcd has refused a change, so that it has certainly not made it.
 func refused(err error) bool {
 	var e rpctypes.EtcdError
-	if !errors.As(err, &e) {
+	// An etcd applies the change that goes beyond its quota, and answers so all the same (etcd's quotaApplierV3).
+	if !errors.As(err, &e) || errors.Is(err, rpctypes.ErrNoSpace) {
 		return false
 	}
 	switch e.Code() {
