@@ -78,14 +78,15 @@ func large(t *testing.T, n, size int) sqlstore.Log {
 func TestEtcdTargetFails(t *testing.T) {
 	p := providers(t, "")
 	for name, c := range map[string]struct {
-		log  sqlstore.Log
-		flag string
-		want string
+		log   sqlstore.Log
+		flags []string
+		want  string
 	}{
-		"full":  {large(t, 400, 20_000), "--quota-backend-bytes=4000000", "database space exceeded: raise --quota-backend-bytes"},
-		"large": {large(t, 3, 900_000), "--max-request-bytes=500000", "request is too large: raise --max-request-bytes"},
+		// An etcd learns how large it is when it commits, which it else does every tenth of a second.
+		"full":  {large(t, 400, 20_000), []string{"--quota-backend-bytes=4000000", "--backend-batch-limit=1"}, "database space exceeded: raise --quota-backend-bytes"},
+		"large": {large(t, 3, 900_000), []string{"--max-request-bytes=500000"}, "request is too large: raise --max-request-bytes"},
 	} {
-		address := etcdtest.StartAt(t, c.flag)
+		address := etcdtest.StartAt(t, c.flags...)
 		ex := newExport(t, c.log, p)
 		must(t, ex.Survey(t.Context()))
 		if _, err := ex.Run(t.Context(), toEtcd(t, address)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "could not be removed") {
