@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("versions %v", versions)
 			}
 			text := askStatus(t, "--kubeconfig", first.kubeconfig(), "--server", p.url)
-			for _, line := range []string{`Ready +yes`, `Rows +\d+, \d+ of them old versions`, `Watches +\d+, .*`, `Alarms +\S.*`, `Faults +\S.*`, `REPLICA +ADDRESS .*`, `\S+ \(asked\) .*`, `LARGEST +OBJECTS +SIZE`} {
+			for _, line := range []string{`Ready +yes`, `Rows +\d+, \d+ of them old versions`, `Watches +\d+[,;] .*`, `Alarms +\S.*`, `Faults +\S.*`, `REPLICA +ADDRESS .*`, `\S+ \(asked\) .*`, `LARGEST +OBJECTS +SIZE`} {
 				if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(text) {
 					t.Errorf("no line %s in\n%s", line, text)
 				}
