@@ -36,7 +36,7 @@ func (c *Cluster) Leave(ctx context.Context) error {
 	if other {
 		return nil
 	}
-	return c.changeEndpoints(ctx, at.Port, false, func(ips []string) []string {
+	return c.changeEndpoints(ctx, at.Port, anyPort, func(ips []string) []string {
 		return slices.DeleteFunc(ips, func(ip string) bool { return ip == at.IP.String() })
 	})
 }
@@ -53,13 +53,17 @@ func (c *Cluster) beginEndpoint(ctx context.Context) error {
 }
 
 // ensureEndpoint makes the server's address one of the Service's endpoints; the only one
-// if no other server can be there. As in kube-apiserver, servers that share a database correct
-// the port at their start only: servers with different ports would change it for ever.
+// if no other server can be there. As in kube-apiserver, servers that share a database put their own
+// port there at their start only: servers with different ports would change it for ever.
 func (c *clients) ensureEndpoint(ctx context.Context, at Address, atStart bool) error {
 	if !at.reachable() {
 		return nil
 	}
-	return c.changeEndpoints(ctx, at.Port, atStart || !at.shared(), func(ips []string) []string {
+	stays := anyPort
+	if atStart || !at.shared() {
+		stays = noPort
+	}
+	return c.changeEndpoints(ctx, at.Port, stays, func(ips []string) []string {
 		if !at.shared() {
 			ips = nil
 		}
@@ -78,18 +82,21 @@ func (a Address) reachable() bool {
 }
 
 // changeEndpoints applies change to the addresses of the Endpoints and, for newer
-// clients, of the EndpointSlice of the same name. The port is only for new objects, unless it is
-// to be corrected. Each of the
-// two writes starts from the addresses in its own object, because between the writes another server
-// may change both objects, and if one of them cannot be written, the other one is.
-func (c *clients) changeEndpoints(ctx context.Context, port int, correct bool, change func(ips []string) []string) (failed error) {
-	for _, put := range []func(context.Context, int, bool, func([]string) []string) error{c.putEndpoints, c.putEndpointSlice} {
-		if err := retryOnConflict(func() error { return put(ctx, port, correct, change) }); err != nil && failed == nil {
+// clients, of the EndpointSlice of the same name. All addresses have one port: that which is there if it
+// stays, else the given one. Each of the two writes starts from the addresses in its own object, because
+// between the writes another server may change both objects, and if one of them cannot be written, the
+// other one is.
+func (c *clients) changeEndpoints(ctx context.Context, port int, stays func(int) bool, change func(ips []string) []string) (failed error) {
+	for _, put := range []func(context.Context, int, func(int) bool, func([]string) []string) error{c.putEndpoints, c.putEndpointSlice} {
+		if err := retryOnConflict(func() error { return put(ctx, port, stays, change) }); err != nil && failed == nil {
 			failed = fmt.Errorf("endpoints of service %s: %w", serviceName, err)
 		}
 	}
 	return failed
 }
+
+func anyPort(int) bool { return true }
+func noPort(int) bool  { return false }
 
 // retryOnConflict calls write, which reads what is there before it writes, until it does not
 // conflict with another server's write.
@@ -104,7 +111,7 @@ func retryOnConflict(write func() error) (err error) {
 }
 
 // Endpoints are deprecated in favour of EndpointSlices; clients still read both
-func (c *clients) putEndpoints(ctx context.Context, port int, correct bool, change func(ips []string) []string) error {
+func (c *clients) putEndpoints(ctx context.Context, port int, stays func(int) bool, change func(ips []string) []string) error {
 	client := c.core.Endpoints(metav1.NamespaceDefault)
 	current, err := client.Get(ctx, serviceName, fromMemory)
 	if apierrors.IsNotFound(err) {
@@ -118,7 +125,7 @@ func (c *clients) putEndpoints(ctx context.Context, port int, correct bool, chan
 		for _, address := range subset.Addresses {
 			ips = append(ips, address.IP)
 		}
-		if !correct && len(subset.Ports) == 1 {
+		if len(subset.Ports) == 1 && stays(int(subset.Ports[0].Port)) {
 			port = int(subset.Ports[0].Port)
 		}
 	}
@@ -149,7 +156,7 @@ func kubernetesEndpoints(port int, ips []string) *corev1.Endpoints {
 	return e
 }
 
-func (c *clients) putEndpointSlice(ctx context.Context, port int, correct bool, change func(ips []string) []string) error {
+func (c *clients) putEndpointSlice(ctx context.Context, port int, stays func(int) bool, change func(ips []string) []string) error {
 	client := c.discovery.EndpointSlices(metav1.NamespaceDefault)
 	current, err := client.Get(ctx, serviceName, fromMemory)
 	if apierrors.IsNotFound(err) {
@@ -162,7 +169,7 @@ func (c *clients) putEndpointSlice(ctx context.Context, port int, correct bool, 
 	for _, endpoint := range current.Endpoints {
 		ips = append(ips, endpoint.Addresses...)
 	}
-	if there := current.Ports; !correct && len(there) == 1 && there[0].Port != nil {
+	if there := current.Ports; len(there) == 1 && there[0].Port != nil && stays(int(*there[0].Port)) {
 		port = int(*there[0].Port)
 	}
 	want := kubernetesSlice(port, change(ips))

@@ -106,7 +106,7 @@ func (r *replica) round(ctx context.Context, renew bool) (err error) {
 	if !r.at.reachable() {
 		return nil
 	}
-	return r.changeEndpoints(ctx, r.at.Port, false, func([]string) []string { return slices.Clone(live) })
+	return r.changeEndpoints(ctx, r.at.Port, live.has, func([]string) []string { return slices.Clone(live.ips) })
 }
 
 func (r *replica) renew(ctx context.Context) error {
@@ -189,13 +189,23 @@ func Others(store *sqlstore.Store, identity string) (others []Other) {
 	return others
 }
 
-// look returns the addresses of the live servers, sorted. It deletes the expired Leases of
-// others.
-func (r *replica) look(ctx context.Context) (live []string, err error) {
+// liveServers are those that are there.
+type liveServers struct {
+	ips   []string // sorted
+	ports []string // empty: that of an older release, which does not tell it
+}
+
+// has tells whether one of the servers has the port, or may have it.
+func (l liveServers) has(port int) bool {
+	return slices.Contains(l.ports, strconv.Itoa(port)) || slices.Contains(l.ports, "")
+}
+
+// look returns the live servers that clients can reach. It deletes the expired Leases of others.
+func (r *replica) look(ctx context.Context) (live liveServers, err error) {
 	leases := r.coordination.Leases(metav1.NamespaceSystem)
 	all, err := leases.List(ctx, metav1.ListOptions{LabelSelector: IdentityLabel + "=" + identityValue})
 	if err != nil {
-		return nil, err
+		return live, err
 	}
 	seen := make(map[string]observed, len(all.Items))
 	for _, lease := range all.Items {
@@ -203,18 +213,19 @@ func (r *replica) look(ctx context.Context) (live []string, err error) {
 		if lease.Name != r.name && time.Since(o.since) > r.ttl {
 			only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}}
 			if err := leases.Delete(ctx, lease.Name, only); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return nil, err
+				return live, err
 			}
 			continue
 		}
 		seen[lease.Name] = o
 		if ip := lease.Annotations[addressNote]; ip != "" {
-			live = append(live, ip)
+			live.ips, live.ports = append(live.ips, ip), append(live.ports, lease.Annotations[portNote])
 		}
 	}
 	r.seen = seen
-	slices.Sort(live)
-	return slices.Compact(live), nil
+	slices.Sort(live.ips)
+	live.ips = slices.Compact(live.ips)
+	return live, nil
 }
 
 func (r *replica) observe(lease *coordinationv1.Lease) observed {
@@ -231,7 +242,7 @@ func (r *replica) leave(ctx context.Context) (other bool, err error) {
 		return false, err
 	}
 	live, err := r.look(ctx)
-	return slices.Contains(live, r.at.IP.String()), err
+	return slices.Contains(live.ips, r.at.IP.String()), err
 }
 
 // Replica is a server as its Lease tells of it.

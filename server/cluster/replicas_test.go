@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordination "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientrest "k8s.io/client-go/rest"
 
@@ -65,6 +67,97 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	apitest.Eventually(t, "the server that has left has no Lease", func() bool { return hold(t, c, "2001:db8::3") })
+}
+
+// All addresses have one port. That of a server which is gone is replaced by that of one which is there, and by
+// that of none in turns: servers with different ports leave each other's.
+func TestReplicasPorts(t *testing.T) {
+	const ttl = 200 * time.Millisecond
+	c := apitest.Open(t)
+	start := func(port int) (server *cluster.Cluster, round func()) {
+		server = open(t, c, cluster.Address{IP: net.ParseIP("192.0.2.1"), Port: port, Identity: fmt.Sprint("process-", port)})
+		turn := server.Replica(ttl)
+		round = func() {
+			t.Helper()
+			if err := turn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := server.Bootstrap(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		round()
+		return server, round
+	}
+	want := func(when string, port int32) {
+		t.Helper()
+		if got := servicePorts(t, c); !slices.Equal(got, []int32{port, port}) {
+			t.Errorf("%s: the ports are %v, want %d", when, got, port)
+		}
+	}
+	_, first := start(6443)
+	second, _ := start(6444)
+	first()
+	want("both are there", 6444)
+	if err := second.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first()
+	want("the second has stopped", 6443)
+
+	start(6445) // and dies
+	first()
+	want("another was started", 6445)
+	time.Sleep(ttl * 3 / 2)
+	first()
+	want("its Lease has expired", 6443)
+
+	_, old := start(6446)
+	old()
+	lease := oneLease(t, c, "process-6446")
+	delete(lease.Annotations, "plinth.io/port")
+	if _, err := c.Client.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first()
+	want("one of an older release does not tell its port", 6446)
+}
+
+// servicePorts returns the ports of the kubernetes Service: those in the slice, and those in the Endpoints.
+func servicePorts(t testing.TB, c *apitest.API) (ports []int32) {
+	t.Helper()
+	slice, err := c.Client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range slice.Ports {
+		ports = append(ports, *p.Port)
+	}
+	old, err := c.Client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range old.Subsets {
+		for _, p := range s.Ports {
+			ports = append(ports, p.Port)
+		}
+	}
+	return ports
+}
+
+func oneLease(t testing.TB, c *apitest.API, holder string) *coordination.Lease {
+	t.Helper()
+	list, err := c.Client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if *list.Items[i].Spec.HolderIdentity == holder {
+			return &list.Items[i]
+		}
+	}
+	t.Fatalf("%s has no Lease", holder)
+	return nil
 }
 
 // hold tells whether the servers with these addresses have Leases, and no others.
