@@ -30,19 +30,20 @@ func (s *Server) startBackups() {
 	if files.Every > 0 {
 		s.backups.Remember(files.Dir)
 	}
-	s.everyInterval("plinth-backup", files.Every, func(ctx context.Context) error { return s.backups.WriteTo(ctx, files) })
-	s.everyInterval("plinth-scrub", s.config.ScrubInterval, s.scrubber.Look)
+	s.everyInterval(&turns.Turn{Name: "plinth-backup", Every: files.Every, Done: func() bool { return s.backups.Made(files) }},
+		func(ctx context.Context) error { return s.backups.WriteTo(ctx, files) })
+	s.everyInterval(&turns.Turn{Name: "plinth-scrub", Every: s.config.ScrubInterval}, s.scrubber.Look)
 }
 
 // everyInterval does some work whenever it is this server's turn; never if the interval is 0.
-func (s *Server) everyInterval(lease string, every time.Duration, work func(context.Context) error) {
-	if every == 0 {
+func (s *Server) everyInterval(turn *turns.Turn, work func(context.Context) error) {
+	if turn.Every == 0 {
 		return
 	}
-	turn := &turns.Turn{Name: lease, Every: every, Identity: newIdentity(), Client: s.InProcess(nil), Log: s.config.Log}
+	turn.Identity, turn.Client, turn.Log = newIdentity(), s.InProcess(nil), s.config.Log
 	s.jobs.Go(func() {
 		if err := turn.Run(s.jobsCtx, work); err != nil {
-			s.config.Log.Error("some work is not done at intervals", "lease", lease, "err", err)
+			s.config.Log.Error("some work is not done at intervals", "lease", turn.Name, "err", err)
 		}
 	})
 }

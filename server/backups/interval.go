@@ -2,8 +2,10 @@ package backups
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,6 +94,32 @@ func (b *Backups) Remember(dir string) {
 	}
 }
 
+// Made tells whether a server that shares the folder has made a file within the interval, or is at one.
+func (b *Backups) Made(o Interval) bool {
+	entries, err := os.ReadDir(o.Dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		if strings.HasPrefix(e.Name(), tempPrefix) {
+			info, err := e.Info()
+			return err == nil && time.Since(info.ModTime()).Abs() < writesWithin
+		}
+		at, ok := b.timeOf(e.Name())
+		return ok && time.Since(at).Abs() < o.Every // another server's clock may be ahead
+	})
+}
+
+// timeOf returns the time in the name of a file of this cluster.
+func (b *Backups) timeOf(name string) (at time.Time, ok bool) {
+	if !b.owns(name) {
+		return at, false
+	}
+	text, _, _ := strings.Cut(strings.TrimPrefix(name, b.prefix()), "-")
+	at, err := time.Parse(stamp, text)
+	return at, err == nil
+}
+
 // owns says whether a file is a backup of this cluster.
 func (b *Backups) owns(name string) bool {
 	return strings.HasPrefix(name, b.prefix()) && strings.HasSuffix(name, extension)
@@ -117,6 +145,8 @@ const (
 	// staleAfter is how long after the last write to it an incomplete file is taken for one that a
 	// process has left.
 	staleAfter = time.Hour
+	// writesWithin is for how long nothing is written to a file at most, usually, that a process is at.
+	writesWithin = time.Minute
 )
 
 // prefix is what names of the cluster's files begin with. They sort by time.
@@ -143,10 +173,11 @@ func (b *Backups) tidy(o Interval) error {
 	if o.Keep > 0 && len(files) > o.Keep {
 		remove = append(remove, files[:len(files)-o.Keep]...)
 	}
+	var failed error
 	for _, name := range remove {
-		if err := os.Remove(filepath.Join(o.Dir, name)); err != nil {
-			return err
+		if err := os.Remove(filepath.Join(o.Dir, name)); !errors.Is(err, fs.ErrNotExist) { // another server tidies, too
+			failed = errors.Join(failed, err)
 		}
 	}
-	return nil
+	return failed
 }

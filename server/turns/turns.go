@@ -25,6 +25,9 @@ type Turn struct {
 	Identity string        // of this server
 	Client   *clientrest.Config
 	Log      *slog.Logger
+	// Done tells, of work that leaves something behind which all servers see, that one has done it within the interval, or is
+	// at it. It is asked where the Lease cannot tell. nil: each does the work.
+	Done func() bool
 
 	leases coordinationclient.LeaseInterface
 	seen   string    // version of the Lease
@@ -66,7 +69,7 @@ func (t *Turn) Run(ctx context.Context, work func(context.Context) error) error 
 		case unknown.IsZero():
 			unknown, alone = now, now.Add(min(t.Every, mostUnknown))
 			t.Log.Warn("it is not known whose turn it is; it is asked again", "lease", t.Name, "err", err)
-		case now.After(alone):
+		case now.After(alone) && !t.done():
 			t.Log.Warn("it is still not known whose turn it is; this server does the work, as others may", "lease", t.Name, "since", unknown, "err", err)
 			next := t.Every
 			if work(ctx) != nil {
@@ -81,6 +84,8 @@ func (t *Turn) Run(ctx context.Context, work func(context.Context) error) error 
 		}
 	}
 }
+
+func (t *Turn) done() bool { return t.Done != nil && t.Done() }
 
 // do does the work, and tells the others meanwhile that it goes on.
 func (t *Turn) do(ctx context.Context, work func(context.Context) error) {

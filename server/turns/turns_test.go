@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,5 +64,43 @@ func TestAlone(t *testing.T) {
 	}
 	if done < 3 {
 		t.Errorf("the work was done %d times", done)
+	}
+}
+
+// TestAloneBeside has two servers that cannot agree on a turn. What one has done the other leaves.
+func TestAloneBeside(t *testing.T) {
+	c := apitest.Open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	var times, asked int
+	done := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if times == 0 {
+			return false
+		}
+		if asked++; asked > 20 {
+			cancel()
+		}
+		return true
+	}
+	var servers sync.WaitGroup
+	for range 2 {
+		turn := turns.Turn{Name: "work", Every: 20 * time.Millisecond, Identity: "here", Client: c.Config, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Done: done}
+		servers.Go(func() {
+			if err := turn.Run(ctx, func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				times++
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	servers.Wait()
+	if times < 1 || times > 2 || asked <= 20 { // 2: both began at once
+		t.Errorf("the work was done %d times, and asked for %d times", times, asked)
 	}
 }
