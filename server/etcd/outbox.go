@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// outboxBytes is how much may wait in memory, in all, for clients that do not read it.
+	// outboxBytes is how much may wait in memory, in all, for clients that read nothing of it.
 	outboxBytes = 64 << 20
+	// outboxMost is how much may wait in all, for clients, too, that read slowly.
+	outboxMost = 2 * outboxBytes
 	// smallMessage is not counted: gRPC itself holds as much for each stream.
 	smallMessage = 4 << 10
 
-	// A client is slow if a message waits for longer than readPatience and what it takes at readRate, in bytes a
+	// A message is overdue if it waits for longer than readPatience and what it takes at readRate, in bytes a
 	// second, but mostPatience at most.
 	readPatience = time.Second
 	readRate     = 32 << 20
@@ -27,19 +29,32 @@ const (
 )
 
 // outbox knows the messages that have been encoded and that gRPC has not written yet. When they are too many
-// bytes, the connection ends whose client is slow and has the oldest of them: to close a stream would
-// not free what waits in it. To its client that is codes.Unavailable, after which clients of etcd connect again and
-// resume their watches behind the last event that they have seen.
+// bytes, connections end on which a message is overdue: to close a stream would not free what waits in it. The
+// first to end is that which has most waiting, so that a client who takes much is in nobody's way. Up to most in all, a
+// connection ends only if its client has not taken a byte for patience. To the client the end is
+// codes.Unavailable, after which clients of etcd connect again and resume their watches behind the last event that
+// they have seen.
 type outbox struct {
-	most int64 // bytes
-	log  *slog.Logger
+	quiet    int64                 // bytes that wait: above, connections end whose clients read nothing
+	most     int64                 // bytes that wait: above, others end, too
+	patience time.Duration         // for which a client takes no byte that counts as one that reads nothing
+	taken    func(net.Conn) uint64 // bytes that the client has taken; 0: not known
+	log      *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	bytes   int64
-	waiting map[net.Conn]map[*unsent]struct{}
+	waiting map[net.Conn]*backlog
 	timer   *time.Timer // runs while there are too many bytes; else nil
 	ended   int         // connections
 	next    time.Time   // before it no end of a connection is logged
+}
+
+// backlog is what waits for one connection.
+type backlog struct {
+	messages map[*unsent]struct{}
+	bytes    int64
+	taken    uint64    // by the client, when it was last looked at
+	since    time.Time // when taken was first so much; zero: not looked at
 }
 
 // unsent is a message of which gRPC has not written all.
@@ -54,8 +69,28 @@ func (u *unsent) overdue(now time.Time) bool {
 	return now.Sub(u.since) > patience
 }
 
-func newOutbox(most int64, log *slog.Logger) *outbox {
-	return &outbox{most: most, log: log, waiting: map[net.Conn]map[*unsent]struct{}{}}
+func (b *backlog) overdue(now time.Time) bool {
+	for u := range b.messages {
+		if u.overdue(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// heed notes how much the client has taken.
+func (b *backlog) heed(taken uint64, now time.Time) {
+	if b.since.IsZero() || taken != b.taken {
+		b.taken, b.since = taken, now
+	}
+}
+
+func (b *backlog) silent(now time.Time, patience time.Duration) bool {
+	return !b.since.IsZero() && now.Sub(b.since) > patience
+}
+
+func newOutbox(log *slog.Logger) *outbox {
+	return &outbox{quiet: outboxBytes, most: outboxMost, patience: mostPatience, taken: taken, log: log, waiting: map[net.Conn]*backlog{}}
 }
 
 // add counts a message until sent is called, or its connection is closed.
@@ -63,12 +98,15 @@ func (o *outbox) add(conn net.Conn, bytes int) (sent func()) {
 	u := &unsent{conn, int64(bytes), time.Now()}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waiting[conn] == nil {
-		o.waiting[conn] = map[*unsent]struct{}{}
+	its := o.waiting[conn]
+	if its == nil {
+		its = &backlog{messages: map[*unsent]struct{}{}}
+		o.waiting[conn] = its
 	}
-	o.waiting[conn][u] = struct{}{}
+	its.messages[u] = struct{}{}
+	its.bytes += u.bytes
 	o.bytes += u.bytes
-	if o.bytes > o.most && o.timer == nil {
+	if o.bytes > o.quiet && o.timer == nil {
 		o.timer = time.AfterFunc(readPatience, o.look)
 	}
 	return func() { o.remove(u) }
@@ -77,12 +115,16 @@ func (o *outbox) add(conn net.Conn, bytes int) (sent func()) {
 func (o *outbox) remove(u *unsent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := o.waiting[u.conn]
-	if _, ok := all[u]; !ok {
+	its := o.waiting[u.conn]
+	if its == nil {
 		return
 	}
+	if _, ok := its.messages[u]; !ok {
+		return
+	}
+	its.bytes -= u.bytes
 	o.bytes -= u.bytes
-	if delete(all, u); len(all) == 0 {
+	if delete(its.messages, u); len(its.messages) == 0 {
 		delete(o.waiting, u.conn)
 	}
 }
@@ -96,18 +138,19 @@ func (o *outbox) forget(conn net.Conn) {
 
 // drop is forget, and returns how much it was; o.mu is held.
 func (o *outbox) drop(conn net.Conn) (bytes int64) {
-	for u := range o.waiting[conn] {
-		bytes += u.bytes
+	if its := o.waiting[conn]; its != nil {
+		bytes = its.bytes
 	}
 	o.bytes -= bytes
 	delete(o.waiting, conn)
 	return bytes
 }
 
-// look ends connections of slow clients until little enough waits, and looks again if there are too few.
+// look ends connections until little enough waits, and looks again if there are too few.
 func (o *outbox) look() {
+	o.heed()
 	for {
-		conn, bytes := o.slowest()
+		conn, bytes := o.worst()
 		if conn == nil {
 			return
 		}
@@ -116,29 +159,36 @@ func (o *outbox) look() {
 	}
 }
 
-// slowest takes the connection out that has to end; nil if none has.
-func (o *outbox) slowest() (conn net.Conn, bytes int64) {
+// heed notes how much the clients have taken for which something waits.
+func (o *outbox) heed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	for conn, its := range o.waiting {
+		its.heed(o.taken(conn), now)
+	}
+}
+
+// worst takes the connection out that has to end; nil if none has.
+func (o *outbox) worst() (conn net.Conn, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.timer = nil
-	if o.bytes <= o.most {
+	if o.bytes <= o.quiet {
 		return nil, 0
 	}
 	now := time.Now()
-	var oldest *unsent
-	for _, all := range o.waiting {
-		for u := range all {
-			if u.overdue(now) && (oldest == nil || u.since.Before(oldest.since)) {
-				oldest = u
-			}
+	for c, its := range o.waiting {
+		if its.bytes > bytes && its.overdue(now) && (o.bytes > o.most || its.silent(now, o.patience)) {
+			conn, bytes = c, its.bytes
 		}
 	}
-	if oldest == nil {
+	if conn == nil {
 		o.timer = time.AfterFunc(readPatience/4, o.look)
 		return nil, 0
 	}
 	o.ended++
-	return oldest.conn, o.drop(oldest.conn)
+	return conn, o.drop(conn)
 }
 
 // note logs that a connection has ended, but not each of those of a flood.
@@ -146,13 +196,16 @@ func (o *outbox) note(client net.Addr, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := time.Now(); !now.Before(o.next) {
-		o.log.Warn("ended a connection whose client does not read, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
+		o.log.Warn("ended a connection whose client does not read, or slowly, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
 		o.next = now.Add(refusedEvery)
 	}
 }
 
 // endNow closes a connection without TLS's goodbye, which would wait for the client.
-func endNow(c net.Conn) {
+func endNow(c net.Conn) { _ = inmost(c).Close() }
+
+// inmost returns the connection of the operating system.
+func inmost(c net.Conn) net.Conn {
 	for {
 		switch inner := c.(type) {
 		case *clientConn:
@@ -162,8 +215,7 @@ func endNow(c net.Conn) {
 		case *tls.Conn:
 			c = inner.NetConn()
 		default:
-			_ = c.Close()
-			return
+			return c
 		}
 	}
 }

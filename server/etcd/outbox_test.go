@@ -2,10 +2,13 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,44 +27,58 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// Connections end whose clients are slow, the one with the oldest message first, until little enough waits.
-func TestOutbox(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOutbox(100, slog.New(slog.DiscardHandler))
-		conns, ended := make([]net.Conn, 4), make([]atomic.Bool, 4)
+// outboxOf returns an outbox of the bounds with connections whose clients have taken what reads says, and what tells
+// which of them have ended.
+func outboxOf(t *testing.T, quiet, most int64, reads ...func() uint64) (o *outbox, conns []net.Conn, want func(when string, ended ...int)) {
+	o = newOutbox(slog.New(slog.DiscardHandler))
+	o.quiet, o.most = quiet, most
+	over := make([]atomic.Bool, len(reads))
+	for i := range reads {
+		ours, theirs := net.Pipe()
+		conns = append(conns, ours)
+		go func() {
+			_, _ = io.Copy(io.Discard, theirs)
+			over[i].Store(true)
+		}()
+	}
+	o.taken = func(c net.Conn) uint64 { return reads[slices.Index(conns, c)]() }
+	return o, conns, func(when string, ended ...int) {
+		t.Helper()
+		synctest.Wait()
 		for i := range conns {
-			ours, theirs := net.Pipe()
-			conns[i] = ours
-			go func() {
-				_, _ = io.Copy(io.Discard, theirs)
-				ended[i].Store(true)
-			}()
-		}
-		want := func(when string, want ...bool) {
-			t.Helper()
-			synctest.Wait()
-			for i := range want {
-				if ended[i].Load() != want[i] {
-					t.Errorf("%s: connection %d has ended: %v", when, i, !want[i])
-				}
+			if over[i].Load() != slices.Contains(ended, i) {
+				t.Errorf("%s: connection %d has ended: %v", when, i, over[i].Load())
 			}
 		}
-		o.add(conns[0], 40)
+	}
+}
+
+func nothing() uint64 { return 7 }
+
+// steady takes a byte each second.
+func steady() uint64 { return uint64(time.Now().Unix()) }
+
+// Connections end whose clients read nothing, the one that has most first, until little enough waits.
+func TestOutbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, conns, want := outboxOf(t, 100, 1000, nothing, nothing, nothing, nothing)
+		o.add(conns[0], 30)
 		time.Sleep(time.Second) // so that this one is older
-		o.add(conns[1], 40)
+		o.add(conns[1], 25)
+		o.add(conns[1], 25)
 		time.Sleep(time.Minute)
-		want("as much as there may be", false, false, false, false)
+		want("as much as there may be")
 		sent := o.add(conns[2], 40)
-		time.Sleep(readPatience / 2)
-		want("before it is looked at", false, false, false, false)
+		time.Sleep(mostPatience / 2)
+		want("before it is known who reads")
 		time.Sleep(time.Minute)
-		want("too much", true, false, false, false)
+		want("too much", 1)
 		sent()
 		for range 3 {
 			o.add(conns[3], 40)
 		}
 		time.Sleep(time.Minute)
-		want("until little enough waits", true, true, false, true)
+		want("until little enough waits", 1, 0, 3) // the first has been looked at for long
 		sent()
 		for i := range conns {
 			o.forget(conns[i])
@@ -73,13 +90,68 @@ func TestOutbox(t *testing.T) {
 	})
 }
 
+// A client that reads slowly keeps its connection, until more waits in all than there may be for anybody: then the one that has
+// most waiting loses it.
+func TestOutboxSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, conns, want := outboxOf(t, 100, 300, steady, nothing, steady, steady)
+		defer func() {
+			for i := range conns {
+				o.forget(conns[i])
+				conns[i].Close()
+			}
+		}()
+		o.add(conns[0], 90)
+		o.add(conns[1], 20)
+		time.Sleep(time.Minute)
+		want("one of them reads", 1)
+		o.add(conns[2], 110)
+		o.add(conns[2], 80)
+		time.Sleep(time.Minute)
+		want("both of them read", 1)
+		o.add(conns[3], 30)
+		time.Sleep(time.Minute)
+		want("more than there may be", 1, 2)
+	})
+}
+
+// What the other end of a connection has taken is known, whatever it is wrapped in.
+func TestTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped := &clientConn{tls.Server(&peeked{Conn: ours}, &tls.Config{}), newOutbox(slog.New(slog.DiscardHandler))}
+	before := taken(wrapped)
+	if _, err := ours.Write(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		awaitTrue(t, "the bytes are taken", func() bool { return taken(wrapped) == before+1000 })
+	}
+	ours.Close()
+	if got := taken(wrapped); got != 0 {
+		t.Errorf("of a connection that is closed: %d", got)
+	}
+}
+
 // Clients that never read a watch, or a range, hold bounded memory: their connections end. A client whose
 // connection has stalled, and ends with them, resumes its watch where it was, and one that reads gets every event.
 func TestWatchUnread(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		const puts, size = 60, 500_000
 		m := startMemberOn(t, d.Fresh(t), sqlstore.Options{History: -1, WindowBytes: 1 << 20, CacheBytes: 1 << 20}, Options{})
-		m.transport.out.bound(2 << 20)
+		m.transport.out.bound(2<<20, 2<<20)
 		way := openWay(t, strings.TrimPrefix(m.url, "http://"))
 		reads := followKey(t, m.url, puts)
 		stalled := followKey(t, "http://"+way.address, puts)
@@ -133,11 +205,42 @@ func TestWatchUnread(t *testing.T) {
 	})
 }
 
-// bound sets how much may wait.
-func (o *outbox) bound(most int64) {
+// A client that reads slowly keeps its connection while those end whose clients read nothing, and gets every event.
+func TestWatchSlow(t *testing.T) {
+	const puts, size = 10, 500_000
+	m := startMemberOn(t, logtest.SQLite(t), sqlstore.Options{History: -1}, Options{})
+	m.transport.out.bound(1<<20, 1<<30)
+	way := openWay(t, strings.TrimPrefix(m.url, "http://"))
+	slow := followKey(t, "http://"+way.address, puts)
+	way.pause.Store(int64(20 * time.Millisecond))
+	var first int64
+	for i := range puts {
+		r, err := m.client.Put(patiently(t), "a", fmt.Sprint(i, strings.Repeat("v", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = r.Header.Revision
+		}
+	}
+	const unread = 5
+	for range unread {
+		unreadWatch(t.Context(), t, m.url, first)
+	}
+	// Three of them have no less than 1 MiB waiting.
+	awaitTrue(t, "connections end", func() bool { return m.transport.out.lost() >= unread-2 })
+	if n := way.opened.Load(); n != 1 {
+		t.Errorf("the client that reads slowly has connected %d times", n)
+	}
+	way.pause.Store(0)
+	slow()
+}
+
+// bound sets how much may wait, and has less patience.
+func (o *outbox) bound(quiet, most int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.most = most
+	o.quiet, o.most, o.patience = quiet, most, mostPatience/2
 }
 
 // lost returns how many connections were ended.
@@ -220,6 +323,8 @@ func unreadWatch(ctx context.Context, t *testing.T, url string, from int64) grpc
 // way is a proxy between a client and a server, on which nothing goes on while it is stalled.
 type way struct {
 	address string
+	opened  atomic.Int64 // connections
+	pause   atomic.Int64 // nanoseconds after each piece
 	mu      sync.RWMutex // held while stalled
 }
 
@@ -237,6 +342,7 @@ func openWay(t *testing.T, server string) *way {
 			if err != nil {
 				return
 			}
+			w.opened.Add(1)
 			s, err := net.Dial("tcp", server)
 			if err != nil {
 				c.Close()
@@ -269,6 +375,7 @@ func (w *way) carry(to, from net.Conn) {
 }
 
 func (w *way) pass() {
+	time.Sleep(time.Duration(w.pause.Load()))
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 }

@@ -66,7 +66,7 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(outboxBytes, s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())

@@ -19,7 +19,7 @@ import (
 // are answered, memory stays bounded, and all is given back at the end.
 func TestTransportUnfinished(t *testing.T) {
 	m := startMemberOn(t, logtest.Postgres(t), sqlstore.Options{History: -1}, Options{})
-	m.transport.out.bound(8 << 20)
+	m.transport.out.bound(8<<20, 16<<20)
 	if _, err := m.client.Put(patiently(t), "a", strings.Repeat("v", 1_000_000)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,26 @@
+package etcd
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// taken returns how many bytes the other end of a connection of TCP has acknowledged; 0 of others, and of one that is closed.
+func taken(c net.Conn) (bytes uint64) {
+	its, ok := inmost(c).(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := its.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			bytes = info.Bytes_acked
+		}
+	})
+	return bytes
+}
