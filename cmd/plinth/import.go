@@ -157,11 +157,11 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return usagef("--encryption-provider-config: %v", err)
 	}
 	defer providers.Close()
-	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: importProgress(log)}
-	if err := o.open(ctx, im, log); err != nil {
+	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: importProgress(log), Tell: o.telling(log)}
+	if err := warnSilence(log, func() error { return o.open(ctx, im) }); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
-	defer im.From.Close()
+	defer func() { closeOne(im.From, ctx.Err()) }()
 	if err := im.Survey(ctx); err != nil { // before the target is made
 		return unlessInterrupted(ctx, o.explain(err))
 	}
@@ -181,8 +181,16 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 	return o.print(stdout, report)
 }
 
+// warnSilence warns if the source takes long to be opened.
+func warnSilence(log *slog.Logger, open func() error) error {
+	const patience = 4 * time.Second
+	warning := time.AfterFunc(patience, func() { log.Warn("no answer from the source yet; waiting for it") })
+	defer warning.Stop()
+	return open()
+}
+
 // open opens what --etcd or --kine names.
-func (o *importOptions) open(ctx context.Context, im *upstream.Import, log *slog.Logger) (err error) {
+func (o *importOptions) open(ctx context.Context, im *upstream.Import) (err error) {
 	if o.snapshot() {
 		if im.From, err = upstream.OpenSnapshot(ctx, o.from); err != nil {
 			return usagef("--etcd: %v", err)
@@ -203,7 +211,7 @@ func (o *importOptions) open(ctx context.Context, im *upstream.Import, log *slog
 	}
 	im.From = live
 	if o.follow {
-		im.Follow = &upstream.Follow{From: live, Quiet: o.quiet, Tell: o.following(log), GiveUp: secondSignal(ctx)}
+		im.Follow = &upstream.Follow{From: live, Quiet: o.quiet, GiveUp: secondSignal(ctx)}
 	}
 	return nil
 }
@@ -247,16 +255,27 @@ func (o *importOptions) openKine(ctx context.Context) (upstream.LiveSource, erro
 	return source, nil
 }
 
-// following returns a function that logs where an import that follows is.
-func (o *importOptions) following(log *slog.Logger) func(upstream.Step) {
+// telling returns a function that logs where an import that follows is, and what keeps any from going on.
+func (o *importOptions) telling(log *slog.Logger) func(upstream.Step) {
 	inStep, ending := false, false
 	return func(s upstream.Step) {
 		away := s.Away.Round(time.Second)
+		var why []any
+		if s.Err != nil {
+			why = append(why, "error", oneLine(s.Err))
+		}
+		if away > 0 { // what has just begun was never away
+			why = append(why, "for", away)
+		}
 		switch {
 		case s.Err != nil && s.Ending:
-			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which ends at once and leaves a database that is not served", "error", oneLine(s.Err), "for", away)
+			log.Warn("the rest cannot be taken now; trying again until another Ctrl-C, which ends at once and leaves a database that is not served", why...)
+		case s.Err != nil && !o.follow:
+			log.Warn("cannot go on now; waiting", why...)
 		case s.Err != nil:
-			log.Warn("cannot go on now; trying again", "error", oneLine(s.Err), "for", away)
+			log.Warn("cannot go on now; trying again", why...)
+		case s.Back && s.Revision == 0: // within the objects
+			log.Info("goes on again", "after", away)
 		case s.Back:
 			log.Info("goes on again", "after", away, "revision", s.Revision, "behind", s.Behind)
 		case s.Ending && !ending:
@@ -309,7 +328,7 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 		return upstream.Report{}, unlessInterrupted(ctx, aboutKind(err))
 	}
 	report, err := im.Run(ctx, target)
-	closeTarget(target, err)
+	closeOne(target, err)
 	switch {
 	case err == nil:
 		return report, nil
@@ -328,12 +347,12 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 	return report, unlessInterrupted(ctx, err)
 }
 
-// closeTarget waits for what is under way, unless the import was interrupted: what a silent database does not answer
-// ends with the process.
-func closeTarget(target sqlstore.Log, err error) {
+// closeOne closes a source or a target. It waits for what is under way, unless the import was interrupted: what a
+// silent database does not answer ends with the process.
+func closeOne(c io.Closer, err error) {
 	closed := make(chan struct{})
 	go func() {
-		_ = target.Close()
+		_ = c.Close()
 		close(closed)
 	}()
 	var hurry <-chan time.Time

@@ -3,9 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
@@ -18,9 +16,6 @@ type Follow struct {
 	// Quiet ends it when nobody has written anything for that long. 0: only the end of the context
 	// does. Either end is a good one: all changes up to it are taken.
 	Quiet time.Duration
-	// Tell gets where the import is, every now and then, and what keeps it from going on. It is called by the
-	// goroutine that calls Run.
-	Tell func(Step)
 	// GiveUp, which may be nil, is closed when the rest is not to be waited for any more. What was taken is a
 	// half then.
 	GiveUp <-chan struct{}
@@ -39,29 +34,9 @@ func (f *Follow) untilGivenUp(ctx context.Context) (_ context.Context, end conte
 	return ctx, end
 }
 
-// Step is where an Import that follows a source is.
-type Step struct {
-	Revision int64 // of the source, up to which all is taken
-	Behind   int64 // revisions that are not
-	Changes  int64 // taken since the objects were
-	Ending   bool  // the end was asked for
-
-	Err  error         // the source, or the target, does not answer; it is asked again
-	Away time.Duration // how long it has not; with Err
-	Back bool          // it answers again, after Away
-}
-
 const (
 	// followGap is how many revisions a source may go on by while it is followed.
 	followGap = 1_000_000_000
-	tellEvery = 10 * time.Second
-	// silence is how long source and target may take without a word of it.
-	silence = 4 * time.Second
-	// leastPause and mostPause are those before what has failed is tried again.
-	leastPause = 200 * time.Millisecond
-	mostPause  = 5 * time.Second
-	// giveUpGrace is how long work may take to end when its context has.
-	giveUpGrace = time.Second
 	// endPatience is how long the rest may not come before all keys are compared, which needs no
 	// changes.
 	endPatience = 20 * time.Second
@@ -71,9 +46,9 @@ const (
 // has called Run looks on and tells.
 type following struct {
 	*Import
+	*onlooker
 	w     *sqlstore.Intake
-	above int64           // the source's revisions stay below
-	asked <-chan struct{} // closed when the end is asked for
+	above int64 // the source's revisions stay below
 
 	// Of the work, and of the looker-on between two pieces of it.
 	through   int64
@@ -83,23 +58,12 @@ type following struct {
 	endAsked  time.Time
 	lastWrite time.Time // when somebody wrote something
 	news      bool      // newest is to be asked for
-
-	// Of the looker-on.
-	told    time.Time // when something was
-	failing time.Time // since when; zero: all is well
-	pause   time.Duration
-	heard   bool // it was told that the end was asked for
-
-	beatAt   atomic.Int64 // when something has come, unix nanoseconds
-	waitsFor atomic.Value // then
 }
 
 // follow takes all objects and then changes, and returns the revision up to which it has. An end of
 // ctx before all objects are taken is an error.
 func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (through int64, err error) {
-	f := &following{Import: im, w: w, above: above, asked: ctx.Done()}
-	im.beats = f.hear
-	defer func() { im.beats = nil }()
+	f := &following{Import: im, onlooker: im.lookOn(ctx), w: w, above: above}
 	if err := f.takeAllOnce(ctx); err != nil {
 		return 0, err
 	}
@@ -107,12 +71,12 @@ func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	for !f.ended() {
-		f.news = f.told.IsZero() || time.Since(f.told) >= tellEvery
-		err := f.lookOn(work, giveUp, f.stepAndAsk)
+		f.news = f.due()
+		err := f.see(work, giveUp, f.stepAndAsk)
 		if f.lasting(err) || work.Err() != nil {
 			return f.through, err
 		}
-		f.tell(err)
+		f.tell(err, f.where())
 		if err != nil {
 			f.rest()
 			f.lastWrite = time.Now() // nobody knows
@@ -121,14 +85,17 @@ func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (
 	return f.through, nil
 }
 
+// where is how far the import is. It is asked between two pieces of work.
+func (f *following) where() Step {
+	return Step{Revision: f.through, Behind: max(0, f.newest-f.through), Changes: f.changes, Ending: f.end > 0, last: f.ended()}
+}
+
 // surveyFollowed surveys a source that goes on.
 func (im *Import) surveyFollowed(ctx context.Context) error {
-	f := &following{Import: im, asked: ctx.Done()}
-	im.beats = f.hear
-	defer func() { im.beats = nil }()
+	f := &following{Import: im, onlooker: im.lookOn(ctx)}
 	err := f.insist(ctx, im.survey)
-	if err == nil && !f.failing.IsZero() {
-		f.tell(nil)
+	if err == nil && f.fails() {
+		f.tell(nil, Step{})
 	}
 	return err
 }
@@ -141,9 +108,9 @@ func (f *following) takeAllOnce(ctx context.Context) error {
 // insist has all keys be read. A source that goes away meanwhile is waited for.
 func (f *following) insist(ctx context.Context, read func(context.Context) error) error {
 	for {
-		err := f.lookOn(ctx, nil, read)
+		err := f.see(ctx, nil, read)
 		if errors.Is(err, ErrCompacted) {
-			err = f.lookOn(ctx, nil, f.Follow.From.Refresh) // and what is taken already is passed over
+			err = f.see(ctx, nil, f.Follow.From.Refresh) // and what is taken already is passed over
 			if err == nil {
 				continue
 			}
@@ -151,78 +118,8 @@ func (f *following) insist(ctx context.Context, read func(context.Context) error
 		if err == nil || ctx.Err() != nil || f.lasting(err) {
 			return err
 		}
-		f.tell(err)
+		f.tell(err, Step{})
 		f.rest()
-	}
-}
-
-// hear notes that something has come, and what is waited for now.
-func (f *following) hear(waitsFor string) {
-	f.waitsFor.Store(waitsFor)
-	f.beatAt.Store(time.Now().UnixNano())
-}
-
-// lookOn has another goroutine do a piece of work, and tells of what it waits for and of the end that was
-// asked for. When the wait is given up, or ctx ends, it calls giveUp and does not wait for what does not end
-// by itself.
-func (f *following) lookOn(ctx context.Context, giveUp context.CancelFunc, work func(context.Context) error) error {
-	f.hear(theSource)
-	done := make(chan error, 1)
-	go func() { done <- work(ctx) }()
-	tick := time.NewTicker(silence / 8)
-	defer tick.Stop()
-	asked, end := f.asked, ctx.Done()
-	if giveUp == nil || f.heard {
-		asked = nil // ctx ends then, or it was told
-	}
-	var over <-chan time.Time
-	for {
-		select {
-		case err := <-done:
-			return err
-		case <-asked:
-			asked = nil
-			f.tellAsked()
-		case <-f.Follow.GiveUp:
-			if giveUp == nil {
-				return f.leave(done)
-			}
-			giveUp()
-			return f.leave(done)
-		case <-end:
-			end, over = nil, time.After(giveUpGrace)
-		case <-over:
-			return ctx.Err()
-		case <-tick.C:
-			f.tellSilence()
-		}
-	}
-}
-
-// leave waits a moment for work that is to end.
-func (f *following) leave(done <-chan error) error {
-	select {
-	case err := <-done:
-		return errors.Join(context.Canceled, err)
-	case <-time.After(giveUpGrace):
-		return context.Canceled
-	}
-}
-
-// rest waits before what has failed is tried again: longer each time, and no longer when the end is asked for.
-func (f *following) rest() {
-	f.pause = min(max(leastPause, 2*f.pause), mostPause)
-	timer := time.NewTimer(f.pause)
-	defer timer.Stop()
-	asked := f.asked
-	if f.heard {
-		asked = nil
-	}
-	select {
-	case <-timer.C:
-	case <-asked:
-		f.tellAsked()
-	case <-f.Follow.GiveUp:
 	}
 }
 
@@ -339,61 +236,4 @@ func (f *following) compareAll(ctx context.Context) error {
 	f.through = max(f.through, from.Revision())
 	f.lastWrite = time.Now()
 	return nil
-}
-
-// tell tells of errors, of their end, and every now and then.
-func (f *following) tell(err error) {
-	due := f.told.IsZero() || time.Since(f.told) >= tellEvery
-	where := Step{Revision: f.through, Behind: max(0, f.newest-f.through), Changes: f.changes, Ending: f.end > 0, Err: err}
-	if !f.failing.IsZero() {
-		where.Away = time.Since(f.failing)
-	}
-	switch {
-	case err != nil && f.failing.IsZero():
-		f.failing = time.Now()
-		f.say(where)
-	case err != nil && due:
-		f.say(where)
-	case err == nil && !f.failing.IsZero():
-		f.failing, f.pause = time.Time{}, 0
-		where.Back = true
-		f.say(where)
-	case err == nil && (due || f.ended()):
-		f.say(where)
-	}
-}
-
-// tellSilence tells that nothing has come for a while.
-func (f *following) tellSilence() {
-	last := time.Unix(0, f.beatAt.Load())
-	away := time.Since(last)
-	if away < silence {
-		return
-	}
-	if f.failing.IsZero() {
-		f.failing, f.told = last, time.Time{}
-	}
-	if time.Since(f.told) >= tellEvery {
-		f.say(Step{Err: fmt.Errorf("no answer from %s for %v", f.waitsFor.Load(), away.Round(time.Second)), Away: time.Since(f.failing)})
-	}
-}
-
-// tellAsked tells at once that the end was asked for, and what it has to wait for.
-func (f *following) tellAsked() {
-	f.heard = true
-	s := Step{}
-	if !f.failing.IsZero() {
-		s.Away = time.Since(f.failing)
-		s.Err = fmt.Errorf("no answer from %s for %v", f.waitsFor.Load(), s.Away.Round(time.Second))
-	}
-	f.say(s)
-}
-
-func (f *following) say(s Step) {
-	f.told = time.Now()
-	if f.Follow.Tell == nil {
-		return
-	}
-	s.Ending = s.Ending || f.heard
-	f.Follow.Tell(s)
 }

@@ -53,9 +53,7 @@ func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error),
 	defer source.Close()
 	log := openLog(t, dsn)
 	steps := make(chan upstream.Step, 1000)
-	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{
-		From: source, Tell: func(s upstream.Step) { steps <- s },
-	}}
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Tell: func(s upstream.Step) { steps <- s }, Follow: &upstream.Follow{From: source}}
 	must(t, im.Survey(t.Context()))
 	w.write(t, 30)
 	w.define(t)
@@ -179,9 +177,7 @@ func follow(t *testing.T, etcd string, log sqlstore.Log) *following {
 	must(t, err)
 	t.Cleanup(func() { source.Close() })
 	f := &following{log: log, steps: make(chan upstream.Step, 1000), giveUp: make(chan struct{}), ended: make(chan error, 1)}
-	f.im = &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
-		From: source, Tell: func(s upstream.Step) { f.steps <- s }, GiveUp: f.giveUp,
-	}}
+	f.im = &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Tell: func(s upstream.Step) { f.steps <- s }, Follow: &upstream.Follow{From: source, GiveUp: f.giveUp}}
 	must(t, f.im.Survey(t.Context()))
 	ctx, end := context.WithCancel(t.Context())
 	f.end = end
@@ -273,9 +269,7 @@ func TestSurveyAway(t *testing.T) {
 			must(t, err)
 			defer source.Close()
 			f := &following{steps: make(chan upstream.Step, 1000), ended: make(chan error, 1)}
-			im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
-				From: source, Tell: func(s upstream.Step) { f.steps <- s },
-			}}
+			im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Tell: func(s upstream.Step) { f.steps <- s }, Follow: &upstream.Follow{From: source}}
 			breaking.gone(w, "")
 			go func() { f.ended <- im.Survey(t.Context()) }()
 			f.until(t, "a warning", func(s upstream.Step) bool { return s.Err != nil })
@@ -299,13 +293,12 @@ func TestFollowQuietEtcd(t *testing.T) {
 	must(t, err)
 	defer source.Close()
 	log := openLog(t, logtest.SQLite(t))
-	im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{
-		From: source, Quiet: 5 * time.Second, Tell: func(s upstream.Step) {
-			if s.Err != nil {
-				t.Errorf("told is %v", s.Err)
-			}
-		},
-	}}
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{From: source, Quiet: 5 * time.Second}}
+	im.Tell = func(s upstream.Step) {
+		if s.Err != nil {
+			t.Errorf("told is %v", s.Err)
+		}
+	}
 	must(t, im.Survey(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -408,9 +401,8 @@ func TestFollowCompacted(t *testing.T) {
 	source.set("c", 1)
 	var told []error
 	log, p := openLog(t, logtest.SQLite(t)), providers(t, "")
-	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{
-		From: source, Quiet: 2 * time.Second, Tell: func(s upstream.Step) { told = append(told, s.Err) },
-	}}
+	im := &upstream.Import{From: source, Layout: layout(t), Encryption: p, Follow: &upstream.Follow{From: source, Quiet: 2 * time.Second}}
+	im.Tell = func(s upstream.Step) { told = append(told, s.Err) }
 	must(t, im.Survey(t.Context()))
 	away := errors.New("it is away")
 	source.failures = []error{away, upstream.ErrCompacted, nil}

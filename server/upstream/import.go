@@ -18,6 +18,9 @@ type Import struct {
 	Encryption *encryption.Providers
 	// Follow, which may be nil, makes the import go on with changes.
 	Follow *Follow
+	// Tell, which may be nil, gets where an import that follows is, every now and then, and what keeps any from
+	// going on. The goroutine that calls Survey or Run calls it.
+	Tell func(Step)
 	// Progress, which may be nil, gets the number of objects written so far, and of the keys there are.
 	Progress func(objects, of int64)
 
@@ -50,7 +53,7 @@ func (im *Import) Survey(ctx context.Context) error {
 	if im.Follow != nil {
 		return im.surveyFollowed(ctx)
 	}
-	return im.survey(ctx)
+	return im.lookOn(ctx).see(ctx, nil, im.survey)
 }
 
 func (im *Import) survey(ctx context.Context) error {
@@ -136,7 +139,7 @@ func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 		ctx, end = im.Follow.untilGivenUp(ctx) // the end was asked for
 		defer end()
 	} else {
-		err = im.takeAll(ctx, w)
+		err = im.lookOn(ctx).see(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, w) })
 	}
 	if err == nil {
 		err = w.Finish(ctx)
@@ -154,7 +157,7 @@ func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 // Try is Run without a log: it only makes the report.
 func (im *Import) Try(ctx context.Context) (Report, error) {
 	im.tally = newTally()
-	err := im.takeAll(ctx, nil)
+	err := im.lookOn(ctx).see(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, nil) })
 	return im.tally.report(im.From.Revision()), err
 }
 
@@ -170,6 +173,7 @@ func (im *Import) takeAll(ctx context.Context, w *sqlstore.Intake) error {
 		readErr = im.From.Each(ctx, im.Layout.Prefix(), func(page []Pair) error {
 			outcomes, err := im.convertPage(ctx, im.unknown(ctx, page))
 			if err != nil || len(outcomes) == 0 {
+				im.beat(theSource)
 				return err
 			}
 			select {

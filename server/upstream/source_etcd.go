@@ -112,7 +112,9 @@ func (e Etcd) reach(ctx context.Context, config *tls.Config) error {
 			conn, err = dialer.DialContext(ctx, "tcp", u.Host)
 		}
 		if err == nil {
+			leave := context.AfterFunc(ctx, func() { conn.Close() })
 			err = probe(conn, u.Host)
+			leave()
 			conn.Close()
 		}
 		if err == nil {

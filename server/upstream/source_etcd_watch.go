@@ -14,7 +14,7 @@ const (
 	// changesWait is how long Changes waits if there are none.
 	changesWait = 200 * time.Millisecond
 	// quietPatience is how long an etcd may leave a request for its progress without an answer before
-	// Changes says so, and watchPatience before another watch is opened.
+	// Changes fails, and watchPatience before another watch is opened.
 	quietPatience = 3 * time.Second
 	watchPatience = 15 * time.Second
 )
@@ -71,16 +71,15 @@ func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) 
 // etcd answers after all events up to there.
 func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, error) {
 	answer, there, err := w.receive(ctx)
-	if err == nil && !there {
-		if err = w.askProgress(c); err == nil {
+	for begun := time.Now(); err == nil && !there; {
+		if time.Since(begun) > quietPatience {
+			err = errQuiet
+		} else if err = w.askProgress(c); err == nil {
 			answer, there, err = w.receive(ctx)
 		}
 	}
-	if err == nil && !there && time.Since(w.asked) > quietPatience {
-		err = errQuiet
-	}
-	if err != nil || !there {
-		return Changes{Through: w.through}, err
+	if err != nil {
+		return Changes{}, err
 	}
 	w.asked = time.Time{}
 	return w.changes(answer)
