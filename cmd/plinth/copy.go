@@ -157,17 +157,41 @@ func unlessCopied(ctx context.Context, err error) error {
 	return err
 }
 
-// copyProgress logs what is copied now and then.
+// copyProgress logs what is copied now and then, and warns when the target does not catch up with the source.
 type copyProgress struct {
-	log  *slog.Logger
-	told time.Time
+	log     *slog.Logger
+	told    time.Time
+	objects int64 // when it was told
+	behind  int64 // the fewest changes that were missing between the two tellings before; 0: nobody knows
+	least   int64 // the fewest since it was told, plus one; 0: nobody knows
+	rounds  int   // of tellings that have not come closer
 }
 
+const (
+	// nearlyCopied is how many changes may be missing whatever becomes of them, and stuckRounds how many
+	// rounds may come no closer, without a warning.
+	nearlyCopied = 200
+	stuckRounds  = 6
+)
+
 func (p *copyProgress) tell(done sqlstore.Copied) {
-	if time.Since(p.told) >= tellEvery {
-		p.told = time.Now()
-		p.log.Info("copying", "objects", done.Objects, "changes", done.Changes, "behind", done.Behind)
+	if p.least == 0 || done.Behind < p.least-1 {
+		p.least = done.Behind + 1
 	}
+	if time.Since(p.told) < tellEvery {
+		return
+	}
+	closer := done.Objects > p.objects || p.behind == 0 || p.least-1 <= nearlyCopied || p.least-1 < p.behind-p.behind/100
+	if p.rounds++; closer {
+		p.rounds = 0
+	}
+	attrs := []any{"objects", done.Objects, "changes", done.Changes, "behind", done.Behind}
+	if p.rounds >= stuckRounds {
+		p.log.Warn("the source is written faster than the target takes it, so the copy does not end: have clients write less, such as by stopping controllers for a while; or stop plinth, and copy without --online", attrs...)
+	} else {
+		p.log.Info("copying", attrs...)
+	}
+	p.told, p.objects, p.behind, p.least = time.Now(), done.Objects, p.least-1, 0
 }
 
 // takeBack lets a source be served again that an online copy has stopped.

@@ -8,13 +8,54 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 )
+
+// TestCopyBehind has progress of copies: only one that is behind, and comes no closer in any round, is warned of.
+func TestCopyBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		behind func(second int64) int64
+		walks  bool
+		warns  bool
+	}{
+		"as fast":            {func(int64) int64 { return 5000 }, false, true},
+		"faster":             {func(s int64) int64 { return 1000 + 10*s }, false, true},
+		"a little slower":    {func(s int64) int64 { return 1_000_000 - s }, false, true},
+		"slower":             {func(s int64) int64 { return 100_000 - 700*s }, false, false},
+		"by turns":           {func(s int64) int64 { return 9000 * (s % 10) }, false, false},
+		"nearly there":       {func(int64) int64 { return 150 }, false, false},
+		"objects are copied": {func(s int64) int64 { return 1000 + 10*s }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				p := copyProgress{log: logging.New(&out, logging.Options{Format: logging.Text}), told: time.Now()}
+				for s := range int64(120) {
+					time.Sleep(time.Second)
+					done := sqlstore.Copied{Objects: 10, Changes: s, Behind: c.behind(s)}
+					if c.walks {
+						done.Objects += s
+					}
+					p.tell(done)
+				}
+				if lines := strings.Count(out.String(), "\n"); lines != int(2*time.Minute/tellEvery) || strings.Count(out.String(), " behind=") != lines {
+					t.Errorf("%s", &out)
+				}
+				if warns := strings.Contains(out.String(), "WARN  the source is written faster than the target takes it"); warns != c.warns {
+					t.Errorf("warned: %v\n%s", warns, &out)
+				}
+			})
+		})
+	}
+}
 
 // TestCopyCutOff cancels a copy. The error says how to go on, or to empty the target, and serve refuses
 // it. The next copy goes on.
