@@ -46,13 +46,21 @@ func (s *Server) facts() alarms.Facts {
 		unreadable = err.Error()
 	}
 	return alarms.Facts{
-		Disks: s.disks(), CompactionBehind: s.store.CompactionBehind(), Lag: s.store.Lag(), Certificates: s.certificateEnds(),
+		Disks: s.disks(), CompactionBehind: s.store.CompactionBehind(), Lag: s.store.Lag(), Lost: s.lost(), Certificates: s.certificateEnds(),
 		Backups: alarms.Backups{Every: s.config.BackupInterval, Success: success, Failure: failure}, Damage: max(damage, s.store.Damaged()), Unreadable: unreadable, Files: s.refusedFiles(),
 		Counts: alarms.Counts{
 			Transactions: stats.Batches, Changes: stats.Changes, HeadReads: stats.HeadReads,
 			TransactionTime: seconds(stats.AppendSeconds), HeadTime: seconds(stats.HeadSeconds),
 		},
 	}
+}
+
+// lost is the outage of the database that goes on.
+func (s *Server) lost() alarms.Loss {
+	if past := s.store.Outages(); len(past) > 0 && past[len(past)-1].Until.IsZero() {
+		return alarms.Loss{Since: past[len(past)-1].Since, Err: past[len(past)-1].Err}
+	}
+	return alarms.Loss{}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -13,6 +13,7 @@ type Facts struct {
 	Disks            []Disk
 	CompactionBehind time.Duration        // see sqlstore.Store.CompactionBehind
 	Lag              time.Duration        // see sqlstore.Store.Lag
+	Lost             Loss                 // of the database; zero: it can be used
 	Certificates     map[string]time.Time // when each ends, by its name
 	Backups          Backups
 	Damage           int      // pieces that the last search of the database has found, or objects that are damaged
@@ -27,6 +28,12 @@ type Facts struct {
 type Disk struct {
 	Of         string // what is on it
 	Free, Size int64
+}
+
+// Loss says since when the database has refused reads or writes, and which.
+type Loss struct {
+	Since time.Time
+	Err   error
 }
 
 // Backups are those that are made at intervals.
@@ -64,7 +71,7 @@ type Alarm struct {
 var All = []Alarm{
 	{"disk_low", "DiskLow", "a disk that plinth writes to is nearly full", 0, checkDisks},
 	{"compaction_behind", "CompactionBehind", "old versions stay, because compaction fails or does not keep up", 0, checkCompaction},
-	{"replica_lag", "ReplicaLag", "this server does not see what others have written", 0, checkLag},
+	{"replica_lag", "ReplicaLag", "this server may not see what others have written, because the database does not answer it or refuses its writes", 0, checkLag},
 	{"certificate_ends", "CertificateEnds", "a certificate ends soon and was not renewed", 0, checkCertificates},
 	{"database_slow", "DatabaseSlow", "the database is slow", time.Minute, checkDatabase},
 	{"backup_fails", "BackupFails", "the last backup failed", 0, checkBackups},
@@ -94,7 +101,11 @@ func checkLag(f *Facts, _ time.Time) string {
 	if f.Lag < lagLong {
 		return ""
 	}
-	return fmt.Sprintf("it is %v behind", f.Lag.Round(time.Second))
+	known := fmt.Sprintf("for %v it has not known whether it has all that others wrote", f.Lag.Round(time.Second))
+	if f.Lost.Err != nil { // of writes alone, perhaps
+		known += fmt.Sprintf("; the database cannot be used since %s: %v", f.Lost.Since.UTC().Format(time.RFC3339), f.Lost.Err)
+	}
+	return known
 }
 
 func checkCertificates(f *Facts, now time.Time) string {

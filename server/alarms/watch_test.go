@@ -123,6 +123,10 @@ func TestAlarms(t *testing.T) {
 			}
 		}
 	}
+	lost := Facts{Lag: lagLong, Lost: Loss{now, errors.New("write: read-only")}}
+	if detail := checkLag(&lost, now); !strings.Contains(detail, "cannot be used since "+now.UTC().Format(time.RFC3339)+": write: read-only") {
+		t.Errorf("a replica that cannot write: %s", detail)
+	}
 	var d desk
 	d.facts = ringing["damage"]
 	w := d.watch()
