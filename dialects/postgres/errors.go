@@ -103,7 +103,7 @@ func (l *Log) classify(err error) error {
 // corrupt says that the server has found something on its disk to be damaged.
 func corrupt(err error) bool {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "XX001" || e.Code == "XX002") // data_corrupted, index_corrupted
+	return errors.As(err, &e) && (e.Code == "XX001" || e.Code == "XX002" || e.Code == "58P01") // data_corrupted, index_corrupted, undefined_file
 }
 
 // distrust replaces all pooled connections when one was found broken: after a restart of

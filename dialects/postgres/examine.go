@@ -77,7 +77,7 @@ func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what strin
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		looks := []func(context.Context, pgx.Tx, func(in, what string)) error{l.examineShape, examineTriggers, l.examineVersion, l.examineIndexes, l.examinePages}
+		looks := []func(context.Context, pgx.Tx, func(in, what string)) error{l.examineShape, examineTriggers, l.examineVersion, l.examineIndexes, l.examineLarge, l.examinePages}
 		for _, look := range looks {
 			err := l.examinePart(ctx, tx, func(tx pgx.Tx) error { return look(ctx, tx, found) })
 			if passes(err) || ctx.Err() != nil {

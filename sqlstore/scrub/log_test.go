@@ -130,6 +130,33 @@ var damages = []struct {
 	{"key", `UPDATE log SET {key} = {keyvalue '/registry/core/configmaps/default/zz'} WHERE id = 20`, false, []string{`revision 20 of /registry/core/configmaps/default/zz: it has another name than its key says`, "revision 20 of /registry/core/configmaps/default/zz: the revision before it is missing"}},
 }
 
+// An object whose key no request names is found. A row that says that it was deleted ends it, as docs/operations.md says.
+func TestUnreachable(t *testing.T) {
+	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		dsn := d.Fresh(t)
+		log := openLog(t, dsn)
+		fill(t, log)
+		for _, name := range []string{"y/z", "y/", ""} {
+			logtest.Exec(t, dsn, inDialect(d.Name, `UPDATE log SET create_id = 20, deleted = FALSE, {key} = {keyvalue '`+prefix+name+`'} , value = {value '`+string(value(name))+`'} WHERE id = 20`))
+			_, problems := scrub(t, dsn)
+			if want := []string{"revision 20 of " + prefix + name + ": no resource reads this key: behind the resource it has another number of segments than one or two"}; !slices.Equal(problems, want) {
+				t.Errorf("%q: %q", name, problems)
+			}
+			logtest.Exec(t, dsn, `UPDATE log SET deleted = TRUE WHERE id = 20`)
+			if _, problems := scrub(t, dsn); len(problems) > 0 {
+				t.Errorf("%q, deleted: %q", name, problems)
+			}
+		}
+		store, err := object.Open(t.Context(), log, sqlstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Damage that somebody has done with SQL is found, and nothing else.
 func TestDamage(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {

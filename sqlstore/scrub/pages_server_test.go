@@ -26,8 +26,11 @@ var author = []sqlstore.Author{{User: "somebody", Verb: "create"}}
 type place struct {
 	relation string // or the name of a table's file
 	block    int
-	rubbish  int // see rubbish
+	rubbish  int // see rubbish; or gone
 }
+
+// gone says that a file is deleted.
+const gone = -1
 
 // TestPagesPostgres damages files of a Postgres server while it is down: of tables, of the large values beside them,
 // and of indexes. amcheck is installed in every second database.
@@ -35,10 +38,13 @@ func TestPagesPostgres(t *testing.T) {
 	t.Parallel()
 	s := logtest.StartPostgres(t)
 	large := "(SELECT reltoastrelid FROM pg_class WHERE oid = 'log'::regclass)"
+	emptyLarge := "(SELECT reltoastrelid FROM pg_class WHERE oid = 'past'::regclass)"
 	places := []place{
 		{"log", 2, 1}, {"log", 2, 0}, {"log", 1, 2}, {"log", 2, 3}, {large, 3, 1}, {large, 3, 0},
 		{"(SELECT indexrelid FROM pg_index WHERE indrelid = " + large + ")", 1, 2},
 		{"log_pkey", 1, 2}, {"log_key_id", 2, 0}, {"log_key_id", 1, 1}, {"past", 1, 1}, {"past_key_id", 1, 2}, {"past_expires", 1, 0}, {"author", 0, 2},
+		{"meta", 0, 1}, {"meta", 0, 0}, {"meta", 0, 2}, {"meta", 0, 3}, {"meta_pkey", 1, 1},
+		{"log_key_id", 0, gone}, {"past_expires", 0, gone}, {"past", 0, gone}, {emptyLarge, 0, gone}, {"meta", 0, gone},
 	}
 	var dsns, files []string
 	for i, p := range places {
@@ -108,6 +114,12 @@ func TestPagesMariaDB(t *testing.T) {
 // spoil writes rubbish into a page of a file.
 func spoil(t *testing.T, path string, size int, p place) {
 	t.Helper()
+	if p.rubbish == gone {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -126,10 +138,16 @@ func spoil(t *testing.T, path string, size int, p place) {
 // noticed searches a database.
 func noticed(t *testing.T, dsn string, p place) {
 	t.Helper()
-	name := fmt.Sprintf("%s in page %d of %s", rubbish[p.rubbish].name, p.block, p.relation)
+	name := "no file of " + p.relation
+	if p.rubbish != gone {
+		name = fmt.Sprintf("%s in page %d of %s", rubbish[p.rubbish].name, p.block, p.relation)
+	}
 	source, err := dialects.Peek(t.Context(), dsn, dialects.Options{})
-	if err != nil {
-		return // it is noticed
+	if err != nil { // it is noticed
+		if !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s: %v", name, err)
+		}
+		return
 	}
 	defer source.Close()
 	var problems []string

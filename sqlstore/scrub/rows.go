@@ -3,6 +3,8 @@ package scrub
 import (
 	"bytes"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -124,5 +126,13 @@ func (c *Rows) decode(ctx context.Context, r *sqlstore.Row) {
 	}
 	if err := object.Check(r.Key, value); err != nil {
 		c.found(r, "%v", err)
+	} else if !r.Deleted && !reachable(r.Key) {
+		c.found(r, "no resource reads this key: behind the resource it has another number of segments than one or two")
 	}
+}
+
+// reachable tells whether a key can be that of an object: it ends with a name, or a namespace and a name.
+func reachable(key string) bool {
+	segments := strings.Split(strings.TrimPrefix(key, object.ResourceOf(key)), "/")
+	return len(segments) <= 2 && !slices.Contains(segments, "")
 }
