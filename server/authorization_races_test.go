@@ -41,7 +41,7 @@ func roleJSON(name, rules string) string {
 // TestWithdrawnDuringWatch withdraws a permission at one server while a watch runs at the other. The
 // watch goes on, as in kube-apiserver, which asks when it begins; nothing new is allowed.
 func TestWithdrawnDuringWatch(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, one, other *Server) {
 		admin := clientOf(t, one)
 		roles, bindings := rbacPath+"/namespaces/default/roles", rbacPath+"/namespaces/default/rolebindings"
 		admin.do("POST", roles, roleJSON("r", `{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch"]}`), 201)
@@ -106,7 +106,7 @@ func watching(t *testing.T, client *http.Client, url string) <-chan string {
 // become more by roles, bindings and what they refer to, all at once and at both servers.
 func TestEscalationRaces(t *testing.T) {
 	const narrow, wide = `{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}`, `{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}`
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, one, other *Server) {
 		admin := clientOf(t, one)
 		roles, bindings := rbacPath+"/namespaces/default/roles", rbacPath+"/namespaces/default/rolebindings"
 		admin.do("POST", roles, roleJSON("manager", narrow+`,{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles","rolebindings"],"verbs":["*"],"resourceNames":[]}`), 201)
@@ -201,7 +201,7 @@ const firstFrame = 2 * time.Second
 // write. No request fails, and in the end the last files are in force.
 func TestConfigurationUnderLoad(t *testing.T) {
 	first, second := authority(t), authority(t)
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		files := &configFiles{t: t, dir: t.TempDir()}
 		files.write("ca.crt", first.CA())
 		files.serve(first)

@@ -28,7 +28,7 @@ func TestAuthorizationRecorded(t *testing.T) {
 		// No controller makes the default accounts.
 		DisableAdmissionPlugins: []string{"ServiceAccount"},
 	}
-	onEachDialect(t, c, func(t *testing.T, s, _ *Server) {
+	aloneAndShared(t, c, func(t *testing.T, s, _ *Server) {
 		client := apitest.Anonymous(t, s)
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

@@ -56,7 +56,7 @@ func bindingOf(name, role, to string) *rbacv1.RoleBinding {
 
 // What has been granted or withdrawn holds for the next request here, and soon on another replica.
 func TestRightsFollowBindings(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, s, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, s, other *Server) {
 		admin := apitest.Typed(t, s).RbacV1().RoleBindings("default")
 		here, there := typedAs(t, s, "ada").CoreV1().ConfigMaps("default"), typedAs(t, other, "ada").CoreV1().ConfigMaps("default")
 		grant(t, s, "maps", "ada", "configmaps")
@@ -107,7 +107,7 @@ func TestWithdrawalDuringWatch(t *testing.T) {
 // A role that was made stronger on one replica cannot be bound on another one by somebody who lacks its
 // rights, however soon; nor can a right that was taken away be given on.
 func TestEscalationAcrossReplicas(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, one, other *Server) {
 		grant(t, one, "author", "ada", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io")
 		admin := apitest.Typed(t, one).RbacV1()
 		ada := typedAs(t, other, "ada").RbacV1()
@@ -139,7 +139,7 @@ func TestEscalationAcrossReplicas(t *testing.T) {
 // Roles and bindings change at once, by authors on two replicas who lack a right: whatever comes
 // between, nobody gets it by them.
 func TestEscalationRace(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, one, other *Server) {
 		grant(t, one, "author", "ada", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "configmaps")
 		grant(t, one, "author2", "bob", "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io")
 		weak := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}}

@@ -17,7 +17,7 @@ import (
 // TestFairnessRecorded compares the default objects of priority and fairness, and what becomes of
 // others, with those of kube-apiserver 1.33.
 func TestFairnessRecorded(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, one, other *Server) {
 		for i, e := range recordedtest.Read(t, "testdata/fairness/recorded.txt") {
 			e.Header.Del("Authorization")
 			s := []*Server{one, other}[i%2]

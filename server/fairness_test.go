@@ -31,7 +31,7 @@ const smallSeats = 3
 
 // What somebody asks too much is turned away in upstream's words, and others do not notice.
 func TestFairnessFlood(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		end := make(chan struct{})
 		held := route("/version/", func(c echo.Context) error { <-end; return c.NoContent(http.StatusOK) })
 		s, other := startBoth(t, d, Config{RequestTimeout: 10 * time.Minute}, held)

@@ -97,10 +97,10 @@ func conditioned(store *sqlstore.Store) bool {
 	return !slices.ContainsFunc(schemas, func(fs *flowcontrolv1.FlowSchema) bool { return len(fs.Status.Conditions) == 0 })
 }
 
-// onEachDialect runs f with a server on a fresh database of each dialect, and with another
-// one on the same where that is possible.
-func onEachDialect(t *testing.T, c Config, f func(t *testing.T, one, other *Server)) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+// aloneAndShared runs f with a server that has its database alone, and with two that share one
+// (logtest.AloneAndShared).
+func aloneAndShared(t *testing.T, c Config, f func(t *testing.T, one, other *Server)) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		one, other := startBoth(t, d, c)
 		f(t, one, other)
 	})

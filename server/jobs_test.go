@@ -26,7 +26,7 @@ import (
 // TestRecordedLeases plays what a kubelet and kubectl auth whoami ask of Leases and
 // SelfSubjectReviews.
 func TestRecordedLeases(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, s, _ *Server) {
+	aloneAndShared(t, Config{}, func(t *testing.T, s, _ *Server) {
 		client := apitest.Admin(t, s)
 		apitest.Do(t, client, "POST", s.URL()+"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"leases"}}`)
 		for _, e := range recordedtest.Read(t, "testdata/recorded/leases.txt") {

@@ -34,7 +34,7 @@ const heartbeats = "/registry/coordination.k8s.io/leases/"
 // the same reason again and again writes nothing either, or, if each try fails in other words, at
 // most one change of an object a second, and ever fewer.
 func TestControllersWriteLittle(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		s, _ := startBoth(t, d, Config{Controllers: []string{"*", "podgc"}}, func(s *Server) {
 			s.times.Maintain, s.times.Repair = 100*time.Millisecond, 100*time.Millisecond // so that each comes by often
 		})

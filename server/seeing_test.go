@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/pki"
@@ -31,7 +32,8 @@ func statusOf(t *testing.T, s *Server) (all status.Status) {
 
 // Each of the servers of a database tells of all, of what is in the database, and of itself.
 func TestStatus(t *testing.T) {
-	onEachDialect(t, Config{}, func(t *testing.T, one, other *Server) {
+	logtest.Each(t, func(t *testing.T, dialect logtest.Dialect) {
+		one, other := startBoth(t, dialect, Config{})
 		client := apitest.Admin(t, one)
 		for i := range 3 {
 			body := fmt.Sprintf(`{"metadata":{"name":"a"},"data":{"n":"%d"}}`, i)

@@ -264,7 +264,7 @@ func TestServicesFull(t *testing.T) {
 // keep none.
 func TestServicesAtOnce(t *testing.T) {
 	const services = 50
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		c := Config{DSN: d.Fresh(t), ServiceClusterIPRange: []string{"10.0.0.0/25"}, ServiceNodePortRange: "30000-30127"}
 		servers := []*wired{openWired(t, c)}
 		if d.Servers > 1 {

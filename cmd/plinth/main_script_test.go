@@ -45,13 +45,13 @@ func TestScripts(t *testing.T) {
 
 // scriptsFor returns a directory of the scripts to play on a dialect: of three that follow each other one on each
 // dialect, because kubectl keeps the processors busy for minutes. The verbs themselves are tested on each dialect
-// in server/rest. Scripts that have conditions are about dialects, and are played on all. PLINTH_TEST_ALL_SCRIPTS
-// plays all on each.
+// in server/rest. Scripts that have conditions are about dialects, and are played on all.
+// PLINTH_TEST_EVERYWHERE plays all on each.
 func scriptsFor(t *testing.T, d logtest.Dialect) string {
 	t.Helper()
 	all, err := filepath.Abs(filepath.Join("testdata", "script"))
 	must(t, err)
-	if os.Getenv("PLINTH_TEST_ALL_SCRIPTS") != "" {
+	if logtest.Everywhere() {
 		return all
 	}
 	files, err := filepath.Glob(filepath.Join(all, "*.txt*"))

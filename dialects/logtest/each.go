@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -24,6 +25,19 @@ func SQLite(t testing.TB) string {
 
 // Each runs test on each dialect, side by side.
 func Each(t *testing.T, test func(t *testing.T, d Dialect)) { each(t, Dialects, test) }
+
+// Everywhere is whether tests that run on some dialects are to run on each (CONTRIBUTING.md).
+func Everywhere() bool { return os.Getenv("PLINTH_TEST_EVERYWHERE") != "" }
+
+// AloneAndShared runs test on a dialect whose databases one server has alone and on one whose databases servers
+// share, side by side: it is for what depends on that, and not on the SQL, which tests of the log compare on each.
+func AloneAndShared(t *testing.T, test func(t *testing.T, d Dialect)) {
+	if Everywhere() {
+		Each(t, test)
+		return
+	}
+	each(t, Dialects[:2], test)
+}
 
 // EachShared is Each for the dialects whose databases servers can share.
 func EachShared(t *testing.T, test func(t *testing.T, d Dialect)) {

@@ -119,11 +119,9 @@ func newWebhooks(t *testing.T, dsn string) *webhooks {
 	return w
 }
 
-// onEachDialect runs test with a server on a fresh database of each dialect.
-func onEachDialect(t *testing.T, test func(t *testing.T, w *webhooks)) {
-	for _, d := range logtest.Dialects {
-		t.Run(d.Name, func(t *testing.T) { test(t, newWebhooks(t, d.Fresh(t))) })
-	}
+// aloneAndShared runs test with a server on fresh databases (logtest.AloneAndShared).
+func aloneAndShared(t *testing.T, test func(t *testing.T, w *webhooks)) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) { test(t, newWebhooks(t, d.Fresh(t))) })
 }
 
 // ServeHTTP notes what is asked, and answers.

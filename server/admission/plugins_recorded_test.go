@@ -15,7 +15,7 @@ import (
 // TestRecordedPlugins plays the conversations in testdata/recorded, one for each set of plugins of
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
 func TestRecordedPlugins(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		for file, o := range recordedWith {
 			o.DSN, o.DisableAdmissionPlugins = d.Fresh(t), []string{}
 			srv := servertest.Start(t, o)

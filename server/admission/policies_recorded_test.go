@@ -24,7 +24,7 @@ func TestRecordedPolicies(t *testing.T) {
 	// The gate is the whole process's.
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MutatingAdmissionPolicy, true)
 	t.Run("dialects", func(t *testing.T) {
-		logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+		logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 			files := []string{"policies.txt", "policyrights.txt", "mutatingpolicies.txt"}
 			if d.Name != "sqlite" {
 				files = files[:1] // policies see objects alone, so that one file shows that these come to them

@@ -13,7 +13,7 @@ import (
 // A configuration is in effect for every write that begins after it was stored, and none
 // after it was deleted, whatever else is going on.
 func TestConfigurationsChange(t *testing.T) {
-	onEachDialect(t, func(t *testing.T, w *webhooks) {
+	aloneAndShared(t, func(t *testing.T, w *webhooks) {
 		var others sync.WaitGroup
 		defer others.Wait()
 		stop := make(chan struct{})

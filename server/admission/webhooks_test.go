@@ -47,7 +47,7 @@ const (
 // TestWebhooks has what kube-apiserver answers, and asks webhooks, in the same place.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 func TestWebhooks(t *testing.T) {
-	onEachDialect(t, func(t *testing.T, w *webhooks) {
+	aloneAndShared(t, func(t *testing.T, w *webhooks) {
 		for _, row := range []struct {
 			name  string
 			steps []step
@@ -185,7 +185,7 @@ func thing(name, spec string) string {
 func TestWebhooksOfCustomResources(t *testing.T) {
 	const at = "/apis/example.com/v1/namespaces/default/things"
 	const update = " new=example.com/v1/Thing old=example.com/v1/Thing"
-	onEachDialect(t, func(t *testing.T, w *webhooks) {
+	aloneAndShared(t, func(t *testing.T, w *webhooks) {
 		if code, body, _ := w.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", things()); code != http.StatusCreated {
 			t.Fatal(body)
 		}

@@ -135,7 +135,7 @@ func TestIdentityDetails(t *testing.T) {
 
 // A token that is revoked is refused by every server of a shared database.
 func TestBootstrapTokenRevoked(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		c := with(func(o *authn.Options) { o.BootstrapToken.Enable = true })
 		c.DSN = d.Fresh(t)
 		one := start(t, c)

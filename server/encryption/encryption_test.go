@@ -247,7 +247,7 @@ func TestSwappedValues(t *testing.T) {
 
 // TestRewrite sends writes that change nothing.
 func TestRewrite(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn, file := d.Fresh(t), configFile(t, secretsBy("aesgcm a", "identity"))
 		s := start(t, dsn, encryption.Options{})
 		writes := map[string]func(s *instance, name string, dry []string) (*corev1.Secret, error){

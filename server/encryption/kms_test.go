@@ -143,7 +143,7 @@ func healthOf(t testing.TB, s *instance, path string) (int, string) {
 
 // TestKMS encrypts by a key service of the second version, which goes away and rotates its key.
 func TestKMS(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn, p := d.Fresh(t), startPlugin(t, "key1")
 		o := encryption.Options{ConfigFile: configFile(t, secretsBy(fmt.Sprintf("kms vault-%s %s", d.Name, p.socket), "identity"))}
 		s := start(t, dsn, o)

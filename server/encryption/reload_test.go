@@ -53,7 +53,7 @@ func TestReload(t *testing.T) {
 // goes. Meanwhile the authentication of the clients is configured anew again and again. No request
 // fails, and in the end everything can be read without the old key.
 func TestRotation(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		r := rotate(t, d)
 		ctx, stop := context.WithCancel(t.Context())
 		var load sync.WaitGroup

@@ -44,7 +44,7 @@ func lost(t *testing.T, dsn string, n int) *instance {
 
 // TestUnreadable starts a server without the key of some Secrets. All else is served.
 func TestUnreadable(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		s := lost(t, d.Fresh(t), 2)
 		secrets := s.client.CoreV1().Secrets("default")
 		s.get(t, "kept")
@@ -81,7 +81,7 @@ func TestUnreadable(t *testing.T) {
 // TestDamaged starts a server on a value that was cut off, at which upstream's aescbc panics. All else
 // is served.
 func TestDamaged(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
 		o := encryption.Options{ConfigFile: configFile(t, secretsBy("aescbc a"))}
 		s := start(t, dsn, o)

@@ -112,7 +112,7 @@ const followedPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // TestDocumentsFollowDefinitions changes a definition through one server and looks at the
 // documents of all servers on the database.
 func TestDocumentsFollowDefinitions(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
 		var peers []*peer
 		var servers []*servertest.Server

@@ -486,7 +486,7 @@ var applySeed = flag.Uint64("apply.seed", 0, "the one game that TestApplyModel p
 
 // TestApplyModel plays random games. A failure names the seed that plays the same game again.
 func TestApplyModel(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		if *applySeed != 0 {
 			playApplyGame(t, h, *applySeed, 40)
 			return

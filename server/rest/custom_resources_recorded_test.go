@@ -20,7 +20,7 @@ import (
 // columns and selectable fields.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func TestCustomResourcesRecorded(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.t = t
 		h.serveDefinitions()
 		for _, file := range []string{"baddefinitions.txt", "customobjects.txt"} {

@@ -277,7 +277,7 @@ var customRows = []namedScript{
 }
 
 func TestCustomResources(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.t = t
 		h.serveDefinitions()
 		h.define(widgets(t, "example.com"))

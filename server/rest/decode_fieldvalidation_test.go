@@ -39,7 +39,7 @@ func deploymentWith(old, new string) string {
 // TestFieldValidation sends bodies with unknown, duplicate and wrong fields under each directive.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#setting-the-field-validation-level
 func TestFieldValidation(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		for on := range patchObjects {
 			path := fmt.Sprintf(patchPaths[on], "there")
 			h.do("POST", path[:strings.LastIndex(path, "/")], patchObjects[on]).want(201)
@@ -124,7 +124,7 @@ func sendBody(t *testing.T, h *harness, way, on, directive, body string) answer 
 // TestFieldValidationDirectives wants values other than "Ignore", "Warn" and "Strict" to be refused
 // before the body is decoded.
 func TestFieldValidationDirectives(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("a", "1")).want(201)
 		for _, row := range []struct{ method, path, media, options string }{
 			{"POST", configMaps, "application/json", "CreateOptions"},
@@ -152,7 +152,7 @@ func TestFieldValidationDirectives(t *testing.T) {
 // TestFieldValidationIsTruncated wants at most 100 warnings, and their texts to be truncated when
 // they are too long in total.
 func TestFieldValidationIsTruncated(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		unknown := func(n int) (texts []string) {
 			for i := range n {
 				texts = append(texts, fmt.Sprintf(`unknown field "nope%03d"`, i))
@@ -221,7 +221,7 @@ func doubled(n int) string {
 // TestFieldValidationOfProtobuf wants no warnings of unknown fields in protobuf: newer clients may
 // send fields that the server does not know.
 func TestFieldValidationOfProtobuf(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		raw, err := (&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "proto"}, Data: map[string]string{"key": "1"}}).Marshal()
 		if err != nil {
 			t.Fatal(err)

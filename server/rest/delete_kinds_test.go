@@ -108,7 +108,7 @@ func named(t testing.TB, body, name string, finalizers ...string) string {
 // TestDeletionAnswers deletes an object of each kind: as a dry run, for real, and held by a
 // finalizer. Namespaces and CustomResourceDefinitions are deleted in ways of their own.
 func TestDeletionAnswers(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.offerAddresses()
 		missing := map[string]bool{}
 		for _, k := range builtin.Kinds(builtin.Options{}) {

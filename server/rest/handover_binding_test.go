@@ -95,7 +95,7 @@ var bindingRows = []namedScript{
 
 // TestBinding binds pods, and one pod by many clients at once.
 func TestBinding(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.playAll(t, bindingRows)
 		h.do("POST", "/api/v1/namespaces/race/pods", pod).want(201)
 		testBinders(t, h, 20)

@@ -144,7 +144,7 @@ func TestEviction(t *testing.T) { playEach(t, awayOnPostgres, evictionRows) }
 // TestConcurrentEvictions evicts many pods at once, through two servers where they can share a
 // database. No more pods are evicted than the budget allows.
 func TestConcurrentEvictions(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
 		var servers []*harness
 		for range d.Servers {

@@ -14,7 +14,7 @@ func TestRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.t = t
 		kinds := builtin.Kinds(builtin.Options{Store: h.store, Client: h.client(), Removed: all})
 		h.kinds.Replace(h.kinds.Set().Kinds, kinds)

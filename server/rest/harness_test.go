@@ -63,6 +63,11 @@ func onEachDialect(t *testing.T, from away, o rest.Options, test func(t *testing
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) { test(t, newHarnessOn(t, d.Fresh(t), from, o)) })
 }
 
+// aloneAndShared is onEachDialect for what the SQL does not decide (logtest.AloneAndShared).
+func aloneAndShared(t *testing.T, from away, o rest.Options, test func(t *testing.T, h *harness)) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) { test(t, newHarnessOn(t, d.Fresh(t), from, o)) })
+}
+
 func newHarnessOn(t testing.TB, dsn string, from away, o rest.Options) *harness {
 	t.Helper()
 	var so sqlstore.Options

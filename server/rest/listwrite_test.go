@@ -85,7 +85,7 @@ func TestListGathered(t *testing.T) {
 		all["watch"] = strings.Join(events, "\n")
 		return all
 	}
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn, accepts := d.Fresh(t), accepts
 		if d.Name != "sqlite" {
 			accepts = accepts[:1] // what is made of values is the same

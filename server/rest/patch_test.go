@@ -44,7 +44,7 @@ var patchPaths = map[string]string{
 // TestPatches sends patches of each type.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply
 func TestPatches(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		for _, group := range []struct {
 			name string
 			rows []patchRow
@@ -174,7 +174,7 @@ func warningsOf(t *testing.T, a answer) string {
 // TestConcurrentPatches lets many writers patch a field of their own at the same time. No patch is
 // refused and no change is lost.
 func TestConcurrentPatches(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("busy", "1")).want(201)
 		const writers = 50
 		kinds := []string{"json", "merge", "smp"}

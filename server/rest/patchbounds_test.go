@@ -10,7 +10,7 @@ import (
 
 // TestPatchBounds sends patches at and beyond the bounds on operations, nesting and lists.
 func TestPatchBounds(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("bounds", strings.Repeat("x", 1000))).want(201)
 		bomb := []string{`{"op":"add","path":"/x0","value":{}}`, `{"op":"copy","from":"/data","path":"/x0/a"}`}
 		for i := range 40 {

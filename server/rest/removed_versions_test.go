@@ -20,7 +20,7 @@ func TestRemovedVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		h.serveRemoved(all)
 		seen, request := map[string]bool{}, certificateRequest(t)
 		for _, row := range removedRows {

@@ -75,7 +75,7 @@ func sends(media, accepts string) []string {
 // and #receiving-resources-as-tables, and for what kube-apiserver 1.33 does where they are
 // silent.
 func TestEncodings(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{MaxBodyBytes: 1 << 20}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{MaxBodyBytes: 1 << 20}, func(t *testing.T, h *harness) {
 		h.t = t
 		h.do("POST", configMaps, `{"metadata":{"name":"a","labels":{"l":"1"}},"data":{"key":"<&> ü"}}`).want(201)
 		h.do("POST", configMaps, configMap("big", strings.Repeat("x", 140_000))).want(201)

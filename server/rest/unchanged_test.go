@@ -33,7 +33,7 @@ func (h *harness) again(namespace, do, body string) answer {
 // TestApplyUnchanged wants an apply that is answered from memory to be answered as if it were not.
 func TestApplyUnchanged(t *testing.T) {
 	simple, more := cmOf("", `"data":{"k":"1"}`), cmOf("", `"data":{"k":"1","j":"1"}`)
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		for i, row := range []struct {
 			name, again string // what is repeated before the steps
 			body        string

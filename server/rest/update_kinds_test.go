@@ -69,7 +69,7 @@ var statuses = map[string]struct{ status, path, value string }{
 // and status are written separately.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 func TestConventionsOfKinds(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.do("POST", configMaps, configMap("first", "1")).want(201) // no other object has resourceVersion 1
 		h.offerAddresses()
 		for _, k := range smallest(t) {

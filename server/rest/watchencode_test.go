@@ -20,7 +20,7 @@ import (
 
 // TestEventEncodings has a row for each encoding of a watch's events.
 func TestEventEncodings(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		h.t = t
 		h.do("POST", configMaps, configMap("a", "1")).want(201)
 		h.do("POST", configMaps, configMap("b", "1")).want(201)
@@ -136,7 +136,7 @@ func readFrame(t testing.TB, r io.Reader) (json.RawMessage, error) {
 // envelopes ("k8s\x00").
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding
 func TestWatchProtobuf(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{MinWatch: 15 * time.Millisecond}, func(t *testing.T, h *harness) {
 		v := newWatched(h)
 		a := h.do("GET", v.fill(watchPath+"labelSelector=app%3Dx&resourceVersion={first}"), "", "Accept", "application/vnd.kubernetes.protobuf").want(200)
 		if got := a.head.Get("Content-Type"); got != "application/vnd.kubernetes.protobuf;stream=watch" {

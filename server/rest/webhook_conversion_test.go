@@ -82,7 +82,7 @@ func newConversionCase(t *testing.T, h *harness) conversionCase {
 
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion
 func TestConversionWebhook(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		// Objects stay in memory, and with them what was made of them.
 		h := newHarnessWith(t, d.Fresh(t), sqlstore.Options{StateBytes: 1 << 30}, rest.Options{})
 		c := newConversionCase(t, h)
@@ -138,7 +138,7 @@ func TestConversionWebhook(t *testing.T) {
 
 // TestConversionOfWatches wants a thousand watches of an object to convert it once.
 func TestConversionOfWatches(t *testing.T) {
-	onEachDialect(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnOthers, rest.Options{}, func(t *testing.T, h *harness) {
 		c := newConversionCase(t, h)
 		c.define(`"v1"`)
 		const watches = 20
@@ -202,7 +202,7 @@ var badHooks = []struct{ mode, want string }{
 }
 
 func TestBadConversionWebhooks(t *testing.T) {
-	onEachDialect(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
+	aloneAndShared(t, awayOnPostgres, rest.Options{}, func(t *testing.T, h *harness) {
 		c := newConversionCase(t, h)
 		c.define(`"v1"`)
 		c.do("POST", hookedBeta, hookObject("v1beta1", "a", `"hostPort":"h:1"`)).want(201)

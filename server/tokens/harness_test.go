@@ -46,10 +46,10 @@ func openOn(t *testing.T, c server.Config) *server.Server {
 	return s
 }
 
-// onEachDialect runs f with a server on a fresh database of each dialect, and with another
-// one on the same where that is possible.
-func onEachDialect(t *testing.T, c server.Config, f func(t *testing.T, one, other *server.Server)) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+// aloneAndShared runs f with a server that has its database alone, and with two that share one
+// (logtest.AloneAndShared).
+func aloneAndShared(t *testing.T, c server.Config, f func(t *testing.T, one, other *server.Server)) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		c := c
 		c.DSN = d.Fresh(t)
 		one := start(t, c)

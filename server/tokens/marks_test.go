@@ -27,7 +27,7 @@ func accountSecret(name, account string) *corev1.Secret {
 func TestSecretTokens(t *testing.T) {
 	c := uncached
 	c.Controllers = []string{"serviceaccount-token"}
-	onEachDialect(t, c, func(t *testing.T, one, other *server.Server) {
+	aloneAndShared(t, c, func(t *testing.T, one, other *server.Server) {
 		account := apitest.AddAccount(t, one, "ann")
 		secrets := apitest.Typed(t, one).CoreV1().Secrets("default")
 		filled := func(name string) (secret *corev1.Secret) {

@@ -52,7 +52,7 @@ func boundTo(kind string) authenticationv1.TokenRequestSpec {
 // TestTokenLife follows tokens from their making to their end. They are made at one server
 // and used at another.
 func TestTokenLife(t *testing.T) {
-	onEachDialect(t, uncached, func(t *testing.T, one, other *server.Server) {
+	aloneAndShared(t, uncached, func(t *testing.T, one, other *server.Server) {
 		account := apitest.AddAccount(t, one, "ann")
 		addBound(t, one)
 		const of = "authentication.kubernetes.io/"
@@ -109,7 +109,7 @@ func TestTokenLife(t *testing.T) {
 // TestTokenOfTheNext has an account made anew at one server, and its token used at another
 // that may have the account before in its memory.
 func TestTokenOfTheNext(t *testing.T) {
-	onEachDialect(t, uncached, func(t *testing.T, one, other *server.Server) {
+	aloneAndShared(t, uncached, func(t *testing.T, one, other *server.Server) {
 		accounts := apitest.Typed(t, one).CoreV1().ServiceAccounts("default")
 		for i := range 10 {
 			apitest.AddAccount(t, one, "ann")

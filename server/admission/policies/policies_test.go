@@ -49,7 +49,7 @@ func refused(t *testing.T, err error, by string) bool {
 // A policy counts from the first write after the acknowledgement of whatever puts it in force,
 // changes it or takes it out of force, while other writes run.
 func TestAtOnce(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		client := start(t, d.Fresh(t))
 		r := client.AdmissionregistrationV1()
 		if _, err := r.ValidatingAdmissionPolicies().Create(t.Context(), newPolicy("p", "configmaps", "object.data.v != '0'"), metav1.CreateOptions{}); err != nil {
@@ -131,7 +131,7 @@ func TestReplicas(t *testing.T) {
 
 // Parameters count at once, too: those that come, change, lose the label that selects them, go.
 func TestParams(t *testing.T) {
-	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
+	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		client := start(t, d.Fresh(t))
 		policy, binding := newPolicy("p", "configmaps", "params == null || object.data.v != params.data.v"), newBinding("p")
 		policy.Spec.MatchConstraints.ResourceRules[0].ResourceNames = []string{"x"}
