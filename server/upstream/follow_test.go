@@ -251,6 +251,23 @@ func TestFollowAway(t *testing.T) {
 	}
 }
 
+// TestFollowQuietAway has a source go away for a moment to which nobody writes, before and after. Of the watch that etcd's
+// client opens again behind the newest revision an etcd tells no progress, so that the import must not wait for it.
+func TestFollowQuietAway(t *testing.T) {
+	t.Parallel()
+	w, c, f := away(t)
+	w.Lead("")
+	w.Cut()
+	f.until(t, "a warning", func(s upstream.Step) bool { return s.Err != nil })
+	w.Lead(strings.TrimPrefix(c.Endpoints()[0], "http://"))
+	const patience = 15 * time.Second // with a watch that says nothing
+	if s := f.until(t, "going on", func(s upstream.Step) bool { return s.Back }); s.Away >= patience {
+		t.Errorf("it was away for %v", s.Away)
+	}
+	f.end()
+	must(t, <-f.ended)
+}
+
 // TestSurveyAway has a source that dies, or hangs, before all keys are looked through. The import tells of it, and goes on
 // when the source is back.
 func TestSurveyAway(t *testing.T) {

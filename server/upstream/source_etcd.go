@@ -152,6 +152,7 @@ type etcdSource struct {
 	client   *clientv3.Client
 	revision int64
 	watch    *etcdWatch // nil: none is open
+	watches  int        // that were opened
 }
 
 // OpenEtcd returns the keys of an etcd at its newest revision. Others may write meanwhile, which the

@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 const (
 	// changesWait is how long Changes waits if there are none.
 	changesWait = 200 * time.Millisecond
 	// quietPatience is how long an etcd may leave a request for its progress without an answer before
-	// Changes fails, and watchPatience before another watch is opened.
+	// Changes fails, and watchPatience before another watch is opened in the place of one that has answered nothing yet.
 	quietPatience = 3 * time.Second
 	watchPatience = 15 * time.Second
+	// answerPatience is how long an etcd may take to answer whether it is there at all.
+	answerPatience = time.Second
 )
 
 // etcdWatch is a watch that is open.
@@ -28,6 +32,9 @@ type etcdWatch struct {
 	cancel  context.CancelFunc
 	ctx     context.Context // of the stream, which requests for progress must name
 	asked   time.Time       // when progress was asked for that has not been told; zero: none is waited for
+	// answered is set once the etcd has sent something. When the connection breaks then, etcd's client opens the watch
+	// again behind that, which may be in the future.
+	answered bool
 }
 
 // errQuiet says that an etcd does not answer on a watch, which may go on.
@@ -44,6 +51,10 @@ func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (C
 		s.openWatch(ctx, prefix, after)
 	}
 	got, err := s.watch.next(ctx, s.client)
+	if errors.Is(err, errQuiet) && s.watch.answered && s.answers(ctx) {
+		s.openWatch(ctx, prefix, after)
+		got, err = s.watch.next(ctx, s.client)
+	}
 	if errors.Is(err, errQuiet) && time.Since(s.watch.asked) < watchPatience {
 		return Changes{}, err
 	}
@@ -56,11 +67,23 @@ func (s *etcdSource) Changes(ctx context.Context, prefix string, after int64) (C
 	return got, nil
 }
 
+// answers tells whether the etcd is there, whatever becomes of the watch.
+func (s *etcdSource) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	_, err := s.Newest(ctx)
+	return err == nil
+}
+
 func (s *etcdSource) openWatch(ctx context.Context, prefix string, after int64) {
 	s.watch.close()
 	w := &etcdWatch{prefix: prefix, after: after, through: after}
 	// The stream breaks off when the etcd it is on has lost the others.
 	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
+	// Each watch has a stream of its own, which etcd's client finds by the metadata: the client may leave one behind on a
+	// stream that broke, and of a stream with a watch in the future an etcd tells no progress.
+	s.watches++
+	w.ctx = metadata.AppendToOutgoingContext(w.ctx, "watch", strconv.Itoa(s.watches))
 	// The watch begins with what is known: of one that begins in the future an etcd tells no progress, so that an etcd to
 	// which nobody writes would never answer.
 	w.answers = s.client.Watch(w.ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(max(after, 1)))
@@ -81,7 +104,7 @@ func (w *etcdWatch) next(ctx context.Context, c *clientv3.Client) (Changes, erro
 	if err != nil {
 		return Changes{}, err
 	}
-	w.asked = time.Time{}
+	w.asked, w.answered = time.Time{}, true
 	return w.changes(answer)
 }
 
