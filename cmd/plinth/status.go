@@ -254,11 +254,15 @@ func bytesText(n int64) string {
 
 // until returns the days that are left until end, as text.
 func until(end time.Time) string {
-	days := int(time.Until(end).Hours() / 24)
-	if days < 0 || time.Until(end) < 0 {
-		return fmt.Sprintf("%d days ago", -days)
+	left := time.Until(end)
+	days := fmt.Sprintf("%d days", int(left.Abs().Hours()/24))
+	if left.Abs() < 24*time.Hour {
+		days = "less than a day"
 	}
-	return fmt.Sprintf("in %d days", days)
+	if left < 0 {
+		return days + " ago"
+	}
+	return "in " + days
 }
 
 // inDataDir finds the data directory.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -122,6 +123,18 @@ func TestStatusOfOthers(t *testing.T) {
 		out := askStatus(t, "--kubeconfig", kubeconfig, "--server", server.URL)
 		if !strings.Contains(out, "Version  v0.1.0, ") || strings.Contains(out, "7, with history") != (name == "older") {
 			t.Errorf("%s:\n%s", name, out)
+		}
+	}
+}
+
+// TestUntil has ends of certificates, near and far.
+func TestUntil(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		49 * time.Hour: "in 2 days", time.Hour: "in less than a day",
+		-time.Second: "less than a day ago", -49 * time.Hour: "2 days ago",
+	} {
+		if got := until(time.Now().Add(left)); got != want {
+			t.Errorf("%v: %q, want %q", left, got, want)
 		}
 	}
 }
