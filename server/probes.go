@@ -129,11 +129,7 @@ func expected(name string, run func() error) health.Check {
 
 // deciding is an error while an object that decides about requests cannot be read. What it may forbid is refused.
 func (s *Server) deciding() error {
-	err := deciding.Error(deciding.Unreadable(s.store))
-	if odd := s.definitions.Odd(); err == nil && odd > 0 {
-		err = fmt.Errorf("%d customresourcedefinitions cannot be decoded; the log names them", odd)
-	}
-	return err
+	return deciding.Error(deciding.Unreadable(s.store))
 }
 
 // configured is an error while a configuration file that decides about requests has changed and cannot be used. The

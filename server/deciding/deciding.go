@@ -20,6 +20,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/plinth-io/plinth/server/kind/custom"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -43,7 +44,7 @@ var all = []resource{
 	{rbacv1.GroupName, "ClusterRole", "clusterroles", into[rbacv1.ClusterRole]},
 	{rbacv1.GroupName, "ClusterRoleBinding", "clusterrolebindings", into[rbacv1.ClusterRoleBinding]},
 	// The schemas of a definition are large, and decoded when its resource is served.
-	{apiextensionsv1.GroupName, "CustomResourceDefinition", "customresourcedefinitions", into[metav1.PartialObjectMetadata]},
+	{apiextensionsv1.GroupName, "CustomResourceDefinition", "customresourcedefinitions", definition},
 	{apiregistrationv1.GroupName, "APIService", "apiservices", into[apiregistrationv1.APIService]},
 	{flowcontrolv1.GroupName, "FlowSchema", "flowschemas", into[flowcontrolv1.FlowSchema]},
 	{flowcontrolv1.GroupName, "PriorityLevelConfiguration", "prioritylevelconfigurations", into[flowcontrolv1.PriorityLevelConfiguration]},
@@ -62,6 +63,11 @@ var byPrefix = func() map[string]*resource {
 
 func into[T any](value []byte) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(value, new(T))
+}
+
+func definition(value []byte) error {
+	_, err := custom.Decode(value)
+	return err
 }
 
 // Check is object.Check, and looks at more of an object that decides: whether it is of the kind that its key says and

@@ -61,7 +61,6 @@ type Definitions struct {
 
 	mu   sync.Mutex
 	seen map[string]int64 // the revision of each definition that the registry shows
-	odd  map[string]bool  // names of definitions that cannot be decoded; guarded by mu
 
 	ended sync.Map // from a definition's name to its ended, for sweep
 }
@@ -82,7 +81,7 @@ func New(config Config) (*Definitions, error) {
 	return &Definitions{
 		config: config, statuses: statuses{api.RESTClient()}, converters: converters,
 		names: reconcile.NewQueue(reconcile.First, reconcile.Most), instances: reconcile.NewQueue(reconcile.First, instancesAgain),
-		served: map[string]*served{}, seen: map[string]int64{}, odd: map[string]bool{},
+		served: map[string]*served{}, seen: map[string]int64{},
 	}, nil
 }
 

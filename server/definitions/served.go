@@ -47,7 +47,6 @@ func (d *Definitions) put(e *sqlstore.Entry, c *change) {
 	name := custom.DefinitionName(e)
 	defer d.saw(name, e.Revision)
 	def, err := custom.DefinitionOf(e)
-	d.note(name, err != nil)
 	if err != nil {
 		d.config.Log.Error("CustomResourceDefinition cannot be served", "name", name, "err", err)
 		return
@@ -84,26 +83,6 @@ func (d *Definitions) forget(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.seen, name)
-	delete(d.odd, name)
-}
-
-// note notes whether a definition cannot be decoded.
-func (d *Definitions) note(name string, odd bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if odd {
-		d.odd[name] = true
-	} else {
-		delete(d.odd, name)
-	}
-}
-
-// Odd returns how many definitions the store can read, and this server cannot decode. What they define stays as it
-// was, and is not served after a start.
-func (d *Definitions) Odd() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.odd)
 }
 
 // servable tells whether a definition's names are granted, or were before it changed. A
