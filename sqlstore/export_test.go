@@ -104,3 +104,8 @@ func SizeClasses(sizes ...int) (told []int) {
 
 // Rounds are what a copy writes changes in.
 var Rounds = rounds
+
+const (
+	PollBytes    = pollBytes
+	HistoryReads = historyReads
+)

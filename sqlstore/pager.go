@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"iter"
 	"sync"
 )
@@ -29,7 +30,10 @@ func Heavy(rows []Row) bool {
 
 // pager chooses how many rows to ask the log for, so that small rows are read in few
 // queries and large ones do not fill the memory. Its zero value is ready.
-type pager struct{ n int }
+type pager struct {
+	n      int
+	weight int // what a page should not exceed; 0: pageBytes
+}
 
 func (p *pager) limit() int {
 	if p.n == 0 {
@@ -41,7 +45,7 @@ func (p *pager) limit() int {
 // read adapts to a page of some rows and bytes.
 func (p *pager) read(rows, bytes int) {
 	if rows > 0 {
-		p.n = max(1, min(p.n*2, pageMost, pageBytes/(bytes/rows+1)))
+		p.n = max(1, min(p.n*2, pageMost, cmp.Or(p.weight, pageBytes)/(bytes/rows+1)))
 	}
 }
 

@@ -12,10 +12,12 @@ const (
 	pollLooks  = 4096 // most events that one Poll looks at under the lock
 
 	// pollBytes is what the events of one Poll of raw keys weigh, and one revision more: their values
-	// are held together until all are sent.
-	pollBytes = 1 << 20
+	// are held together until all are sent, which may be never, by thousands of watches.
+	pollBytes = 256 << 10
 	// rawFirst is how many rows of raw keys a first page of the log has: values of clients of etcd may be large.
 	rawFirst = 16
+	// historyReads is how many watches read from the log at once: most values of a first page may be too many to keep.
+	historyReads = 4
 )
 
 // Watcher delivers the changes of the keys of one range, in revision order, each
@@ -97,7 +99,7 @@ func (s *Store) watch(resource, prefix, from, to string, after int64, where []Pr
 	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
 	w.delivered.Store(after)
 	if s.raw {
-		w.page.n = rawFirst
+		w.page = pager{n: rawFirst, weight: pollBytes}
 	}
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
@@ -221,14 +223,10 @@ func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 
 // pollLog reads one page of the log's changes up to until, where the window begins.
 func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
-	w.s.stats.watchReads.Add(1)
 	limit := w.page.limit()
-	steps, err := w.readSteps(ctx, until, &limit)
+	steps, err := w.readLight(ctx, until, &limit)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s after %d: %w", w.topic.prefix, w.pos, err)
-	}
-	if most := w.light(steps); most < len(steps) {
-		steps, limit = steps[:most], most
 	}
 	bytes := 0
 	events := make([]*Event, len(steps))
@@ -246,6 +244,25 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	return events, nil
 }
 
+// readLight is readSteps without the steps that are too heavy for one Poll. It waits for its turn.
+func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]Step, error) {
+	select {
+	case w.s.history <- struct{}{}:
+		defer func() { <-w.s.history }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.s.stats.watchReads.Add(1)
+	steps, err := w.readSteps(ctx, until, limit)
+	if err != nil {
+		return nil, err
+	}
+	if most := w.light(steps); most < len(steps) {
+		steps, *limit = steps[:most], most
+	}
+	return steps, nil
+}
+
 // light returns how many of the steps of raw keys weigh no more than pollBytes, and one revision more.
 func (w *Watcher) light(steps []Step) int {
 	if !w.s.raw {
@@ -257,6 +274,9 @@ func (w *Watcher) light(steps []Step) int {
 			return i
 		}
 		bytes += len(steps[i].Value)
+		if prev := steps[i].Prev; prev != nil {
+			bytes += len(prev.Value)
+		}
 	}
 	return len(steps)
 }

@@ -1,7 +1,11 @@
 package sqlstore_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
@@ -144,4 +148,70 @@ func TestWatchRangeLarge(t *testing.T) {
 		}
 		w.Close()
 	}
+}
+
+// TestWatchRangeWeight wants watches of what is only in the log to have few large values in memory: one Poll returns no
+// more than is sent at once, with the values that were replaced, and few watches read at the same time.
+func TestWatchRangeWeight(t *testing.T) {
+	const size, revisions, watches = 100 << 10, 20, 12
+	log := &countedLog{Log: openRawLog(t, fileDSN(t)), release: make(chan struct{})}
+	s, err := Open(t.Context(), log, Options{WindowBytes: 1, CacheBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range revisions {
+		putRaw(t, s, "k", strings.Repeat("v", size))
+	}
+	var all sync.WaitGroup
+	for range watches {
+		w, err := s.WatchRange("k", "l", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		all.Go(func() {
+			for seen := 0; seen < revisions; {
+				events, _, err := w.Poll(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				bytes := 0
+				for _, ev := range events {
+					n, _ := ev.Entry.ValueBytes()
+					if bytes += n; ev.Prev != nil {
+						n, _ = ev.Prev.ValueBytes()
+						bytes += n
+					}
+				}
+				if bytes > PollBytes+2*size {
+					t.Errorf("%d events with values of %d bytes in one Poll", len(events), bytes)
+				}
+				seen += len(events)
+			}
+		})
+	}
+	waitFor(t, "some watches read", func() bool { return log.reading.Load() == HistoryReads })
+	close(log.release)
+	all.Wait()
+	if most := log.most.Load(); most > HistoryReads {
+		t.Errorf("%d watches read from the log at once", most)
+	}
+}
+
+// countedLog counts who reads changes. All wait for its release.
+type countedLog struct {
+	Log
+	release       chan struct{}
+	reading, most atomic.Int64
+}
+
+func (l *countedLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]Step, error) {
+	n := l.reading.Add(1)
+	defer l.reading.Add(-1)
+	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {
+	}
+	<-l.release
+	return l.Log.Steps(ctx, from, to, after, through, limit)
 }
