@@ -159,7 +159,18 @@ func (d *Dialer) isServer(at netip.AddrPort) bool {
 			return true
 		}
 	}
-	return d.c.Others != nil && slices.Contains(d.c.Others(), netip.AddrPortFrom(ip, at.Port()))
+	return d.c.Others != nil && d.isOther(netip.AddrPortFrom(ip, at.Port()))
+}
+
+// isOther tells whether another server on the database is at an address. One on this machine may be at each of
+// the machine's.
+func (d *Dialer) isOther(at netip.AddrPort) bool {
+	return slices.ContainsFunc(d.c.Others(), func(other netip.AddrPort) bool {
+		if other.Port() != at.Port() {
+			return false
+		}
+		return other == at || d.local(other.Addr()) && (at.Addr().IsUnspecified() || d.local(at.Addr()))
+	})
 }
 
 // local tells whether an address is this machine's.

@@ -50,13 +50,15 @@ func TestServers(t *testing.T) {
 		{"192.0.2.7:6443", []string{
 			"203.0.113.1:6443", "[::ffff:203.0.113.1]:6443", "[2001:db8:1::1]:6443", // names
 			"198.51.100.1:7443", "[2001:db8:2::1]:7443", "10.96.0.1:443", // other servers
-		}, []string{"203.0.113.1:9443", "198.51.100.1:10250", "10.96.0.1:6444"}},
+			"192.0.2.7:8443", "127.0.0.1:8443", "0.0.0.0:8443", "[::1]:8443", "[::]:8443", "[2001:db8::7]:8443", // one on this machine
+		}, []string{"203.0.113.1:9443", "198.51.100.1:10250", "10.96.0.1:6444", "127.0.0.1:7443", "192.0.2.8:8443"}},
 	} {
 		d := machine(tt.listen, Config{
 			Names: []string{"api.example.com", "203.0.113.1", "2001:db8:1:0::1"},
 			Others: func() []netip.AddrPort {
 				return []netip.AddrPort{
 					netip.MustParseAddrPort("198.51.100.1:7443"), netip.MustParseAddrPort("[2001:db8:2::1]:7443"), netip.MustParseAddrPort("10.96.0.1:443"),
+					netip.MustParseAddrPort("192.0.2.7:8443"),
 				}
 			},
 		})
