@@ -38,6 +38,9 @@ func (t *schedule) wake() {
 	}
 }
 
+// mayBeDue tells whether a receive from c would not wait.
+func (t *schedule) mayBeDue() bool { return len(t.c) > 0 }
+
 // plan sets the time of the next bookmark, spread a little so that watches don't write in step.
 func (t *schedule) plan() {
 	now := time.Now()

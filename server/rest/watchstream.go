@@ -76,7 +76,10 @@ func (s *watching) run(ctx context.Context, watcher kind.Events, out sink) {
 			return
 		}
 		if n > 0 {
-			continue
+			if !t.mayBeDue() {
+				continue
+			}
+			wake = nil // a watch that has much to send does what is due, and ends, all the same
 		}
 		select {
 		case <-wake:

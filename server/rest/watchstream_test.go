@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -90,4 +91,31 @@ func TestWatchSlowReader(t *testing.T) {
 	if h.store.Stats().WatchReads == 0 {
 		t.Error("the reader was not slow: nothing was read from the log")
 	}
+}
+
+// TestWatchEndsBusy: a watch that has more to send than its time suffices for ends between two events when its time is over.
+func TestWatchEndsBusy(t *testing.T) {
+	const minWatch, objects = 15 * time.Millisecond, 1000
+	h := newHarness(t, rest.Options{MinWatch: minWatch})
+	from := h.do("POST", configMaps, configMap("first", "0")).want(201).get("metadata", "resourceVersion")
+	h.createLarge(objects, 10)
+	w := &slowWriter{ResponseRecorder: httptest.NewRecorder(), pause: 2 * minWatch}
+	h.ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprint(watchPath, "resourceVersion=", from), nil))
+	if !strings.HasSuffix(w.Body.String(), "}\n") {
+		t.Error("the end is not that of an event")
+	}
+	if n := strings.Count(w.Body.String(), "\n"); n == objects {
+		t.Errorf("all %d events came, although the time of the watch was over after the first", n)
+	}
+}
+
+// slowWriter takes what a watch may last for each write.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	pause time.Duration
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	time.Sleep(w.pause)
+	return w.ResponseRecorder.Write(p)
 }
