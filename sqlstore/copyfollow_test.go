@@ -247,7 +247,7 @@ func (w *writers) start(t *testing.T, n int) {
 	for i := range n {
 		w.wg.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
-			for {
+			for writes := 0; ; writes++ {
 				name := fmt.Sprintf("old%05d", random.IntN(500)*n+i)
 				if random.IntN(2) == 0 {
 					name = fmt.Sprintf("new%05d", random.IntN(20)*n+i)
@@ -260,7 +260,8 @@ func (w *writers) start(t *testing.T, n int) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(2 * time.Millisecond) // or a copy to a slower database never catches up
+				// They become slower, or a copy to a slower database never catches up.
+				time.Sleep(2 * time.Millisecond << (writes / 300))
 			}
 		})
 	}

@@ -108,7 +108,7 @@ func run(args []string, o options) (code int, err error) {
 	return code, nil
 }
 
-// runLanes runs lanes side by side, and the commands of a lane one after the other. All together test two packages more
+// runLanes runs lanes side by side, and the commands of a lane one after the other. All together test one package more
 // at once than there are processors, because many tests wait.
 func runLanes(s *suite, lanes [][][]string) (total *compiled, code int, err error) {
 	var mu sync.Mutex
@@ -116,7 +116,7 @@ func runLanes(s *suite, lanes [][][]string) (total *compiled, code int, err erro
 	for i, commands := range lanes {
 		atOnce := 1
 		if i == 0 {
-			atOnce = max(1, runtime.GOMAXPROCS(0)+3-len(lanes))
+			atOnce = max(1, runtime.GOMAXPROCS(0)+2-len(lanes))
 		}
 		all.Go(func() {
 			for j, command := range commands {
