@@ -154,11 +154,14 @@ func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
 	return report, err
 }
 
-// Try is Run without a log: it only makes the report.
+// Try is Run without a log: it only makes the report, of which there is none after an error.
 func (im *Import) Try(ctx context.Context) (Report, error) {
 	im.tally = newTally()
 	err := im.lookOn(ctx).see(ctx, nil, func(ctx context.Context) error { return im.takeAll(ctx, nil) })
-	return im.tally.report(im.From.Revision()), err
+	if err != nil {
+		return Report{}, err // the source may still be read
+	}
+	return im.tally.report(im.From.Revision()), nil
 }
 
 // takeAll writes all objects of the source that the tally does not know, while others are read and
