@@ -106,6 +106,6 @@ func SizeClasses(sizes ...int) (told []int) {
 var Rounds = rounds
 
 const (
-	PollBytes    = pollBytes
-	HistoryReads = historyReads
+	PollBytes = pollBytes
+	LogPolls  = logPolls
 )

@@ -80,7 +80,7 @@ type Store struct {
 	lender  lender
 	witness witness
 	lag     lag
-	history chan struct{}           // has one for each watch that reads from the log
+	polls   chan struct{}           // has a token for each Poll that reads from the log
 	setBack atomic.Pointer[SetBack] // the last one
 
 	ctx       context.Context // ends when Close gives up on the database
@@ -109,7 +109,7 @@ func Open(ctx context.Context, log Log, o Options) (*Store, error) {
 }
 
 func newStore(log Log, o Options) *Store {
-	s := &Store{log: log, o: o, stop: make(chan struct{}), history: make(chan struct{}, historyReads)}
+	s := &Store{log: log, o: o, stop: make(chan struct{}), polls: make(chan struct{}, logPolls)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
 	s.authors.most = mostAuthors

@@ -16,8 +16,8 @@ const (
 	pollBytes = 256 << 10
 	// rawFirst is how many rows of raw keys a first page of the log has: values of clients of etcd may be large.
 	rawFirst = 16
-	// historyReads is how many watches read from the log at once: most values of a first page may be too many to keep.
-	historyReads = 4
+	// logPolls is how many Polls read from the log at once: most values of a first page may be too many to keep.
+	logPolls = 4
 )
 
 // Watcher delivers the changes of the keys of one range, in revision order, each
@@ -247,8 +247,8 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 // readLight is readSteps without the steps that are too heavy for one Poll. It waits for its turn.
 func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]Step, error) {
 	select {
-	case w.s.history <- struct{}{}:
-		defer func() { <-w.s.history }()
+	case w.s.polls <- struct{}{}:
+		defer func() { <-w.s.polls }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

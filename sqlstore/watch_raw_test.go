@@ -192,10 +192,10 @@ func TestWatchRangeWeight(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "some watches read", func() bool { return log.reading.Load() == HistoryReads })
+	waitFor(t, "some watches read", func() bool { return log.reading.Load() == LogPolls })
 	close(log.release)
 	all.Wait()
-	if most := log.most.Load(); most > HistoryReads {
+	if most := log.most.Load(); most > LogPolls {
 		t.Errorf("%d watches read from the log at once", most)
 	}
 }

@@ -155,19 +155,9 @@ func TestWatchUnread(t *testing.T) {
 		way := openWay(t, strings.TrimPrefix(m.url, "http://"))
 		reads := followKey(t, m.url, puts)
 		stalled := followKey(t, "http://"+way.address, puts)
-		var first int64
-		for i := range puts {
-			r, err := m.client.Put(patiently(t), "a", fmt.Sprint(i, strings.Repeat("v", size)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i == 0 {
-				first = r.Header.Revision
-			}
-			if i == puts/4 {
-				way.stall()
-			}
-		}
+		first := putLarge(t, m, 0, puts/4, size)
+		way.stall()
+		putLarge(t, m, puts/4, puts, size)
 		reads()
 		before := used()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -213,16 +203,7 @@ func TestWatchSlow(t *testing.T) {
 	way := openWay(t, strings.TrimPrefix(m.url, "http://"))
 	slow := followKey(t, "http://"+way.address, puts)
 	way.pause.Store(int64(20 * time.Millisecond))
-	var first int64
-	for i := range puts {
-		r, err := m.client.Put(patiently(t), "a", fmt.Sprint(i, strings.Repeat("v", size)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = r.Header.Revision
-		}
-	}
+	first := putLarge(t, m, 0, puts, size)
 	const unread = 5
 	for range unread {
 		unreadWatch(t.Context(), t, m.url, first)
@@ -257,6 +238,21 @@ func awaitTrue(t *testing.T, what string, is func() bool) {
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}
+}
+
+// putLarge puts values of size bytes that begin with the numbers [from, to), and returns the revision of the first.
+func putLarge(t *testing.T, m *member, from, to, size int) (first int64) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		r, err := m.client.Put(patiently(t), "a", fmt.Sprint(i, strings.Repeat("v", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == from {
+			first = r.Header.Revision
+		}
+	}
+	return first
 }
 
 // followKey watches a key by a client of etcd. The function that it returns waits for so many events, each once and in
