@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRun measures everything once, quickly, and checks the report and the files.
-func TestRun(t *testing.T) {
+// TestRunQuick measures everything once, quickly, and checks the report and the files.
+func TestRunQuick(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestDiskFull fills the disk under a server with SQLite, restarts it there with another
+// TestDatabaseDiskFull fills the disk under a server with SQLite, restarts it there with another
 // address and another name, so that kubeconfig and certificate would have to be written
 // again, and deletes its way out of it with the API alone.
-func TestDiskFull(t *testing.T) {
+func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=88m,mode=0700"); err != nil {

@@ -24,21 +24,40 @@ var withoutRace = []unwatched{
 	{"cmd/plinth", nil, "its tests watch processes"},
 	{"bench/torture", nil, "its tests watch processes"},
 	{"sqlstore/backup", nil, "it has no goroutines"},
+	{"bench", []string{"TestRunQuick"}, "what is measured is one request after the other, and TestSuite is watched"},
+	{"dialects/logtest", []string{"TestRandomPast", "TestKeepAll"}, "one change comes after the other"},
+	{"sqlstore", []string{"TestIndexesEqualScans", "TestCopyModel", "TestWatchersWhere"}, "one step comes after the other, chance chooses which"},
 	{"server", []string{
 		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
 		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
-	}, "one request comes after the other"},
+		"TestRightsOfRoutes", "TestConventions", "TestDeprecatedRequestsAreCounted", "TestControllersRights",
+		// TestHostileStalls, TestHostileConnections and TestHostileBodies are watched, and TestStop ends streams.
+		"TestHostileSeats", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
+	}, "one request comes after the other, or hundreds of one kind do"},
 	{"server/rest", []string{
 		"TestListMemory", "TestListBroken", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
 		"TestApplyModel", "TestFewErrors", "TestLongErrors", "TestRemovedVersions", "TestCustomResourcesRecorded", "TestConventionsOfKinds",
-		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode",
+		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode", "TestTooManyTerms", "TestCostlyDefinitions",
+		"FuzzApply", "FuzzPatch",
 	}, "one request comes after the other"},
+	{"server/openapi", []string{
+		"TestV2", "TestV2IsWhole", "TestV2Protobuf", "TestDefinitionsBesideBuiltinKinds", "TestPublishedDefinitions", "TestPublishedSchemas",
+		"TestIfNoneMatch", "TestEveryKindValidates", "TestRemovedKindsValidate", "TestJoinedChunks", "TestPrebuiltIsServed",
+	}, "one document is read after the other"},
 	{"server/admission", []string{"TestRecordedPolicies", "TestRecordedPlugins"}, "one request comes after the other"},
-	{"server/admission/policies", []string{"TestCostly"}, "one expression is evaluated after the other"},
+	{"server/admission/policies", []string{"TestCostly", "TestMany"}, "one expression is evaluated after the other"},
+	{"server/encryption", []string{
+		"TestNothingPlain", "TestUnsafeDelete", "TestStartsWithoutKeyOfConfigMaps", "TestStartsWithoutAnyKey",
+	}, "one request comes after the other"},
+	{"server/etcd", []string{
+		"TestWatchUnread", "TestTransportUnfinished", "TestSnapshotUnread", "TestWatchSilentClient", "TestLargeRanges", "TestWatchManyIdle",
+	}, "much data, or many streams, of what the watched tests have little"},
 	{"server/etcd/etcdtest", []string{"TestUpstreamStorage", "TestUpstreamStorageAlone"}, "upstream's tests end after seconds, which the detector uses up"},
 	{"server/history", []string{"TestPagesOfBytes", "TestMadeAnew"}, "one request comes after the other"},
 	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
 	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
+	{"server/servertest", []string{"TestHundred"}, "TestParallel is watched"},
+	{"server/upstream", []string{"TestExportLargeLate", "TestImportLargeLate"}, "one page comes after the other"},
 }
 
 // slow are tests that test-quick leaves out. Each takes longer than all tests of most packages do; together they take
@@ -51,13 +70,13 @@ var slow = []string{
 	"TestImportCommand", "TestNotify", "TestPrometheusCheck", "TestPrometheusFiles", "TestLogOfANormalDay", "TestBench", "TestBenchEtcd",
 	"TestReflectorExpired", "TestTorture", "TestQuota",
 	// bench, bench/torture
-	"TestRun", "TestPlanted",
+	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
 	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS",
 	// sqlstore, sqlstore/scrub
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
 	// server and what is below
-	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
+	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
 	"TestRestoreDrill", "TestListGathered", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
 	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions",

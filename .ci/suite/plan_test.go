@@ -63,7 +63,7 @@ func TestPlanned(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), "../../"))
-		for _, f := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+		for _, f := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
 			tests[string(f[1])] = append(tests[string(f[1])], dir)
 		}
 		return err
