@@ -9,6 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/health"
+	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // hooks are the checks that kube-apiserver has of its hooks, poststarthook/NAME, with the parts of
@@ -55,8 +56,8 @@ const (
 
 const hookPrefix = "poststarthook/"
 
-// probes are the health endpoints. A database that is away is no reason to restart
-// plinth: livez leaves it out. During a start livez waits for nothing.
+// probes are the health endpoints. A database that is away is no reason to restart plinth: etcd in livez passes
+// unless a restart is what it takes. During a start livez waits for nothing.
 func (s *Server) probes() []*health.Probe {
 	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: s.store.Healthy, Why: s.reason}
 	stored := []health.Check{storage}
@@ -69,11 +70,15 @@ func (s *Server) probes() []*health.Probe {
 	again.Name, again.Expected = "etcd-readiness", true
 	written := health.Check{Name: "log", Run: s.logged.Check, Why: error.Error}
 
-	live := append([]health.Check{health.Ping, written}, s.hookChecks(s.parts.alive)...)
-	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, s.readyHooks())
+	usable := storage
+	usable.Run = s.usable
+
+	live := slices.Concat([]health.Check{health.Ping, written, usable}, s.hookChecks(s.parts.alive, s.registering))
+	readyHooks := s.hookChecks(s.parts.ready, s.registered)
+	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, readyHooks)
 	synced := expected("informer-sync", s.synced)
 	ready := slices.Concat([]health.Check{health.Ping, written}, stored, []health.Check{again, synced},
-		s.readyHooks(), []health.Check{expected("shutdown", s.notStopping)})
+		readyHooks, []health.Check{expected("shutdown", s.notStopping)})
 	var out []*health.Probe
 	for _, p := range []struct {
 		name   string
@@ -88,13 +93,18 @@ func (s *Server) probes() []*health.Probe {
 	return out
 }
 
-// readyHooks also wants the group versions of this server to have their APIServices.
-func (s *Server) readyHooks() []health.Check {
-	checks := s.hookChecks(s.parts.ready)
-	after := 1 + slices.IndexFunc(checks, func(c health.Check) bool { return c.Name == hookPrefix+"kube-apiserver-autoregistration" })
-	return slices.Insert(checks, after, expected("autoregister-completion", s.registered))
+// usable is an error if no other than another process can use the database.
+func (s *Server) usable() error {
+	if err := s.store.Healthy(); errors.Is(err, sqlstore.ErrRestart) {
+		return err
+	}
+	return nil
 }
 
+// registering is an error if group versions of this server that have no APIService yet will not get one.
+func (s *Server) registering() error { return s.unlessStopping(s.parts.alive(extensionsJob)) }
+
+// registered is an error until all group versions of this server have their APIServices.
 func (s *Server) registered() error {
 	if err := s.parts.ready(extensionsJob); err != nil {
 		return s.unlessStopping(err)
@@ -102,8 +112,8 @@ func (s *Server) registered() error {
 	return s.apiServices.Registered()
 }
 
-// hookChecks returns the checks of the parts, given how a part is checked.
-func (s *Server) hookChecks(check func(part) error) (checks []health.Check) {
+// hookChecks returns the checks of the parts, given how a part is checked, and whether APIServices are registered.
+func (s *Server) hookChecks(check func(part) error, registered func() error) (checks []health.Check) {
 	for _, h := range hooks {
 		if !s.shared && (h.name == identityLease || h.name == identityLeases) || s.fairness == nil && h.part == fairnessJob {
 			continue
@@ -118,6 +128,9 @@ func (s *Server) hookChecks(check func(part) error) (checks []health.Check) {
 			c.Aliases = []string{"bootstrap"}
 		}
 		checks = append(checks, c)
+		if h.name == "kube-apiserver-autoregistration" {
+			checks = append(checks, expected("autoregister-completion", registered))
+		}
 	}
 	return checks
 }

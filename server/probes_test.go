@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ const hookLines = `[+]poststarthook/start-apiserver-admission-initializer ok
 func lines(probe string, changed ...string) string {
 	registered := strings.Replace(hookLines, "[+]poststarthook/apiservice-openapi-", "[+]autoregister-completion ok\n[+]poststarthook/apiservice-openapi-", 1)
 	text := map[string]string{
-		"livez":   "[+]ping ok\n[+]log ok\n" + hookLines,
+		"livez":   "[+]ping ok\n[+]log ok\n[+]etcd ok\n" + registered,
 		"healthz": "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]deciding-objects ok\n[+]config-files ok\n" + registered,
 		"readyz":  "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]deciding-objects ok\n[+]config-files ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n" + registered + "[+]shutdown ok\n",
 	}[probe]
@@ -86,7 +87,7 @@ var wellRows = []probeRow{
 	{"readyz", "/readyz", 200, "ok"},
 	{"healthz, deprecated", "/healthz", 200, "ok"},
 	{"verbose prints out the checks and their status", "/readyz?verbose", 200, lines("readyz")},
-	{"verbose with any value; livez has no check of the database", "/livez?verbose=false", 200, lines("livez")},
+	{"verbose with any value", "/livez?verbose=false", 200, lines("livez")},
 	{"healthz knows no shutdown", "/healthz?verbose", 200, lines("healthz")},
 	{"exclude leaves a check out", "/readyz?verbose&exclude=etcd", 200, lines("readyz", "etcd ok", "etcd excluded: ok")},
 	{"exclude by another name", "/readyz?verbose&exclude=storage", 200, lines("readyz", "etcd ok", "etcd excluded: ok", "etcd-readiness ok", "etcd-readiness excluded: ok")},
@@ -101,7 +102,8 @@ var wellRows = []probeRow{
 	{"a hook with a slash in its name", "/readyz/poststarthook/scheduling/bootstrap-system-priority-classes", 200, "ok"},
 	{"shutdown", "/readyz/shutdown", 200, "ok"},
 	{"bootstrap", "/healthz/bootstrap", 200, "ok"},
-	{"livez does not depend on the database", "/livez/etcd", 404, "404 page not found\n"},
+	{"the database, as long as plinth can go on by itself", "/livez/etcd", 200, "ok"},
+	{"registration", "/livez/autoregister-completion", 200, "ok"},
 	{"a check that is not there", "/readyz/nope", 404, "404 page not found\n"},
 	{"below a check", "/readyz/ping/x", 404, "404 page not found\n"},
 	{"above checks", "/readyz/poststarthook", 404, "404 page not found\n"},
@@ -132,7 +134,8 @@ var stoppingRows = []probeRow{
 
 var awayRows = []probeRow{
 	{"not ready without a database", "/readyz", 500, lines("readyz", legacy, leases+legacy, "[+]etcd ok", etcdAway, "[+]etcd-readiness ok", notReadyAway)},
-	{"alive without a database", "/livez", 200, "ok"},
+	{"alive without a database", "/livez?verbose", 200, lines("livez", legacy, leases+legacy)},
+	{"alive without a database, the check alone", "/livez/etcd", 200, "ok"},
 	{"not healthy without a database", "/healthz?verbose", 500, lines("healthz", legacy, leases+legacy, "[+]etcd ok", etcdAway)},
 	{"the storage check", "/readyz/storage", 500, "internal server error: database unavailable: connection refused\n"},
 	{"the same by upstream's name", "/healthz/etcd", 500, "internal server error: database unavailable: connection refused\n"},
@@ -171,6 +174,21 @@ func TestHealth(t *testing.T) {
 		}
 		cancel()
 		<-stopped
+	})
+	t.Run("only a restart helps", func(t *testing.T) {
+		dsn := logtest.SQLite(t)
+		s := start(t, Config{DSN: dsn})
+		db, err := sql.Open("sqlite3", strings.TrimPrefix(dsn, "sqlite://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), `DELETE FROM log WHERE id > 1; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'log'`); err != nil {
+			t.Fatal(err)
+		}
+		apitest.Do(t, apitest.Admin(t, s), "POST", s.URL()+"/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"}}`) // notices
+		await(t, s, probeRow{path: "/livez", code: 500, body: lines("livez", "[+]etcd ok", "[-]etcd failed: database unavailable: the database has lost revisions "+
+			"that were acknowledged, as by sqlite3's .restore; restart plinth, which goes on above them")})
 	})
 	for name, begin := range map[string]func(testing.TB) *dbserver.Server{"postgres": logtest.StartPostgres, "mariadb": logtest.StartMariaDB} {
 		t.Run(name+" away and back", func(t *testing.T) {

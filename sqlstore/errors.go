@@ -24,6 +24,10 @@ var (
 	// of the wrong one. Nothing is written to it. ErrOther wraps ErrUnavailable: the right one may come back.
 	ErrOther = fmt.Errorf("%w: it is that of another cluster", ErrUnavailable)
 
+	// ErrRestart says that this process cannot use the database any more, but one that opens it anew can. It comes
+	// within an ErrUnavailable.
+	ErrRestart = errors.New("restart plinth")
+
 	// ErrDamaged says that something stored cannot be read although the database is there: a page on the disk, a
 	// table that is missing. Who serves takes it for a database that is away (it may be being restored), so
 	// it may wrap ErrUnavailable; who searches for damage has found some.

@@ -32,7 +32,7 @@ var (
 	errOverwritten = errors.New("it was overwritten while it was open; stop plinth, remove its -wal and -shm, and put the file there again")
 	// errSetBack says that another program has changed the database, so that revisions would
 	// be used again.
-	errSetBack = errors.New("the database has lost revisions that were acknowledged, as by sqlite3's .restore; restart plinth, which goes on above them")
+	errSetBack = fmt.Errorf("the database has lost revisions that were acknowledged, as by sqlite3's .restore; %w, which goes on above them", sqlstore.ErrRestart)
 )
 
 // placed is a file with its path.

@@ -167,7 +167,7 @@ func TestSetBack(t *testing.T) {
 	byHand(t, path, `DELETE FROM log WHERE id > 1; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'log'`)
 	for range 2 {
 		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/c", Value: []byte("1")}})
-		if !errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "restart plinth") {
+		if !errors.Is(err, sqlstore.ErrUnavailable) || !errors.Is(err, sqlstore.ErrRestart) {
 			t.Errorf("append: %v", err)
 		}
 	}
