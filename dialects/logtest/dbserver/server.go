@@ -90,7 +90,7 @@ func (s *Server) prepare() (err error) {
 			return err
 		}
 	}
-	return s.kind.create(s)
+	return s.create()
 }
 
 // startReaper starts the shell that cleans up after this process.

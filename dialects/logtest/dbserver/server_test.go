@@ -4,11 +4,20 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
 
+// TestServers starts each server twice: the second one's data is a copy of what the first one began with.
 func TestServers(t *testing.T) {
+	kept := t.TempDir()
+	for _, dir := range []string{filepath.Dir(kept), kept} {
+		if err := os.Chmod(dir, 0o777); err != nil { // servers do not run as root
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(KeepEnv, kept)
 	for name, start := range map[string]func(bool) (*Server, error){"postgres": StartPostgres, "mariadb": StartMariaDB} {
 		t.Run(name, func(t *testing.T) {
 			s, err := start(false)
@@ -16,6 +25,19 @@ func TestServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
+			copied, err := start(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := copied.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if made, err := os.ReadDir(kept); err != nil || len(made) != 1 || made[0].Name() != name {
+				t.Errorf("%v is kept, %v", made, err)
+			}
+			if err := os.RemoveAll(filepath.Join(kept, name)); err != nil {
+				t.Fatal(err)
+			}
 			if err := s.Freeze(); err != nil {
 				t.Fatal(err)
 			}

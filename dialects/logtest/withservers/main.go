@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -118,7 +119,8 @@ func scratch() (remove func() error, err error) {
 	if os.Getenv("GOTMPDIR") == "" {
 		err = os.Setenv("GOTMPDIR", os.TempDir())
 	}
-	return remove, errors.Join(err, os.Setenv("TMPDIR", dir))
+	kept := filepath.Join(dir, "new")
+	return remove, errors.Join(err, os.Setenv("TMPDIR", dir), os.Mkdir(kept, 0o700), os.Chmod(kept, 0o777|os.ModeSticky), os.Setenv(dbserver.KeepEnv, kept))
 }
 
 // provide makes sure that all servers are there and returns what to add to the
