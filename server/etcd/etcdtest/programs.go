@@ -31,35 +31,46 @@ var programs = map[string]struct{ module, path string }{
 }
 
 // Program builds a program, if Go's cache does not have it, and returns where it is. To build etcd
-// takes about a minute on two processors, and kine as long again.
+// takes about a minute on two processors, and kine as long again; to ask the cache takes a second.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	p, known := programs[name]
-	if !known {
+	if _, known := programs[name]; !known {
 		t.Fatalf("no program %q", name)
 	}
+	found, _ := built.LoadOrStore(name, sync.OnceValues(func() (string, error) { return build(name) }))
+	path, err := found.(func() (string, error))()
+	if err != nil {
+		t.Fatalf("build %s: %v", name, err)
+	}
+	return path
+}
+
+// built are functions that return where a program is, by its name.
+var built sync.Map
+
+func build(name string) (path string, err error) {
 	defer spent.On("building "+name, time.Now())
+	root, err := root()
+	if err != nil {
+		return "", err
+	}
 	// go tool builds with the flags of all other builds and keeps the program in Go's cache.
-	cmd := exec.Command("go", "tool", "-n", p.path)
-	cmd.Dir = filepath.Join(root(t), "cmd", "plinth", "testdata", p.module)
+	cmd := exec.Command("go", "tool", "-n", programs[name].path)
+	cmd.Dir = filepath.Join(root, "cmd", "plinth", "testdata", programs[name].module)
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("build %s: %v: %s", name, err, &stderr)
+		return "", fmt.Errorf("%w: %s", err, &stderr)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
 
 // root is the directory of plinth's module. Tests run in the directories of their packages.
-func root(t testing.TB) string {
-	t.Helper()
+func root() (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out)))
+	return filepath.Dir(strings.TrimSpace(string(out))), err
 }
 
 // Start runs a real etcd with an empty key space until the test ends, and returns a connection to
