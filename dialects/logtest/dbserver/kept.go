@@ -22,6 +22,9 @@ func (s *Server) create() error {
 	if err := s.kind.create(s); err != nil {
 		return err
 	}
+	if _, err := os.Stat(data); os.IsNotExist(err) { // PgBouncer has none
+		return nil
+	}
 	copied := filepath.Join(dir, filepath.Base(s.dir))
 	if err := s.run("cp", "-a", data, copied); err != nil {
 		return err
