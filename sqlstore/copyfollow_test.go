@@ -260,11 +260,21 @@ func (w *writers) start(t *testing.T, n int) {
 					t.Error(err)
 					return
 				}
-				// They become slower, or a copy to a slower database never catches up.
-				time.Sleep(2 * time.Millisecond << (writes / 300))
+				time.Sleep(pauseAfter(writes))
 			}
 		})
 	}
+}
+
+// pauseAfter is how long a writer pauses after so many writes. After 500, all of them write at the same moments, which become
+// rarer: a copy of what is forgotten within 50 ms has to compare all objects between two writes, which takes seconds on a
+// busy machine.
+func pauseAfter(writes int) time.Duration {
+	if writes < 500 {
+		return 2 * time.Millisecond
+	}
+	gap := time.Second << min(5, (writes-500)/10)
+	return time.Until(time.Now().Truncate(gap).Add(gap))
 }
 
 // commit writes or deletes an object and notes that when it is acknowledged.
