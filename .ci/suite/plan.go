@@ -61,25 +61,28 @@ var withoutRace = []unwatched{
 }
 
 // slow are tests that test-quick leaves out. Each takes longer than all tests of most packages do; together they take
-// three quarters of the time.
+// four fifths of the time.
 var slow = []string{
 	// cmd/plinth
 	"TestScripts", "TestEnvtest", "TestCommandScripts", "TestEtcdImportKilled", "TestClients", "TestCopyOnline", "TestDocumentsArePlayed",
 	"TestDatabaseFaults", "TestDatabaseFrozen", "TestDatabaseRestart", "TestOperator", "TestReplicasStopped", "TestStopDuringStart",
 	"TestDatabaseSetBack", "TestDatabaseFull", "TestDatabaseTimeout", "TestExportCommand", "TestImportKilled", "TestMemoryAfterBurst",
 	"TestImportCommand", "TestNotify", "TestPrometheusCheck", "TestPrometheusFiles", "TestLogOfANormalDay", "TestBench", "TestBenchEtcd",
-	"TestReflectorExpired", "TestTorture", "TestQuota",
+	"TestReflectorExpired", "TestTorture", "TestQuota", "TestMemoryBound", "TestBenchScale", "TestBenchAgainst", "TestReplicasRoll",
+	"TestReplicasUpgrade", "TestReplicasExpire", "TestCopyOnlineKilled", "TestModel",
 	// bench, bench/torture
 	"TestRunQuick", "TestPlanted",
 	// dialects/logtest
-	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS",
-	// sqlstore, sqlstore/scrub
+	"TestRandomPast", "TestKeepAll", "TestBloat", "TestOpenEnds", "TestSize", "TestPostgresTLS", "TestRawReads", "TestOriginSize",
+	// sqlstore and what is below
 	"TestFrozenIdle", "TestFrozenPostgres", "TestFrozenMariaDB", "TestDatabaseHangs", "TestSetBackModel", "TestDamage", "TestEveryHarm",
+	"TestCopyOnlineCompacted", "TestRestore",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
 	"TestRestoreDrill", "TestListGathered", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
-	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions",
+	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
+	"TestRotation", "TestRewrite", "TestUnwellKMSOfReplicas", "TestOtherModule", "TestEscalationAcrossReplicas", "TestGiveBackOnce",
 }
 
 // named is a pattern of go test for tests of these names.
