@@ -62,6 +62,20 @@ func TestFutureRevision(t *testing.T) {
 	}
 }
 
+// TestFewerChanges asks for more changes back than there are.
+func TestFewerChanges(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	f.create(f.c, "configmaps", configMap("a", ""))
+	a := f.target("configmaps", "a")
+	for _, want := range []string{"has only 1 change that is kept", "has only 2 changes that are kept"} {
+		if _, err := f.c.At(f.Context(), a, Moment{Back: 3}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		f.change(f.c, a, set("k", want))
+	}
+}
+
 // TestSeveralKinds has several types, and a word that stands for several.
 func TestSeveralKinds(t *testing.T) {
 	t.Parallel()

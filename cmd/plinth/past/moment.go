@@ -155,7 +155,7 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		}
 	}
 	if left < m.Back {
-		return m, mistakef("~%d: %s has only %d changes that are kept%s", m.Back, t, m.Back-left, c.because())
+		return m, mistakef("~%d: %s has only %s kept%s", m.Back, t, changesThatAre(m.Back-left), c.because())
 	}
 	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	switch {
@@ -165,4 +165,11 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		return m, c.unknown(ctx, t)
 	}
 	return m, mistakef("~%d: %s has no change that is kept but of its status%s", m.Back, t, c.because())
+}
+
+func changesThatAre(n int) string {
+	if n == 1 {
+		return "1 change that is"
+	}
+	return fmt.Sprintf("%d changes that are", n)
 }
