@@ -31,7 +31,7 @@ var withoutRace = []unwatched{
 		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
 		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
 		"TestRightsOfRoutes", "TestConventions", "TestDeprecatedRequestsAreCounted", "TestControllersRights",
-		// TestHostileStalls, TestHostileConnections and TestHostileBodies are watched, and TestStop ends streams.
+		// TestHostileStalls, TestHostileConnections, TestHostileBodies, TestStopWithConnections and TestStopWithMuteClient are watched.
 		"TestHostileSeats", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
 	}, "one request comes after the other, or hundreds of one kind do"},
 	{"server/rest", []string{
