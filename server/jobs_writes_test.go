@@ -1,14 +1,17 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +32,9 @@ const (
 
 // heartbeats are written at intervals by design: servers, and whoever leads, renew their Leases.
 const heartbeats = "/registry/coordination.k8s.io/leases/"
+
+// busy is in the Event of an alarm that a busy machine raises.
+var busy = []byte("Alarm database_slow")
 
 // No controller is woken by its own writes. At rest nothing is written. A controller that fails for
 // the same reason again and again writes nothing either, or, if each try fails in other words, at
@@ -52,9 +58,10 @@ func TestControllersWriteLittle(t *testing.T) {
 			apitest.Eventually(t, f.name+" fails", func() bool { return w.says(f.path, f.says) })
 			inOtherWords[f.otherWords] = true
 		}
+		w.rest(slices.Collect(maps.Keys(inOtherWords))...)
 		for key, at := range w.during(failFor) {
 			if !inOtherWords[key] {
-				t.Errorf("%s was written %d times in %v while its controller fails in the same way", key, len(at), failFor)
+				t.Errorf("%s was written %d times in %v while its controller fails in the same way: %s", key, len(at), failFor, w.value(key))
 				continue
 			}
 			for i, pause := range pauses(at) {
@@ -106,7 +113,7 @@ func failing(w *writes) []failure {
 				"POST /apis/held.example.org/v1/namespaces/default/widgets " + widget("held", held),
 				"DELETE " + definitionsPath + "/widgets.held.example.org",
 			},
-			path: "/apis/held.example.org/v1/namespaces/default/widgets/w", says: `"deletionTimestamp"`,
+			path: definitionsPath + "/widgets.held.example.org", says: `"InstanceDeletionCheck"`,
 		},
 		{
 			name: "a definition whose kind another one has",
@@ -196,6 +203,7 @@ func failing(w *writes) []failure {
 		{
 			name: "a claim that a pod uses",
 			objects: []string{
+				`POST /api/v1/nodes {"metadata":{"name":"n"}}`, // or podgc ends the pod
 				`POST /api/v1/namespaces/default/persistentvolumeclaims {"metadata":{"name":"used"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
 				`POST /api/v1/namespaces/default/pods {"metadata":{"name":"user"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"used"}}]}}`,
 				`DELETE /api/v1/namespaces/default/persistentvolumeclaims/used`,
@@ -307,14 +315,22 @@ type writes struct {
 	client client
 }
 
-// rest waits until nothing has been written for restFor.
-func (w *writes) rest() {
+// rest waits until nothing has been written for restFor, but for some keys: what leads to a failure
+// may write until then. If a failure itself wrote, at pauses that double, its next write would come
+// within failFor.
+func (w *writes) rest(but ...string) {
 	w.t.Helper()
-	apitest.Eventually(w.t, "nothing is written any more", func() bool { return len(w.during(restFor)) == 0 })
+	apitest.Eventually(w.t, "nothing is written any more", func() bool {
+		found := w.during(restFor)
+		for _, key := range but {
+			delete(found, key)
+		}
+		return len(found) == 0
+	})
 }
 
 // during returns when what was written while the time goes by: keys, and the moments of their changes
-// in Unix milliseconds. It leaves out heartbeats.
+// in Unix milliseconds. It leaves out heartbeats, and what the server says of a busy machine.
 func (w *writes) during(pass time.Duration) map[string][]int64 {
 	w.t.Helper()
 	from := w.s.store.Revision()
@@ -331,10 +347,21 @@ func (w *writes) during(pass time.Duration) map[string][]int64 {
 			w.t.Fatalf("the changes of %s are not known", prefix)
 		}
 		for _, ev := range events {
+			if bytes.Contains(ev.Entry.Value, busy) {
+				continue
+			}
 			found[ev.Entry.Key] = append(found[ev.Entry.Key], atOf(ev))
 		}
 	}
 	return found
+}
+
+// value is the object that a key has now.
+func (w *writes) value(key string) []byte {
+	if e := w.s.store.Get(key); e != nil {
+		return e.Value
+	}
+	return nil
 }
 
 func atOf(ev *sqlstore.Event) int64 { return ev.Entry.At }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -66,14 +67,21 @@ func (t *test) leaves(in string) (names []string) {
 
 func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
 
+// says matches a line that a test prints, not a server that it has started.
+var says = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+
 // clip keeps the first and the last of more than n lines: a test names its fault early, a panic and t.Fatal
-// late. A report of the race detector stands wherever the race was, amid the log of a server: its beginning is kept too.
+// late. A report of the race detector, or what a test says, stands wherever it happened, amid the log of a
+// server: its beginning is kept too.
 func clip(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines
 	}
 	head, tail := n/2, n-n/2-1
 	report := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "WARNING: DATA RACE") })
+	if report < 0 {
+		report = slices.IndexFunc(lines, says.MatchString)
+	}
 	if report < head || n < 10 {
 		return slices.Concat(lines[:head], leftOut(len(lines)-head-tail), lines[len(lines)-tail:])
 	}

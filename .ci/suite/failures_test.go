@@ -7,15 +7,21 @@ import (
 	"testing"
 )
 
-// TestClip puts a report of the race detector at each place of a long log.
+// TestClip puts a report of the race detector, or what a test says, at each place of a long log.
 func TestClip(t *testing.T) {
+	for _, report := range []string{"WARNING: DATA RACE", "    jobs_test.go:57: written once"} {
+		t.Run(strings.TrimSpace(report), func(t *testing.T) { clipsAround(t, report) })
+	}
+}
+
+func clipsAround(t *testing.T, report string) {
 	for _, n := range []int{4, 9, 10, 11, 40} {
 		for at := range 200 {
 			var lines []string
 			for i := range 200 {
 				lines = append(lines, fmt.Sprint("line ", i))
 			}
-			lines[at] = "WARNING: DATA RACE"
+			lines[at] = report
 			got := clip(lines, n)
 			if len(got) > n {
 				t.Errorf("%d lines, of %d that there may be", len(got), n)
