@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd record test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,17 @@ APISERVER ?= sqlite,postgres,mariadb
 test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it and on exports
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer|ExportToKubeAPIServer)$$' -v ./cmd/plinth
+
+# MODULE is the folder of cmd/plinth/testdata whose go.mod says which release answers. Its first build takes ten minutes on
+# two processors. What a recording has of an answer is made by the test that reads it.
+MODULE ?= cluster
+record: cc ## record anew what kube-apiserver answers, wherever tests compare with that (server/recordedtest); git diff shows what has changed
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export GOWORK=off && \
+	  (cd cmd/plinth/testdata/$(MODULE) && release=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && minor=$${release#v1.} && v=k8s.io/component-base/version && \
+	    LDFLAGS="-s -w -X $$v.gitVersion=$$release -X $$v.gitMajor=1 -X $$v.gitMinor=$${minor%%.*}" \
+	    $(CURDIR)/.ci/compile $$dir/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver) && \
+	  (cd cmd/plinth/testdata/etcd && $(CURDIR)/.ci/compile $$dir/etcd go.etcd.io/etcd/server/v3) && \
+	  PLINTH_TEST_RECORD=$$dir go test -vet=off -count=1 -timeout 30m -run '$(or $(RUN),Record|TestFairnessClassified)' ./server ./server/rest ./server/admission
 
 # What is skipped is about a server's own answers and parameters, which PgBouncer replaces by its own.
 test-pgbouncer: cc ## run the tests of Postgres and of replicas behind PgBouncer in transaction mode

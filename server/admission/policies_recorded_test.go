@@ -21,22 +21,30 @@ import (
 // exchange begins with "wait", kube-apiserver needed up to a second until a change of a policy
 // counted. Here it counts at once.
 func TestRecordedPolicies(t *testing.T) {
+	files := []string{"policies.txt", "policyrights.txt", "mutatingpolicies.txt"}
+	if recordedtest.Recording() {
+		for _, file := range files {
+			u := recordedtest.StartUpstream(t, "", "--allow-privileged", "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1alpha1=true")
+			playPolicies(t, u.Admin, u.URL, "testdata/recorded/"+file)
+		}
+		return
+	}
 	// The gate is the whole process's.
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MutatingAdmissionPolicy, true)
 	t.Run("dialects", func(t *testing.T) {
 		logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
-			files := []string{"policies.txt", "policyrights.txt", "mutatingpolicies.txt"}
+			files := files
 			if d.Name != "sqlite" {
 				files = files[:1] // policies see objects alone, so that one file shows that these come to them
 			}
 			for _, file := range files {
-				playPolicies(t, d.Fresh(t), "testdata/recorded/"+file)
+				playPoliciesOn(t, d.Fresh(t), "testdata/recorded/"+file)
 			}
 		})
 	})
 }
 
-func playPolicies(t *testing.T, dsn, file string) {
+func playPoliciesOn(t *testing.T, dsn, file string) {
 	srv := server.New(server.Config{
 		DSN: dsn, Listen: "127.0.0.1:0", Controllers: []string{},
 		RequestTimeout: time.Hour, // a busy machine takes long for an expression's whole budget
@@ -50,10 +58,14 @@ func playPolicies(t *testing.T, dsn, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	playPolicies(t, client, srv.URL(), file)
+}
+
+func playPolicies(t *testing.T, client *http.Client, url, file string) {
 	for _, e := range recordedtest.Read(t, file) {
 		if strings.HasPrefix(e.Name, "wait until the definition is established") {
-			apitest.Eventually(t, e.Name, func() bool { return e.Ask(t, client, srv.URL()).Code == http.StatusOK })
+			apitest.Eventually(t, e.Name, func() bool { return e.Ask(t, client, url).Code == http.StatusOK })
 		}
-		e.Play(t, client, srv.URL())
+		e.Play(t, client, url)
 	}
 }

@@ -1,6 +1,7 @@
 package recordedtest
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -40,6 +41,12 @@ func alike(want, got any, parent string, omitted map[string]bool) any {
 	case string:
 		want, _ := want.(string)
 		return alikeText(want, got)
+	case float64: // from a test that has read the answer itself
+		if want, ok := want.(json.Number); ok {
+			if f, err := want.Float64(); err == nil && f == got {
+				return want
+			}
+		}
 	}
 	return got
 }

@@ -13,6 +13,8 @@ func TestCompare(t *testing.T) {
 	}{
 		{"equal", `{"a":[1,"x",null]}`, `{"a":[1,"x",null]}`, true},
 		{"another value", `{"a":1}`, `{"a":2}`, false},
+		{"a large number", `9223372036854775807`, `9223372036854775807`, true},
+		{"another large number", `9223372036854775807`, `9223372036854775806`, false},
 		{"a field too many", `{"a":1}`, `{"a":1,"b":null}`, false},
 		{"a field too few", `{"a":1,"b":null}`, `{"a":1}`, false},
 		{"an item too many", `[1]`, `[1,2]`, false},
@@ -39,6 +41,15 @@ func TestCompare(t *testing.T) {
 				t.Errorf("diff %q", diff)
 			}
 		})
+	}
+}
+
+// TestCompareFloats compares with numbers as encoding/json reads them.
+func TestCompareFloats(t *testing.T) {
+	for got, same := range map[float64]bool{1.5: true, 2: false} {
+		if diff := compare(values(t, `{"a":1.5}`), []any{map[string]any{"a": got}}, nil); (diff == "") != same {
+			t.Errorf("%v: diff %q", got, diff)
+		}
 	}
 }
 

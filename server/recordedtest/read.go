@@ -23,6 +23,9 @@ func Read(t testing.TB, file string) []*Exchange {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
+	if record != "" {
+		recordFile(t, file, string(text), exchanges)
+	}
 	return exchanges
 }
 
@@ -119,9 +122,11 @@ func (e *Exchange) parseAnswer(text string) (err error) {
 	return err
 }
 
-// decode reads JSON values until the end.
+// decode reads JSON values until the end. Numbers stay as they are written: float64 does not hold all of int64.
 func decode(r io.Reader) (values []any, err error) {
-	for d := json.NewDecoder(r); ; {
+	d := json.NewDecoder(r)
+	d.UseNumber()
+	for {
 		var v any
 		if err := d.Decode(&v); errors.Is(err, io.EOF) {
 			return values, nil
