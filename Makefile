@@ -8,7 +8,7 @@ export CGO_ENABLED := 1
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd record test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,7 +28,7 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
 # ./... leaves out directories that begin with a dot.
-EVERYWHERE := ./... ./.ci/suite ./.ci/mutants
+EVERYWHERE := ./... ./.ci/suite ./.ci/mutants ./.ci/kubernetes
 
 # What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
@@ -71,6 +71,10 @@ record: cc ## record anew what kube-apiserver answers, wherever tests compare wi
 	    $(CURDIR)/.ci/compile $$dir/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver) && \
 	  (cd cmd/plinth/testdata/etcd && $(CURDIR)/.ci/compile $$dir/etcd go.etcd.io/etcd/server/v3) && \
 	  PLINTH_TEST_RECORD=$$dir go test -vet=off -count=1 -timeout 30m -run '$(or $(RUN),Record|TestFairnessClassified)' ./server ./server/rest ./server/admission
+
+# RELEASE is a version of k8s.io/kubernetes. RECORD=0 leaves out the recordings, whose kube-apiserver takes ten minutes to build.
+kubernetes: cc ## move plinth to another release of Kubernetes: RELEASE=v1.38.0; it says what is left to do, and commits nothing
+	@go run ./.ci/kubernetes $(if $(filter 0,$(RECORD)),-record=false) $(RELEASE)
 
 # What is skipped is about a server's own answers and parameters, which PgBouncer replaces by its own.
 test-pgbouncer: cc ## run the tests of Postgres and of replicas behind PgBouncer in transaction mode
