@@ -200,10 +200,7 @@ func download(r release) (string, error) {
 // rename writes the new release where the old one stands with its patch version, and names the lines that
 // have its minor version alone: whether they are about the release that is served, a reader has to say.
 func rename(from, to release) error {
-	list, err := output(".", append([]string{"git", "grep", "-lwF", from.patch(), "--"}, texts...)...)
-	if err != nil && list != "" {
-		return err
-	}
+	list, _ := output(".", append([]string{"git", "grep", "-lF", from.patch(), "--"}, texts...)...) // 1: there are none
 	for _, file := range strings.Fields(list) {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -213,13 +210,13 @@ func rename(from, to release) error {
 			return err
 		}
 	}
-	lines, _ := output(".", append([]string{"git", "grep", "-nwF", from.minorName(), "--"}, texts...)...) // 1: there are none
+	lines, _ := output(".", append([]string{"git", "grep", "-nE", from.minorPattern(), "--"}, texts...)...)
 	fmt.Printf("\nlines to read, which name %s:\n%s", from.minorName(), or(lines, " none\n"))
 	return nil
 }
 
 // texts are the files that may name the release that plinth serves, for git.
-var texts = []string{":!CHANGELOG.md", ":!*go.mod", ":!*go.sum", ":!*testdata/*", ":!docs/bench/*"}
+var texts = []string{":!CHANGELOG.md", ":!*go.mod", ":!*go.sum", ":!*testdata/*", ":!docs/bench/*", ":!*.svg", ":!.ci/kubernetes/*"}
 
 func compile() error {
 	fmt.Println("\ncompiling everything")

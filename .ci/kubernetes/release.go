@@ -39,6 +39,9 @@ func (r release) library() string   { return "v0." + r.minor + "." + r.fix }
 func (r release) patch() string     { return "1." + r.minor + "." + r.fix }
 func (r release) minorName() string { return "1." + r.minor }
 
+// minorPattern is an extended regular expression for the minor version, with or without a patch version.
+func (r release) minorPattern() string { return `(^|[^0-9.])1\.` + r.minor + `($|[^0-9])` }
+
 // lines matches the lines of a go.mod that have a module of Kubernetes at this release.
 func (r release) lines() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)(\bk8s\.io/\S+) (` + regexp.QuoteMeta(r.library()) + `|` + regexp.QuoteMeta(r.version()) + `)\b`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,14 @@ func TestRenamed(t *testing.T) {
 	const text = "v1.33.13 1.33.13-linux 11.33.13 1.33.130 1.33 x1.33.13"
 	if got := from.renamed(text, to); got != "v1.37.2 1.37.2-linux 11.33.13 1.33.130 1.33 x1.33.13" {
 		t.Error(got)
+	}
+}
+
+func TestMinorPattern(t *testing.T) {
+	for text, want := range map[string]bool{"1.33": true, "v1.33,": true, "Kubernetes 1.33.13.": true, "1.331": false, "11.33": false, "1.1.33": false, "1x33": false} {
+		if regexp.MustCompile(from.minorPattern()).MatchString(text) != want {
+			t.Errorf("%q", text)
+		}
 	}
 }
 
