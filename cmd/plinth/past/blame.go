@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 
+	"github.com/plinth-io/plinth/cmd/plinth/past/listkeys"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
@@ -76,13 +77,15 @@ func (c *Client) whyDeleted(t Target, d historyv1.Description) error {
 // blame is Blame for versions of one object, the oldest first.
 func blame(all []*historyv1.Version, view View) ([]Line, error) {
 	var tree *node
+	var keys listkeys.Keys
 	var last *unstructured.Unstructured
 	for i, v := range all {
 		object, err := Object(v)
 		if err != nil {
 			return nil, err
 		}
-		tree, last = tree.become(view.Content(object), i), object
+		keys.Learn(object.GetManagedFields())
+		tree, last = tree.become(view.Content(object), place{change: i, keys: &keys}), object
 	}
 	text, err := view.Text(last)
 	if err != nil {
@@ -109,38 +112,48 @@ type node struct {
 	items  []*node
 }
 
-// become returns the node for a value that replaces n in a change. n may be nil.
-func (n *node) become(value any, change int) *node {
+// place is where a change sets a value.
+type place struct {
+	change int
+	path   listkeys.Path
+	keys   *listkeys.Keys
+}
+
+func (p place) field(name string) place { return place{p.change, p.path.Field(name), p.keys} }
+func (p place) items() place            { return place{p.change, p.path.Items(), p.keys} }
+
+// become returns the node for a value that replaces n. n may be nil.
+func (n *node) become(value any, at place) *node {
 	switch value := value.(type) {
 	case map[string]any:
 		if len(value) > 0 {
-			return n.becomeMap(value, change)
+			return n.becomeMap(value, at)
 		}
 	case []any:
 		if len(value) > 0 {
-			return n.becomeList(value, change)
+			return n.becomeList(value, at)
 		}
 	}
 	if n != nil && n.fields == nil && n.items == nil && reflect.DeepEqual(n.value, value) {
 		return n
 	}
-	return &node{change: change, value: value}
+	return &node{change: at.change, value: value}
 }
 
-func (n *node) becomeMap(value map[string]any, change int) *node {
-	out := &node{change: change, fields: make(map[string]*node, len(value))}
+func (n *node) becomeMap(value map[string]any, at place) *node {
+	out := &node{change: at.change, fields: make(map[string]*node, len(value))}
 	var old map[string]*node
 	if n != nil && n.fields != nil {
 		out.change, old = n.change, n.fields
 	}
 	for key, v := range value {
-		out.fields[key] = old[key].become(v, change)
+		out.fields[key] = old[key].become(v, at.field(key))
 	}
 	return out
 }
 
-func (n *node) becomeList(value []any, change int) *node {
-	out := &node{change: change, items: make([]*node, len(value))}
+func (n *node) becomeList(value []any, at place) *node {
+	out := &node{change: at.change, items: make([]*node, len(value))}
 	var old []*node
 	if n != nil && n.items != nil {
 		out.change, old = n.change, n.items
@@ -149,12 +162,12 @@ func (n *node) becomeList(value []any, change int) *node {
 	for i, item := range old {
 		before[i] = item.plain()
 	}
-	for i, from := range followItems(before, value) {
+	for i, from := range followItems(before, value, at) {
 		var was *node
 		if from >= 0 {
 			was = old[from]
 		}
-		out.items[i] = was.become(value[i], change)
+		out.items[i] = was.become(value[i], at.items())
 	}
 	return out
 }

@@ -10,10 +10,18 @@ var itemKeys = []string{"name", "uid", "key", "type", "containerPort", "port", "
 
 // followItems says for each new item of a list which old item it was, -1 for none.
 //
-// Items that are all maps with one of itemKeys, whose value no two of them share, are followed by it.
+// Items are followed by the merge keys of their list, where a manager of the object tells them. Else,
+// items that are all maps with one of itemKeys, whose value no two of them share, are followed by it.
 // Other items are followed by their content: an item that stays as it is in the longest sequence that is
 // common to both lists is the same item. What is between two such items has changed, in order.
-func followItems(old, new []any) []int {
+func followItems(old, new []any, at place) []int {
+	if list, ok := at.keys.Of(at.path); ok {
+		before, ok := list.Names(old)
+		after, alsoOK := list.Names(new)
+		if ok && alsoOK {
+			return follow(before, after)
+		}
+	}
 	for _, key := range itemKeys {
 		before, ok := byKey(old, key)
 		if !ok {

@@ -28,6 +28,10 @@ func versionsOf(t *testing.T, texts ...string) (all []*historyv1.Version) {
 	return all
 }
 
+// ports has a manager that owns a list of ports and a set.
+const ports = `metadata: {managedFields: [{manager: m, fieldsType: FieldsV1, fieldsV1: {"f:l": {'k:{"port":53,"protocol":"TCP"}': {".": {}, "f:v": {}}}, "f:set": {'v:"a"': {}}}}]}
+`
+
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -47,6 +51,21 @@ func TestBlame(t *testing.T) {
 		"items are followed by their name": {
 			[]string{"l:\n- name: x\n  v: 1\n- name: z\n  v: 1", "l:\n- name: z\n  v: 1\n- name: x\n  v: 2"},
 			"1 l:\n1 - name: z\n1   v: 1\n1 - name: x\n2   v: 2"},
+		"items are followed by the merge keys that a manager tells": {
+			[]string{
+				ports + "l:\n- {port: 53, protocol: TCP, v: 1}\n- {port: 53, protocol: UDP, v: 1}",
+				ports + "l:\n- {port: 53, protocol: UDP, v: 1}\n- {port: 53, protocol: TCP, v: 2}",
+			}, "1 l:\n1 - port: 53\n1   protocol: UDP\n1   v: 1\n1 - port: 53\n1   protocol: TCP\n2   v: 2"},
+		"and not by a name that is none": {
+			[]string{
+				ports + "l:\n- {name: x, port: 1, protocol: TCP}\n- {name: z, port: 2, protocol: TCP}",
+				ports + "l:\n- {name: z, port: 1, protocol: TCP}\n- {name: x, port: 2, protocol: TCP}",
+			}, "1 l:\n2 - name: z\n1   port: 1\n1   protocol: TCP\n2 - name: x\n1   port: 2\n1   protocol: TCP"},
+		"unless two items have the same": {
+			[]string{ports + "l:\n- {port: 1, v: 1}\n- {port: 1, v: 2}", ports + "l:\n- {port: 1, v: 3}\n- {port: 1, v: 2}"},
+			"1 l:\n1 - port: 1\n2   v: 3\n1 - port: 1\n1   v: 2"},
+		"items of a set are followed by their value": {
+			[]string{ports + "set: [a, b, c]", ports + "set: [c, a, d, b]"}, "1 set:\n1 - c\n1 - a\n2 - d\n1 - b"},
 		"items without names are followed by their content": {
 			[]string{"l:\n- {b: 1, c: 1}\n- {b: 2, c: 1}", "l:\n- {b: 0, c: 0}\n- {b: 1, c: 1}\n- {b: 2, c: 3}"},
 			"1 l:\n2 - b: 0\n2   c: 0\n1 - b: 1\n1   c: 1\n1 - b: 2\n2   c: 3"},
