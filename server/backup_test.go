@@ -251,10 +251,10 @@ func TestBackupInterval(t *testing.T) {
 			times = append(times, at)
 		}
 		slices.SortFunc(times, time.Time.Compare)
-		for i := 1; i < len(times); i++ {
-			if gap := times[i].Sub(times[i-1]); gap < every/2 {
-				t.Errorf("two backups within %v", gap)
-			}
+		// A turn begins an interval after the one before at the earliest, and a busy machine delays what it makes. All of them
+		// together take longer than if both servers made one in each interval, which is half as long.
+		if n := len(times) - 1; times[n].Sub(times[0]) < time.Duration(n)*every*5/8 {
+			t.Errorf("backups were made at %v", times)
 		}
 		kept := names()
 		file, err := os.Open(filepath.Join(dir, kept[len(kept)-1]))
