@@ -51,13 +51,9 @@ func move(name string, record bool) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile("go.mod")
+	from, err := releaseIn("go.mod")
 	if err != nil {
 		return fmt.Errorf("not at the root of plinth's checkout: %w", err)
-	}
-	from, err := releaseOf(string(text))
-	if err != nil {
-		return err
 	}
 	if _, err := download(to); err != nil {
 		return fmt.Errorf("%s %s cannot be had: %w", kubernetes, to.version(), err)
@@ -77,17 +73,21 @@ func move(name string, record bool) error {
 	return compile()
 }
 
+func releaseIn(file string) (release, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return release{}, err
+	}
+	return releaseOf(string(text))
+}
+
 // recordAnew has the newest kube-apiserver, which runs without plinth's libraries, answer the recordings.
 func recordAnew(to release) error {
 	before, err := os.ReadFile(discovery)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(newestModule, "go.mod"))
-	if err != nil {
-		return err
-	}
-	newest, err := releaseOf(string(text))
+	newest, err := releaseIn(filepath.Join(newestModule, "go.mod"))
 	if err != nil {
 		return err
 	}

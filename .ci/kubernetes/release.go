@@ -147,6 +147,8 @@ type problems struct {
 	packages map[string]bool
 }
 
+var inSource = regexp.MustCompile(`\.go:\d+:`)
+
 // typeErrors reads the output of go vet: packages begin with "# ".
 func typeErrors(out string) problems {
 	p := problems{packages: map[string]bool{}}
@@ -155,7 +157,7 @@ func typeErrors(out string) problems {
 		switch {
 		case strings.HasPrefix(line, "# "):
 			name, _, _ = strings.Cut(strings.Trim(line[2:], "[]"), " ")
-		case regexp.MustCompile(`\.go:\d+:`).MatchString(line):
+		case inSource.MatchString(line):
 			p.lines = append(p.lines, line)
 			p.packages[name] = true
 		}
