@@ -1,5 +1,7 @@
 package kind
 
+import "bytes"
+
 // CustomResource is what a Kind has if a CustomResourceDefinition made it.
 type CustomResource struct {
 	// Definition made the Kind, and those of the other versions.
@@ -29,10 +31,13 @@ func (k *Kind) Gone() <-chan struct{} {
 	return k.Custom.Gone
 }
 
-// Stale tells whether stored JSON may differ from what Codec.Load makes of it; see
-// CustomResource.
+// Stale tells whether stored JSON may differ from what Codec.Load makes of it: an older release may have stored
+// it in another version; see also CustomResource.
 func (k *Kind) Stale(json []byte, revision, at int64) bool {
-	return k.Custom != nil && k.Custom.Stale(json, revision, at)
+	if k.Custom != nil {
+		return k.Custom.Stale(json, revision, at)
+	}
+	return !bytes.HasPrefix(json, k.StoredHead)
 }
 
 // Conversion returns the webhook's part in reading and writing objects; nil if none calls

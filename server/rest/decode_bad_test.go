@@ -76,7 +76,9 @@ func TestCostlyDefinitions(t *testing.T) {
 				t.Errorf("took %v", took)
 			}
 			if strings.HasPrefix(row.want, "413") {
-				check(own.do("PATCH", definitionsPath+"/bads.bad.example.com?fieldManager=m", row.body, "Content-Type", "application/apply-patch+yaml"), row.want)
+				const path = definitionsPath + "/bads.bad.example.com"
+				check(own.do("PATCH", path+"?fieldManager=m", row.body, "Content-Type", "application/apply-patch+yaml"), row.want)
+				check(own.do("PUT", path+"/status", row.body), row.want)
 			}
 			if now := h.store.Revision(); now != head {
 				t.Errorf("the revision went from %d to %d", head, now)

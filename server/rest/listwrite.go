@@ -106,6 +106,14 @@ func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err err
 	q := l.q // captured below instead of l, which then need not be on the heap
 	stored := q.version == q.kind.Stored.Version && q.kind.Group == q.kind.Stored.Group
 	r := l.rendering(response.JSON)
+	rendered := func(e *sqlstore.Entry) ([]byte, []byte, error) {
+		b, err := r.Of(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		open, rest := object.WithoutType(b)
+		return open, rest, nil
+	}
 	switch {
 	case q.out.Form == response.AsMetadataList:
 		return func(e *sqlstore.Entry) ([]byte, []byte, error) { return whole(r.Of(e)) }
@@ -117,16 +125,15 @@ func (l *listWriter) items() func(e *sqlstore.Entry) (open, rest []byte, err err
 			return whole(r.Of(e))
 		}
 	case stored:
-		return func(e *sqlstore.Entry) ([]byte, []byte, error) { open, rest := object.Item(e); return open, rest, nil }
-	}
-	return func(e *sqlstore.Entry) ([]byte, []byte, error) {
-		b, err := r.Of(e)
-		if err != nil {
-			return nil, nil, err
+		return func(e *sqlstore.Entry) ([]byte, []byte, error) {
+			if q.kind.Custom == nil && q.kind.Stale(e.Value, e.Revision, e.At) {
+				return rendered(e)
+			}
+			open, rest := object.Item(e)
+			return open, rest, nil
 		}
-		open, rest := object.WithoutType(b)
-		return open, rest, nil
 	}
+	return rendered
 }
 
 // rendering is how items are rendered.
@@ -214,11 +221,10 @@ func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, a
 // renderHeld renders the items that are in memory, so that errors come before the first byte. Entries keep what
 // is rendered of them. Nothing is rendered of objects that are served as they are stored.
 func (l *listWriter) renderHeld(item func(*sqlstore.Entry) (open, rest []byte, err error)) error {
-	if l.q.out.Plain() && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil {
-		return nil
-	}
+	k := l.q.kind
+	asStored := l.q.out.Plain() && l.q.version == k.Stored.Version && k.Custom == nil
 	for _, e := range l.p.entries {
-		if e.Value == nil {
+		if e.Value == nil || asStored && !k.Stale(e.Value, e.Revision, e.At) {
 			continue
 		}
 		if _, _, err := item(e); err != nil {

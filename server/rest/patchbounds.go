@@ -28,7 +28,7 @@ func checkNesting(patch []byte) error {
 
 // checkBodyNesting refuses a body that its kind would take too long to read.
 func (t *target) checkBodyNesting(body []byte) error {
-	if most := t.kind.MaxNesting; most > 0 && t.sub == nil && nesting(body) > most {
+	if most := t.kind.MaxNesting; most > 0 && nesting(body) > most {
 		return apierrors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
 	}
 	return nil

@@ -165,7 +165,7 @@ func (g group) translate(k *kind.Kind) {
 	if own, ok := k.Codec.(*codec); ok {
 		c.prune = own.prune
 	}
-	k.Codec = c
+	k.Codec, k.StoredHead = c, c.header
 	k.FieldLabel = func(version, label, value string) (string, string, error) {
 		return g.scheme.ConvertFieldLabel(k.GVK(version), label, value)
 	}

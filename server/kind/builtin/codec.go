@@ -204,8 +204,13 @@ func (c *codec) throughProtobuf(obj runtime.Object) ([]byte, error) {
 	if err := read.(interface{ Unmarshal([]byte) error }).Unmarshal(b); err != nil {
 		return nil, err
 	}
-	read.GetObjectKind().SetGroupVersionKind(c.stored)
-	c.scheme.Default(read)
+	hub, err := c.Hub(read)
+	if err != nil {
+		return nil, err
+	}
+	if read, err = c.Versioned(hub, c.stored.GroupVersion()); err != nil { // which completes templates of claims
+		return nil, err
+	}
 	return encodeJSON(read)
 }
 

@@ -55,6 +55,21 @@ func TestEncodeHasNoResourceVersion(t *testing.T) {
 	}
 }
 
+// TestEncodeEmptyList: an object with an empty list is stored as upstream would read it back from protobuf, and its
+// templates of claims keep their kind, which protobuf has not.
+func TestEncodeEmptyList(t *testing.T) {
+	k := find(t, "apps", "statefulsets")
+	obj := decode(t, k, `{"kind":"StatefulSet","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"serviceName":"a",
+		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"p","projected":{"sources":[]}}]}},"volumeClaimTemplates":[{"metadata":{"name":"v"},"spec":{}}]}}`)
+	stored, err := k.Codec.Encode(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(stored, []byte(`"volumeClaimTemplates":[{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"v"`)) {
+		t.Errorf("stored as %s", stored)
+	}
+}
+
 // TestRoundTrip sends random objects of every stored kind through the log's form and
 // back, and through every served version.
 func TestRoundTrip(t *testing.T) {
