@@ -1,6 +1,11 @@
 package kind
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // CustomResource is what a Kind has if a CustomResourceDefinition made it.
 type CustomResource struct {
@@ -15,10 +20,9 @@ type CustomResource struct {
 	// Broken says that objects cannot be converted because of a mistake in the definition. Each
 	// request is refused, and nothing but Lookup knows the Kind.
 	Broken bool
-	// Stale tells whether stored JSON may differ from what Codec.Load makes of it: objects
-	// that were stored before the schema changed may lack defaults. at is the time of the
-	// commit in Unix milliseconds.
-	Stale func(json []byte, revision, at int64) bool
+	// Stale tells whether an object may have been stored before the schema changed, and so lack
+	// defaults. at is the time of the commit in Unix milliseconds.
+	Stale func(revision, at int64) bool
 	// Conversion is set if a webhook converts between versions.
 	Conversion *Conversion
 }
@@ -31,13 +35,15 @@ func (k *Kind) Gone() <-chan struct{} {
 	return k.Custom.Gone
 }
 
-// Stale tells whether stored JSON may differ from what Codec.Load makes of it: an older release may have stored
-// it in another version; see also CustomResource.
+// Stale tells whether stored JSON may differ from what Codec.Load makes of it: it is in another version than
+// Stored, or see CustomResource.
 func (k *Kind) Stale(json []byte, revision, at int64) bool {
-	if k.Custom != nil {
-		return k.Custom.Stale(json, revision, at)
-	}
-	return !bytes.HasPrefix(json, k.StoredHead)
+	return !bytes.HasPrefix(json, k.StoredHead) || k.Custom != nil && k.Custom.Stale(revision, at)
+}
+
+// HeadOf begins the JSON of objects that are stored as gvk.
+func HeadOf(gvk schema.GroupVersionKind) []byte {
+	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())
 }
 
 // Conversion returns the webhook's part in reading and writing objects; nil if none calls

@@ -83,7 +83,8 @@ type Kind struct {
 	Verbs []string
 
 	Codec Codec
-	// StoredHead begins the JSON of each object that is stored in Stored; nil: its objects have no stored form.
+	// StoredHead begins the JSON of each object that is stored in Stored, see HeadOf; nil: its objects have no
+	// stored form.
 	StoredHead []byte
 	// Create, Update and Delete are upstream's strategies.
 	Create apirest.RESTCreateStrategy

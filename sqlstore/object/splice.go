@@ -58,11 +58,8 @@ func AtRevision(e *sqlstore.Entry, revision int64) *sqlstore.Entry {
 	return e.With(revision, Splice(Unsplice(e), revision))
 }
 
-// Item returns the object without its kind and apiVersion, in two parts to be written
-// one after the other: what an item of a built-in list looks like on the wire.
-func Item(e *sqlstore.Entry) (open, rest []byte) { return WithoutType(e.Value) }
-
-// WithoutType is Item for an object's JSON that begins as stored values do.
+// WithoutType returns an object, whose JSON begins as stored values do, without its kind and apiVersion, in two parts
+// to be written one after the other: what an item of a built-in list looks like on the wire.
 func WithoutType(object []byte) (open, rest []byte) {
 	return openBrace, object[max(bytes.Index(object, metadataStart), 1):] // that of a damaged one as it is
 }

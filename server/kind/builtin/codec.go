@@ -38,14 +38,13 @@ type codec struct {
 func pruning(prune func(obj runtime.Object) runtime.Object) *codec { return &codec{prune: prune} }
 
 func newCodec(scheme *runtime.Scheme, group, kindName string, stored schema.GroupVersionKind) *codec {
-	apiVersion := stored.GroupVersion().String()
 	return &codec{
 		scheme:   scheme,
 		decoders: decodersOf(scheme, group),
 		group:    group,
 		hub:      schema.GroupVersionKind{Group: group, Version: runtime.APIVersionInternal, Kind: kindName},
 		stored:   stored,
-		header:   fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{`, kindName, apiVersion),
+		header:   append(kind.HeadOf(stored), `"metadata":{`...),
 	}
 }
 

@@ -98,7 +98,8 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 		FieldLabel:   fieldLabel(v, r.namespaced),
 		Table:        r,
 		Subresources: map[string]*kind.Subresource{},
-		Custom:       &kind.CustomResource{Stale: d.stale(stored)},
+		StoredHead:   kind.HeadOf(stored),
+		Custom:       &kind.CustomResource{Stale: d.stale()},
 	}
 	if v.Subresources != nil && v.Subresources.Status != nil {
 		k.Subresources["status"] = &kind.Subresource{Name: "status", Verbs: subresourceVerbs, Update: statusRules{r}}
