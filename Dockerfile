@@ -15,8 +15,9 @@ FROM build AS build-demo
 RUN mkdir /demo \
  && CGO_ENABLED=1 go build -trimpath -ldflags '-s -w' -o /demo/ ./cmd/plinth-demo \
  && cd cmd/plinth/testdata/cluster \
- && CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.33.13' -o /demo/ \
-      k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok
+ && CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2' -o /demo/ \
+      k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok \
+ && ./stages.sh >/demo/stage-fast.yaml
 
 FROM debian:bookworm-slim AS base
 COPY --from=build /plinth /usr/local/bin/plinth

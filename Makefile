@@ -22,8 +22,9 @@ build: cc ## build ./plinth
 DEMO_DIR ?= plinth-demo
 demo: build ## run plinth with the real controller manager and scheduler and simulated nodes, until Ctrl-C
 	@mkdir -p $(DEMO_DIR)/bin
-	@cd cmd/plinth/testdata/cluster && GOWORK=off LDFLAGS='-s -w -X k8s.io/component-base/version.gitVersion=v1.33.13' \
+	@cd cmd/plinth/testdata/cluster && GOWORK=off LDFLAGS='-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2' \
 	  $(CURDIR)/.ci/compile $(abspath $(DEMO_DIR))/bin/ k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler sigs.k8s.io/kwok/cmd/kwok
+	@cmd/plinth/testdata/cluster/stages.sh >$(DEMO_DIR)/bin/stage-fast.yaml
 	@.ci/compile $(DEMO_DIR)/bin/plinth-demo ./cmd/plinth-demo
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
@@ -61,12 +62,12 @@ test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer|ExportToKubeAPIServer)$$' -v ./cmd/plinth
 
-# MODULE is the folder of cmd/plinth/testdata whose go.mod says which release answers. Its first build takes ten minutes on
+# MODULE is the folder whose go.mod says which release answers, in cmd/plinth/testdata unless it is absolute. Its first build takes ten minutes on
 # two processors. What a recording has of an answer is made by the test that reads it.
 MODULE ?= cluster
 record: cc ## record anew what kube-apiserver answers, wherever tests compare with that (server/recordedtest); git diff shows what has changed
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && export GOWORK=off && \
-	  (cd cmd/plinth/testdata/$(MODULE) && release=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && minor=$${release#v1.} && v=k8s.io/component-base/version && \
+	  (cd cmd/plinth/testdata && cd $(MODULE) && release=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && minor=$${release#v1.} && v=k8s.io/component-base/version && \
 	    LDFLAGS="-s -w -X $$v.gitVersion=$$release -X $$v.gitMajor=1 -X $$v.gitMinor=$${minor%%.*}" \
 	    $(CURDIR)/.ci/compile $$dir/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver) && \
 	  (cd cmd/plinth/testdata/etcd && $(CURDIR)/.ci/compile $$dir/etcd go.etcd.io/etcd/server/v3) && \

@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/servingcert"
 	"github.com/plinth-io/plinth/server/tokens"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -116,6 +117,10 @@ type Config struct {
 	// "resource.k8s.io/v1beta1/resourceclaims": "true"; see builtin.ParseEnabled. nil: all
 	// stable versions.
 	RuntimeConfig map[string]string
+
+	// Forward has versions served that are newer than the release that this process emulates
+	// (kind.Emulate): those that RuntimeConfig names, or successors of what is served.
+	Forward builtin.Forward
 	// ServeRemovedAPIs are versions to serve that Kubernetes has removed since 1.16:
 	// GROUP/VERSION, GROUP/VERSION/RESOURCE or "all"; see builtin.RemovedAPIs. Their objects
 	// are those of today's versions. None by default. RuntimeConfig can leave some out:

@@ -28,9 +28,9 @@ func keepObjects(t *testing.T, dsn string) {
 		code     int
 		has      string
 	}{
-		{nil, "GET", claims, "", 404, "404 page not found"},
+		{map[string]string{"resource.k8s.io/v1": "false"}, "GET", claims, "", 404, "404 page not found"},
 		{map[string]string{"resource.k8s.io/v1beta1": "true"}, "POST", claims, claim, 201, `"name":"a"`},
-		{map[string]string{"resource.k8s.io/v1beta1/resourceclaims": "false", "resource.k8s.io/v1beta1": "true"}, "GET", claims + "/a", "", 404, "the server could not find the requested resource"},
+		{map[string]string{"resource.k8s.io/v1beta1/resourceclaims": "false", "resource.k8s.io/v1beta1": "true", "resource.k8s.io/v1": "false"}, "GET", claims + "/a", "", 404, "the server could not find the requested resource"},
 		{map[string]string{"resource.k8s.io/v1beta2/resourceclaims": "true"}, "GET", strings.Replace(claims, "v1beta1", "v1beta2", 1) + "/a", "", 200, `"exactly":{"deviceClassName":"gpu.example.com"`},
 		{map[string]string{"resource.k8s.io/v1beta2": "true"}, "GET", claims + "/a", "", 404, "the server could not find the requested resource"},
 		{map[string]string{"api/beta": "true"}, "DELETE", claims + "/a", "", 200, `"name":"a"`},
@@ -48,7 +48,7 @@ func keepObjects(t *testing.T, dsn string) {
 
 // TestRuntimeConfigEverywhere looks for versions wherever they show.
 func TestRuntimeConfigEverywhere(t *testing.T) {
-	s := start(t, Config{RuntimeConfig: map[string]string{"apps/v1": "false", "networking.k8s.io/v1beta1": "true", "autoscaling/v2": "false"}})
+	s := start(t, Config{RuntimeConfig: map[string]string{"apps/v1": "false", "admissionregistration.k8s.io/v1beta1": "true", "autoscaling/v2": "false"}})
 	client := apitest.Admin(t, s)
 	for _, c := range []struct {
 		group, version string
@@ -56,8 +56,8 @@ func TestRuntimeConfigEverywhere(t *testing.T) {
 	}{
 		{"apps", "v1", false},
 		{"batch", "v1", true},
-		{"networking.k8s.io", "v1beta1", true},
-		{"networking.k8s.io", "v1", true},
+		{"admissionregistration.k8s.io", "v1beta1", true},
+		{"admissionregistration.k8s.io", "v1", true},
 		{"autoscaling", "v1", true},
 		{"autoscaling", "v2", false},
 	} {

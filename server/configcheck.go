@@ -49,7 +49,7 @@ func (c *Config) check() error {
 	if err := authn.Check(c.Authentication); err != nil {
 		return configError("authentication: %w", err)
 	}
-	enabled, err := builtin.ParseEnabled(c.RuntimeConfig)
+	enabled, err := builtin.ParseEnabled(c.RuntimeConfig, c.Forward)
 	if err != nil {
 		return configError("Config.RuntimeConfig: %w", err)
 	}

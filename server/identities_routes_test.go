@@ -14,7 +14,7 @@ import (
 const rowsOfIdentities = "testdata/identities/rows.txt"
 
 // TestRoutesOfIdentities asks for each resource and each other route that the server has, by each verb
-// and method, as each identity. What kube-apiserver 1.33 decides is in the rows; a resource, a
+// and method, as each identity. What kube-apiserver decides is in the rows; a resource, a
 // subresource or a route without a row fails the test.
 func TestRoutesOfIdentities(t *testing.T) {
 	p := openParties(t, Config{Debugging: debugging.Options{Profiling: true}})

@@ -250,7 +250,7 @@ func TestComponentStatuses(t *testing.T) {
 	s := start(t, Config{})
 	client := apitest.Admin(t, s)
 	const path = "/api/v1/componentstatuses"
-	healthy := `{"metadata":{"name":"database","creationTimestamp":null},"conditions":[{"type":"Healthy","status":"True","message":"ok"}]}`
+	healthy := `{"metadata":{"name":"database"},"conditions":[{"type":"Healthy","status":"True","message":"ok"}]}`
 	for _, c := range []struct {
 		method, path string
 		code         int

@@ -55,8 +55,12 @@ func (d *deputy) node(name, kind, address, port, podIP string) {
 	body := fmt.Sprintf(`{"status":{"phase":"Running","podIP":%[1]q,"podIPs":[{"ip":%[1]q}]}}`, podIP)
 	d.patch("/api/v1/namespaces/demo/pods/"+name+"/status", body)
 	d.admin.do("POST", "/api/v1/namespaces/demo/services", fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"ports":[{"name":"web","port":443}]}}`, name), 201)
-	d.admin.do("POST", "/api/v1/namespaces/demo/endpoints", fmt.Sprintf(`{"metadata":{"name":%[1]q},"subsets":[{"addresses":[{"ip":%[2]q,"targetRef":{"kind":"Pod","namespace":"demo","name":%[1]q}}],
-		"ports":[{"name":"web","port":%[3]s}]}]}`, name, podIP, port), 201)
+	family := "IPv4"
+	if strings.Contains(podIP, ":") {
+		family = "IPv6"
+	}
+	d.admin.do("POST", "/apis/discovery.k8s.io/v1/namespaces/demo/endpointslices", fmt.Sprintf(`{"metadata":{"name":"%[1]s-1","labels":{"kubernetes.io/service-name":%[1]q}},"addressType":%[4]q,
+		"endpoints":[{"addresses":[%[2]q],"targetRef":{"kind":"Pod","namespace":"demo","name":%[1]q}}],"ports":[{"name":"web","port":%[3]s}]}`, name, podIP, port, family), 201)
 }
 
 func (d *deputy) patch(path, body string) {

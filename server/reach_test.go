@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 upstream's proxy looks at the deprecated Endpoints
-
 package server
 
 import (
@@ -24,14 +22,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
+	//lint:ignore SA1019 client-go's dialers are of this type
+	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/kubelettest"
@@ -96,12 +96,11 @@ func (r *reached) fill(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Ports: ports},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	_, err = core.Endpoints("default").Create(ctx, &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: "s"},
-		Subsets: []corev1.EndpointSubset{{
-			Addresses: []corev1.EndpointAddress{{IP: podIP, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "p"}}},
-			Ports:     []corev1.EndpointPort{{Name: "web", Port: 8080}},
-		}},
+	_, err = r.DiscoveryV1().EndpointSlices("default").Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "s-1", Labels: map[string]string{discoveryv1.LabelServiceName: "s"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{podIP}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "p"}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("web"), Port: new(int32(8080))}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 }
@@ -358,14 +357,14 @@ func TestUnreachable(t *testing.T) {
 		{"namespaces/default/pods/p/exec?command=x&stdout=1", 400, "BadRequest", "Upgrade request required"},
 		{"namespaces/default/pods/p/exec?dryRun=All", 400, "BadRequest", "dryRun is not supported"},
 		{"namespaces/default/services/s:81/proxy/", 503, "ServiceUnavailable", `no service port 81 found for service "s"`},
-		{"namespaces/default/services/none/proxy/", 404, "NotFound", `services "none" not found`},
+		{"namespaces/default/services/none/proxy/", 503, "ServiceUnavailable", `no endpoints available for service "none"`},
 		{"nodes/down/proxy/", 503, "ServiceUnavailable", "error trying to reach service: nobody is at 10.0.0.1:10250"},
 		{"nodes/local/proxy/", 400, "BadRequest", "address not allowed"},
 		{"nodes/none/proxy/", 404, "NotFound", `nodes "none" not found`},
 		{"namespaces/default/pods/p:web/proxy/", 400, "BadRequest", `invalid pod request "p:web": write the port as a number`},
 		{"namespaces/default/pods/https:p:-1/proxy/", 400, "BadRequest", `invalid pod request "https:p:-1": write the port as a number`},
 		{"namespaces/default/pods/none:web/proxy/", 404, "NotFound", `pods "none" not found`},
-		{"namespaces/default/services/s:other/proxy/", 503, "ServiceUnavailable", `no endpoints available for service "s:other"`},
+		{"namespaces/default/services/s:other/proxy/", 503, "ServiceUnavailable", `no endpoints available for service "s"`},
 		{"nodes/n:web/proxy/", 400, "BadRequest", `invalid node request "n:web": write the port as a number`},
 	} {
 		t.Run(tt.path, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (s shape) String() string {
 	return text
 }
 
-// step is a request about the Service name and what kube-apiserver 1.33, with a range of
+// step is a request about the Service name and what kube-apiserver, with a range of
 // 10.0.0.0/24, answers: the Service's shape, or a part of the message.
 type step struct {
 	method, name, spec string
@@ -151,7 +151,7 @@ func TestServices(t *testing.T) {
 
 		{"POST", "a", `{"clusterIP":"10.0.0.200",` + one + `}`, 201, "ClusterIP [10.0.0.200] SingleStack [IPv4]"},
 		{"ADDRESS", "10.0.0.200", "", 200, "a"},
-		{"POST", "b", `{"clusterIP":"10.0.0.200",` + one + `}`, 422, `spec.clusterIPs: Invalid value: []string{"10.0.0.200"}: failed to allocate IP 10.0.0.200: provided IP is already allocated`},
+		{"POST", "b", `{"clusterIP":"10.0.0.200",` + one + `}`, 422, `spec.clusterIPs: Invalid value: ["10.0.0.200"]: failed to allocate IP 10.0.0.200: provided IP is already allocated`},
 		{"POST", "b", `{"clusterIP":"192.168.7.7",` + one + `}`, 422, "the provided network does not match the current range"},
 		{"POST", "b", `{"clusterIP":"10.0.0.0",` + one + `}`, 422, "the provided network does not match the current range"},
 		{"POST", "b", `{"clusterIP":"10.0.0.255",` + one + `}`, 422, "the provided network does not match the current range"},
@@ -244,7 +244,7 @@ func TestServicesFull(t *testing.T) {
 			t.Fatalf("%d: %d %s", i, code, body)
 		}
 	}
-	full := step{"POST", "b", `{` + one + `}`, 500, "failed to allocate a serviceIP: range is full"}
+	full := step{"POST", "b", `{` + one + `}`, 500, `Internal error occurred: failed to allocate a serviceIP for Service "b": range is full`}
 	w.play([]step{full, {"DELETE", "a3", "", 200, ""}, {"POST", "b", `{` + one + `}`, 201, ""}, {"POST", "c", `{` + one + `}`, 500, "range is full"}})
 	if code, body := w.do("POST", "/apis/networking.k8s.io/v1/servicecidrs", `{"metadata":{"name":"more"},"spec":{"cidrs":["10.7.0.0/29"]}}`); code != 201 {
 		t.Fatal(body)

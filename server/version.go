@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -93,17 +94,17 @@ func moduleVersion(info *debug.BuildInfo) string {
 
 // Version returns what /version answers: the Kubernetes release, with plinth's own
 // version as semver's build metadata, v1.N.N+plinth-v0.1.0, so that clients which
-// compare versions see the Kubernetes one. plinth emulates no other release; as of every
-// release, servers of the minor version before may run beside it.
+// compare versions see the Kubernetes one, and with the releases that are emulated and may run beside this one.
 func Version() version.Info {
 	b := BuildInfo()
+	emulated, oldest := kind.Emulated(), kind.Effective().MinCompatibilityVersion()
 	known := func(value string) string { return strings.TrimPrefix(value, Unknown) }
 	return version.Info{
 		Major: kind.Major,
 		Minor: kind.Minor,
 
-		EmulationMajor: kind.Major, EmulationMinor: kind.Minor,
-		MinCompatibilityMajor: kind.Major, MinCompatibilityMinor: kind.MinorBefore,
+		EmulationMajor: apiversion.Itoa(emulated.Major()), EmulationMinor: apiversion.Itoa(emulated.Minor()),
+		MinCompatibilityMajor: apiversion.Itoa(oldest.Major()), MinCompatibilityMinor: apiversion.Itoa(oldest.Minor()),
 
 		GitVersion:   KubernetesVersion + "+plinth-" + strings.ReplaceAll(b.Version, "+", "."),
 		GitCommit:    known(b.Commit),

@@ -48,7 +48,7 @@ func TestDescribe(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	emulated, oldest := Version().EmulationMajor+"."+Version().EmulationMinor, Version().MinCompatibilityMajor+"."+Version().MinCompatibilityMinor
-	if emulated != "1.33" || oldest != "1.32" { // as kube-apiserver 1.33 says without flags
+	if emulated != "1.37" || oldest != "1.36" { // as kube-apiserver 1.37 says without flags
 		t.Errorf("emulates %s, works beside %s", emulated, oldest)
 	}
 	got, err := version.ParseSemantic(Version().GitVersion)

@@ -90,7 +90,7 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 
 // makeKinds makes the registry with the built-in kinds.
 func (s *Server) makeKinds() error {
-	enabled, err := builtin.ParseEnabled(s.config.RuntimeConfig)
+	enabled, err := builtin.ParseEnabled(s.config.RuntimeConfig, s.config.Forward)
 	if err != nil {
 		return configError("Config.RuntimeConfig: %w", err)
 	}
@@ -191,7 +191,8 @@ func (s *Server) fillMetrics() {
 	s.metrics.Register(s.backups.Collectors()...)
 	s.metrics.Register(s.scrubber.Collectors()...)
 	upstream := []func(name string) bool{
-		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics),
+		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(guard.UpstreamMetrics),
+		metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics),
 	}
 	if s.fairness != nil {
 		s.metrics.Register(s.fairness.Collectors()...)
@@ -201,7 +202,6 @@ func (s *Server) fillMetrics() {
 		upstream = append(upstream, encryption.UpstreamMetric)
 	}
 	if s.audit != nil {
-		s.metrics.Register(s.audit.Collectors()...)
 		upstream = append(upstream, metrics.Named(audit.UpstreamMetrics))
 	}
 	s.metrics.Gather(metrics.Upstream(upstream...))

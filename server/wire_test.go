@@ -105,7 +105,8 @@ func TestCBOR(t *testing.T) {
 		{admin, "/apis/rbac.authorization.k8s.io/v1/clusterroles", cborMedia, 200},
 		{admin, "/api/v1/namespaces/none", cborMedia, 404},
 		{admin, "/api/v1", cborMedia, 200},
-		{admin, "/apis/apps", "application/json", 406},
+		{admin, "/apis/apps", cborMedia, 200},
+		{admin, "/api", "application/json", 406},
 		{nobody, "/api/v1/namespaces/default", "application/json", 403},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+c.path, nil)
@@ -190,11 +191,11 @@ func TestEventsAndQueuesAreCounted(t *testing.T) {
 		return strings.Contains(text, "\n"+`workqueue_depth{name="namespace"} 0`+"\n")
 	})
 	for _, line := range []string{
-		`apiserver_watch_events_total{group="",kind="Namespace",version="v1"} 4`,
-		`apiserver_watch_events_sizes_count{group="",kind="Namespace",version="v1"} 4`,
-		`apiserver_watch_events_sizes_bucket{group="",kind="Namespace",version="v1",le="1024"} 4`,
-		`apiserver_watch_events_sizes_bucket{group="",kind="Namespace",version="v1",le="131072"} 4`,
-		`apiserver_watch_events_total{group="apps",kind="Deployment",version="v1"} 1`, // the bookmark
+		`apiserver_watch_events_total{group="",resource="namespaces",version="v1"} 4`,
+		`apiserver_watch_events_sizes_count{group="",resource="namespaces",version="v1"} 4`,
+		`apiserver_watch_events_sizes_bucket{group="",resource="namespaces",version="v1",le="1024"} 4`,
+		`apiserver_watch_events_sizes_bucket{group="",resource="namespaces",version="v1",le="131072"} 4`,
+		`apiserver_watch_events_total{group="apps",resource="deployments",version="v1"} 1`, // the bookmark
 		`workqueue_adds_total{name="namespace"} `,
 		`workqueue_queue_duration_seconds_count{name="namespace"} `,
 		`workqueue_work_duration_seconds_bucket{name="namespace",le="+Inf"} `,

@@ -37,7 +37,7 @@ func (e *Entry) size() int {
 	return len(e.Value) + int(e.form.size.Load())
 }
 
-// ValueBytes returns how many bytes the value of a raw key has, if that is known: it was read, or written here.
+// ValueBytes returns how many bytes the value has, if that is known: of a raw key, once it was read, or written here.
 func (e *Entry) ValueBytes() (n int, known bool) {
 	n = e.size()
 	return n, n > 0

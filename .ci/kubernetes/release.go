@@ -65,6 +65,11 @@ func (r release) renamed(text string, to release) string {
 	return regexp.MustCompile(`\b(v?)`+regexp.QuoteMeta(r.patch())+`\b`).ReplaceAllString(text, "${1}"+to.patch())
 }
 
+// apiserverModule is the go.mod of a module that has kube-apiserver and nothing else, before it is tidied.
+func apiserverModule(r release) string {
+	return "module example.com/apiserver\n\ngo 1.26.0\n\ntool " + kubernetes + "/cmd/kube-apiserver\n\nrequire (\n\t" + kubernetes + " " + r.version() + "\n)\n"
+}
+
 // staged are the modules that a go.mod requires at v0.0.0.
 func staged(goMod string) (paths []string) {
 	for _, m := range regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+) v0\.0\.0(?:\s|$)`).FindAllStringSubmatch(goMod, -1) {

@@ -87,6 +87,16 @@ func TestWithRequires(t *testing.T) {
 	}
 }
 
+func TestAPIServerModule(t *testing.T) {
+	text := apiserverModule(to)
+	if r, err := releaseOf(text); r != to || err != nil {
+		t.Errorf("%v, %v", r, err)
+	}
+	if got := withRequires(text, []string{"k8s.io/api"}, to); !strings.Contains(got, "\tk8s.io/api v0.37.2\n") || !to.isIn(got) {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestRequired(t *testing.T) {
 	want := []string{"k8s.io/api v0.33.13", "k8s.io/kubernetes v1.33.13", "k8s.io/utils v0.0.0-20241104100929-3ea5e8cea738", "sigs.k8s.io/yaml v1.4.0"}
 	if got := required(goMod); !slices.Equal(got, want) {

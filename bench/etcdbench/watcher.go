@@ -74,12 +74,12 @@ func receive(w *beside.Watch, response clientv3.WatchResponse) {
 // eventOf reads an event. The value that was deleted says which write made it.
 func eventOf(event *mvccpb.Event) beside.Event {
 	value := event.Kv.Value
-	if event.Type == mvccpb.DELETE {
+	if event.Type == mvccpb.Event_DELETE {
 		value = nil
 		if event.PrevKv != nil {
 			value = event.PrevKv.Value
 		}
 	}
 	n, sent, ok := writeOf(value)
-	return beside.Event{Known: ok, Write: n, Sent: sent, Revision: event.Kv.ModRevision, Deleted: event.Type == mvccpb.DELETE}
+	return beside.Event{Known: ok, Write: n, Sent: sent, Revision: event.Kv.ModRevision, Deleted: event.Type == mvccpb.Event_DELETE}
 }

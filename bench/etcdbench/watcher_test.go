@@ -11,11 +11,11 @@ import (
 )
 
 func put(revision int64, value []byte) *mvccpb.Event {
-	return &mvccpb.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{ModRevision: revision, Value: value}}
+	return &mvccpb.Event{Type: mvccpb.Event_PUT, Kv: &mvccpb.KeyValue{ModRevision: revision, Value: value}}
 }
 
 func deletion(revision int64, before []byte) *mvccpb.Event {
-	e := &mvccpb.Event{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{ModRevision: revision}}
+	e := &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{ModRevision: revision}}
 	if before != nil {
 		e.PrevKv = &mvccpb.KeyValue{Value: before}
 	}

@@ -18,7 +18,7 @@ import (
 func main() {
 	d := demo{out: os.Stdout}
 	flag.StringVar(&d.dir, "dir", "plinth-demo", "`directory` of data and logs; the next run goes on with what is there")
-	flag.StringVar(&d.bin, "bin", "plinth-demo/bin", "`directory` of kube-controller-manager, kube-scheduler and kwok")
+	flag.StringVar(&d.bin, "bin", "plinth-demo/bin", "`directory` of kube-controller-manager, kube-scheduler, kwok and its stage-fast.yaml")
 	flag.StringVar(&d.plinth, "plinth", "./plinth", "the `program` plinth")
 	flag.StringVar(&d.listen, "listen", "127.0.0.1:0", "`host:port` that plinth listens on; port 0 takes a free one")
 	flag.IntVar(&d.nodes, "nodes", 3, "`number` of simulated nodes")
@@ -137,7 +137,7 @@ func (d *demo) startComponents(g *group, data string) error {
 			"--service-account-private-key-file=" + filepath.Join(pki, "sa.key"), "--root-ca-file=" + filepath.Join(pki, "ca.crt"),
 			"--cluster-signing-cert-file=" + filepath.Join(pki, "ca.crt"), "--cluster-signing-key-file=" + filepath.Join(pki, "ca.key")}},
 		{"kube-scheduler", schedulerUser, []string{"--leader-elect=false", "--secure-port=0"}},
-		{"kwok", kwokUser, []string{"--manage-all-nodes=true"}},
+		{"kwok", kwokUser, []string{"--manage-all-nodes=true", "--config=" + filepath.Join(d.bin, "stage-fast.yaml")}},
 	} {
 		kubeconfig, err := d.kubeconfig(data, c.name, c.user)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // TestBenchAgainst measures the program, beside another one that runs
@@ -59,7 +60,7 @@ func TestBenchAgainst(t *testing.T) {
 
 // checkAgainst checks that each server has a figure in each row, and that no event is missing.
 func checkAgainst(t *testing.T, r *beside.Report) {
-	if len(r.Endpoints) != 2 || !r.Endpoints[0].Own || !strings.HasPrefix(r.Endpoints[1].Version, "v1.33") || len(r.Rows) < 45 {
+	if len(r.Endpoints) != 2 || !r.Endpoints[0].Own || !strings.HasPrefix(r.Endpoints[1].Version, kind.Release) || len(r.Rows) < 45 {
 		t.Errorf("%d rows of %+v", len(r.Rows), r.Endpoints)
 	}
 	ratios := 0

@@ -174,6 +174,9 @@ func (o *apiServerOptions) setGates() error {
 			plain = append(plain, name)
 		}
 	}
+	if err := o.release.emulate(); err != nil {
+		return err
+	}
 	if err := logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil { // as kube-apiserver does
 		return err
 	}

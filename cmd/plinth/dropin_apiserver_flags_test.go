@@ -19,7 +19,6 @@ func upstreamFlags() *pflag.FlagSet {
 	sets.FlagSet("global").String("version", "false", "")
 	sets.FlagSet("global").Lookup("version").NoOptDefVal = "true"
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), apiServerName, logs.SkipLoggingConfigurationFlags())
-	options.AddCustomGlobalFlags(sets.FlagSet("generic"))
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, set := range sets.FlagSets {
 		all.AddFlagSet(set)

@@ -86,7 +86,7 @@ func TestEtcdDropInBadFlags(t *testing.T) {
 func TestEtcdDropInVersion(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := runProgram(newEtcdDropIn(), []string{"--version"}, &stdout, &stderr)
-	lines := regexp.MustCompile(`^etcd Version: 3\.6\.\d+\nGit SHA: \w+\nGo Version: go1\S*\nGo OS/Arch: \w+/\w+\nplinth Version: \S+\n$`)
+	lines := regexp.MustCompile(`^etcd Version: 3\.7\.\d+\nGit SHA: \w+\nGo Version: go1\S*\nGo OS/Arch: \w+/\w+\nplinth Version: \S+\n$`)
 	if code != 0 || !lines.Match(stdout.Bytes()) || stderr.Len() > 0 {
 		t.Errorf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
@@ -96,7 +96,7 @@ func TestEtcdDropInVersion(t *testing.T) {
 func TestEtcdDropInEnv(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{
-		"ETCD_VERSION": "3.6.16", // which images have; it must not be --version
+		"ETCD_VERSION": "3.7.3", // which images have; it must not be --version
 		"ETCD_NAME":    "of-etcd", "ETCD_DATA_DIR": filepath.Join(dir, "of-variable"), "ETCD_INITIAL_CLUSTER": "a=http://h:1", "ETCD_FROBNICATE": "1",
 		"ETCD_LISTEN_CLIENT_URLS": "http://127.0.0.1:0", "ETCD_MAX_TXN_OPS": "0",
 		"PLINTH_NAME": "of-plinth",

@@ -158,6 +158,7 @@ var toWrite = map[string]string{
 	"uint32":      "a whole number",
 	"uint64":      "a whole number",
 	"intSlice":    "whole numbers separated by commas",
+	"int32Slice":  "whole numbers separated by commas",
 	"float32":     "a number such as 0.5",
 	"float64":     "a number such as 0.5",
 	"stringSlice": "words separated by commas, without quotes",

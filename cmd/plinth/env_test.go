@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"log/slog"
 	"strings"
 	"testing"
@@ -61,11 +60,10 @@ func TestBadValues(t *testing.T) {
 // keepUpstreamFlags undoes at the test's end what it sets: these flags are variables of upstream's package, which all commands
 // of the process share, and which get 0 by a value that cannot be parsed.
 func keepUpstreamFlags(t *testing.T) {
-	for _, name := range []string{"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds"} {
-		f := flag.Lookup(name)
+	tolerationFlags.VisitAll(func(f *pflag.Flag) {
 		before := f.Value.String()
 		t.Cleanup(func() { must(t, f.Value.Set(before)) })
-	}
+	})
 }
 
 // each calls do for each flag of each command.

@@ -20,9 +20,19 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/kubectltest"
 )
 
-// apiserverReleases are the releases of kube-apiserver that run on plinth etcd, and their modules below
-// testdata: plinth's own release, and the newest.
-var apiserverReleases = []struct{ version, module string }{{"v1.33.13", "cluster"}, {"v1.37.2", "apiserver"}}
+// apiserverModules are the modules below testdata whose kube-apiservers run on plinth etcd: that of plinth's own
+// release, and that of the oldest one.
+var apiserverModules = []string{"cluster", "oldest"}
+
+// buildAPIServer builds the kube-apiserver of a module below testdata into a directory, and returns its path and its
+// release.
+func buildAPIServer(t *testing.T, module, dir string) (program, release string) {
+	t.Helper()
+	release = moduleVersions(t, filepath.Join("testdata", module, "go.mod"))["k8s.io/kubernetes"]
+	program = filepath.Join(dir, "kube-apiserver-"+release)
+	must(t, buildPrograms(module, release, program, "k8s.io/kubernetes/cmd/kube-apiserver"))
+	return program, release
+}
 
 // stockAPIServer is a kube-apiserver as its release has it, with certificates of its own.
 type stockAPIServer struct {

@@ -37,11 +37,10 @@ func TestKubeAPIServer(t *testing.T) {
 		t.Skipf("%s is not set; make test-etcd sets it", apiserverVariable)
 	}
 	bin := t.TempDir()
-	for _, r := range apiserverReleases {
-		t.Run(r.version, func(t *testing.T) {
-			program := filepath.Join(bin, "kube-apiserver-"+r.version)
-			must(t, buildPrograms(r.module, r.version, program, "k8s.io/kubernetes/cmd/kube-apiserver"))
-			eachWanted(t, apiserverVariable, func(t *testing.T, d logtest.Dialect) { testAPIServer(t, program, r.version, d) })
+	for _, module := range apiserverModules {
+		t.Run(module, func(t *testing.T) {
+			program, release := buildAPIServer(t, module, bin)
+			eachWanted(t, apiserverVariable, func(t *testing.T, d logtest.Dialect) { testAPIServer(t, program, release, d) })
 			t.Run("tls", func(t *testing.T) { testAPIServerTLS(t, program) })
 		})
 	}

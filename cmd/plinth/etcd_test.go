@@ -223,7 +223,7 @@ func TestEtcdTLS(t *testing.T) {
 	must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if err != nil || !strings.Contains(string(body), `"etcdserver":"3.6`) {
+	if err != nil || !strings.Contains(string(body), `"etcdserver":"3.7`) {
 		t.Errorf("/version: %s, %v", body, err)
 	}
 	auto.stop()

@@ -16,12 +16,13 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-const exportHelp = `Write the objects of a database as kube-apiserver 1.33 keeps them, so that it goes on from there.
+const exportHelp = "Write the objects of a database as kube-apiserver " + kind.Major + "." + kind.Minor + ` keeps them, so that it goes on from there.
 
 They are written to a file, which etcdutl snapshot restore takes, or to an etcd that runs and has
 nothing below the prefix. In a file, objects keep their resourceVersions; an etcd that runs gives them

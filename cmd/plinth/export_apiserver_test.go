@@ -30,8 +30,7 @@ func TestExportToKubeAPIServer(t *testing.T) {
 	if os.Getenv(apiserverVariable) == "" {
 		t.Skipf("%s is not set; make test-etcd sets it", apiserverVariable)
 	}
-	program := filepath.Join(t.TempDir(), "kube-apiserver")
-	must(t, buildPrograms("cluster", "v1.33.13", program, "k8s.io/kubernetes/cmd/kube-apiserver"))
+	program, _ := buildAPIServer(t, "cluster", t.TempDir())
 	eachWanted(t, apiserverVariable, func(t *testing.T, d logtest.Dialect) {
 		_, encryption := recordedFiles(t)
 		dsn, before := servedFrom(t, d, encryption)

@@ -71,6 +71,10 @@ var flagGroups = []flagGroup{
 		"runtime-config",
 		"serve-removed-apis",
 		"feature-gates",
+		"emulated-version",
+		"min-compatibility-version",
+		"runtime-config-emulation-forward-compatible",
+		"emulation-forward-compatible",
 	}},
 	{"Authentication", []string{
 		"client-ca-file",

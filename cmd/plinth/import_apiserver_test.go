@@ -29,9 +29,7 @@ func TestImportAPIServer(t *testing.T) {
 	if os.Getenv(apiserverVariable) == "" {
 		t.Skipf("%s is not set; make test-etcd sets it", apiserverVariable)
 	}
-	r := apiserverReleases[0] // plinth's own
-	program := filepath.Join(t.TempDir(), "kube-apiserver")
-	must(t, buildPrograms(r.module, r.version, program, "k8s.io/kubernetes/cmd/kube-apiserver"))
+	program, _ := buildAPIServer(t, "cluster", t.TempDir())
 	t.Run("etcd", func(t *testing.T) {
 		url := "http://" + etcdtest.StartAt(t)
 		written := writeObjects(t, program, url, nil)

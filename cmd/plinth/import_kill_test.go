@@ -136,7 +136,7 @@ func expectImported(t *testing.T, dsn string, objects int) {
 func numberedKey(i int) string { return fmt.Sprintf("/registry/core/configmaps/default/c%05d", i) }
 
 func numberedObject(i int) string {
-	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%05d","namespace":"default","creationTimestamp":null}}`, i)
+	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%05d","namespace":"default"}}`, i)
 }
 
 // snapshotOf returns a snapshot of an etcd with n objects.

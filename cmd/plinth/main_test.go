@@ -22,6 +22,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/spent"
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/logging"
 )
 
@@ -118,7 +119,7 @@ func TestUsageErrors(t *testing.T) {
 		{"bool in the environment", []string{"PLINTH_ALLOW_PRIVILEGED=si"}, []string{"serve"}, `PLINTH_ALLOW_PRIVILEGED: "si": write true or false`},
 		{"float", nil, []string{"serve", "--audit-log-batch-throttle-qps=x"}, "write a number such as 0.5"},
 		{"list", nil, []string{"serve", `--tls-san="a`}, "write words separated by commas"},
-		{"number of the flag package", nil, []string{"serve", "--default-not-ready-toleration-seconds=x"}, "write a whole number"},
+		{"number of upstream", nil, []string{"serve", "--default-not-ready-toleration-seconds=x"}, "write a whole number"},
 		{"event TTL", nil, []string{"serve", "--event-ttl=-1s"}, "--event-ttl -1s is negative; write a duration such as 1h"},
 		{"event TTL below a second", nil, []string{"serve", "--event-ttl=1ns"}, "--event-ttl 1ns is less than a second: write a duration such as 1h"},
 		{"what is kept", nil, []string{"serve", "--keep=pods"}, `--keep: "pods": write RESOURCE=DURATION, RESOURCE=COUNT or RESOURCE=DURATION/COUNT, such as deployments.apps=90d`},
@@ -183,8 +184,8 @@ func TestUsageErrors(t *testing.T) {
 // TestVersionCommand prints the version in all its forms. The build has only what the linker tells
 // a release.
 func TestVersionCommand(t *testing.T) {
-	text := `^plinth \S+ \(Kubernetes v1\.33\.\d+, go\S+, \w+/\w+, commit \w+.*\)\n$`
-	fields := `\s+"version": ".*",\s+"commit": ".*",\s+"date": ".*",\s+"treeState": ".*",\s+"kubernetesVersion": "v1\.33\.\d+",\s+"goVersion": "go.*",\s+"platform": ".*"\s+\}\n$`
+	text := `^plinth \S+ \(Kubernetes ` + regexp.QuoteMeta(kind.Release) + `, go\S+, \w+/\w+, commit \w+.*\)\n$`
+	fields := `\s+"version": ".*",\s+"commit": ".*",\s+"date": ".*",\s+"treeState": ".*",\s+"kubernetesVersion": "` + regexp.QuoteMeta(kind.Release) + `",\s+"goVersion": "go.*",\s+"platform": ".*"\s+\}\n$`
 	for _, tt := range []struct {
 		args []string
 		want string

@@ -106,7 +106,7 @@ func unitOptions(t *testing.T) map[string]string {
 	f, err := os.Open(systemdUnit)
 	must(t, err)
 	defer f.Close()
-	list, err := unit.Deserialize(f)
+	list, err := unit.DeserializeOptions(f)
 	must(t, err)
 	options := map[string]string{}
 	for _, o := range list {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,9 +12,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/pkg/capabilities"
+	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
 
 	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/admission"
@@ -55,6 +56,9 @@ func newServe() *cobra.Command {
 			if err := applyEnv(cmd); err != nil {
 				return err
 			}
+			if err := o.release.emulate(); err != nil {
+				return err
+			}
 			if err := setFeatureGates(o.gates); err != nil {
 				return nameFlags(cmd, err)
 			}
@@ -80,6 +84,7 @@ type serveOptions struct {
 	config     server.Config
 	log        logging.Options
 	keep       keepOptions
+	release    releaseOptions
 	gates      string
 	privileged bool
 }
@@ -101,6 +106,7 @@ func (o *serveOptions) addFlags(cmd *cobra.Command) {
 	addFairnessFlags(cmd, c)
 	addEncryptionFlags(cmd, &c.Encryption)
 	addKeepFlags(cmd, &o.keep)
+	o.release.addFlags(cmd, c)
 	cmd.Flags().StringVar(&o.gates, "feature-gates", "", "alpha and beta features of Kubernetes to switch on or off: `name=bool,...`")
 	cmd.Flags().BoolVar(&o.privileged, "allow-privileged", true, "allow privileged containers, as far as pod security admits them")
 	addLogFlags(cmd, &o.log)
@@ -187,15 +193,22 @@ func addTokenFlags(cmd *cobra.Command, o *tokens.Options) {
 	f.StringVar(&o.TokenFile, "token-auth-file", "", "CSV `file` of static bearer tokens: token,user,uid,\"group1,group2\"")
 }
 
+// tolerationFlags are those of the plugin DefaultTolerationSeconds. They are variables of upstream's package, and registered
+// once, so that their defaults are not what another command of this process has set.
+var tolerationFlags = func() *pflag.FlagSet {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	defaulttolerationseconds.RegisterFlags(f)
+	return f
+}()
+
 // addUpstreamFlags adds the flags that upstream's packages define, with the texts of upstreamUsage.
 func addUpstreamFlags(cmd *cobra.Command, c *server.Config) {
 	f := cmd.Flags()
 	c.Audit.AddFlags(f)
-	for _, name := range []string{"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds"} {
-		upstream := flag.Lookup(name) // of the plugin DefaultTolerationSeconds
-		f.AddGoFlag(upstream)
-		f.Lookup(name).DefValue = upstream.DefValue // and not what another command of this process has set
-	}
+	tolerationFlags.VisitAll(func(upstream *pflag.Flag) {
+		own := *upstream
+		f.AddFlag(&own)
+	})
 	for name, usage := range upstreamUsage {
 		f.Lookup(name).Usage = usage
 	}

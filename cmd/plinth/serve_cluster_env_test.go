@@ -22,6 +22,7 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/kubectltest"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/spent"
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // clusterTools are programs of Kubernetes and others, as testdata/cluster/go.mod has them,
@@ -37,7 +38,7 @@ var clusterTools = []string{
 
 // buildCluster builds the tools into dir.
 func buildCluster(dir string) error {
-	return buildPrograms("cluster", "v1.33.13", dir+"/", clusterTools...)
+	return buildPrograms("cluster", kind.Release, dir+"/", clusterTools...)
 }
 
 // buildPrograms builds programs from a module below testdata, which take version for Kubernetes' one.
@@ -114,6 +115,9 @@ func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
 		"--node-monitor-period=1s", "--node-monitor-grace-period=20s", "--node-startup-grace-period=40s")...)
 	c.scheduler = freePort(t)
 	c.startDocumented(t, "kube-scheduler", append(fast, "--secure-port="+c.scheduler)...)
+	stages, err := exec.Command(filepath.Join("testdata", "cluster", "stages.sh")).Output()
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "stage-fast.yaml"), stages, 0o600))
 	for _, group := range []string{"a", "b"} {
 		c.nodes[group] = c.startDocumented(t, "kwok", "--manage-all-nodes=false", "--manage-nodes-with-label-selector=kwok="+group,
 			"--node-lease-duration-seconds=12")
@@ -238,13 +242,18 @@ func (c *realCluster) run(t *testing.T, program string, args ...string) string {
 // TestClusterModule compares two modules: plinth's, and the one that the components of a cluster
 // are built from. If both have the same versions, Kubernetes' libraries are compiled once for both.
 // Otherwise make demo and make test-cluster compile all of them again.
-func TestClusterModule(t *testing.T) {
-	components := moduleVersions(t, filepath.Join("testdata", "cluster", "go.mod"))
+func TestClusterModule(t *testing.T) { sameVersions(t, "cluster") }
+
+// sameVersions compares plinth's own module with one below testdata, whose versions it returns.
+func sameVersions(t *testing.T, module string) map[string]string {
+	t.Helper()
+	versions := moduleVersions(t, filepath.Join("testdata", module, "go.mod"))
 	for path, version := range moduleVersions(t, filepath.Join("..", "..", "go.mod")) {
-		if other := components[path]; other != "" && other != version {
-			t.Errorf("testdata/cluster/go.mod has %s %s, ../../go.mod has %s: write the same, with a replace line if something asks for a newer one", path, other, version)
+		if other := versions[path]; other != "" && other != version {
+			t.Errorf("testdata/%s/go.mod has %s %s, ../../go.mod has %s: write the same, with a replace line if something asks for a newer one", module, path, other, version)
 		}
 	}
+	return versions
 }
 
 // moduleVersions are the versions in a go.mod, by module, as its replace lines have them.

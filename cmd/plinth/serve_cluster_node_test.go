@@ -32,7 +32,7 @@ var kubeletTaint = corev1.Taint{Key: "example.com/kubelet", Effect: corev1.Taint
 // kubeletMachine takes address and port, and the directory of static pods. It is what the kubelet
 // is given beside the configuration in docs/cluster.md.
 // Times are short, so that changes are noticed within a test. The machine may lack what nodes
-// have (cgroups of its own, space on its disk, iptables); containers don't need it here.
+// have (cgroups of its own or of version 2, space on its disk, iptables); containers don't need it here.
 const kubeletMachine = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %s
@@ -50,6 +50,7 @@ featureGates: {KubeletInUserNamespace: true}
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 evictionHard: {nodefs.available: 0%%, imagefs.available: 0%%, memory.available: 0%%}
+failCgroupV1: false
 failSwapOn: false
 imageGCHighThresholdPercent: 100
 localStorageCapacityIsolation: false

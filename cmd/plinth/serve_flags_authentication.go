@@ -26,6 +26,7 @@ func addAuthenticationFlags(cmd *cobra.Command, c *server.Config) {
 	f.Lookup("tls-sni-cert-key").DefValue = ""
 	f.StringVar(&o.MinVersion, "tls-min-version", "", "lowest `version` of TLS: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+"; by default VersionTLS12")
 	f.StringSliceVar(&o.CipherSuites, "tls-cipher-suites", nil, "`names` of the cipher suites up to TLS 1.2, by Go's names, separated by commas; by default Go's choice")
+	f.Int32SliceVar(&o.CurvePreferences, "tls-curve-preferences", nil, "`numbers` of the key exchange mechanisms, those of Go's tls.CurveID, in any order, separated by commas; by default Go's choice")
 }
 
 // authenticationUsage are texts for upstream's flags.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,20 @@ var (
 	siteBetaResource = siteResource.GroupResource().WithVersion("v1beta1")
 	crdResource      = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
+
+// TestOperatorModule: what is built on controller-runtime may link servertest, too, for it asks for the libraries that plinth
+// links, in the same versions. docs/testing.md names them.
+func TestOperatorModule(t *testing.T) {
+	sameVersions(t, "envtest")
+	versions := sameVersions(t, "operator")
+	text := readDocument(t, "docs/testing.md")
+	for _, path := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"} {
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(path) + `.*\| (v\S+) \|$`).FindStringSubmatch(text)
+		if row == nil || !strings.HasPrefix(versions[path], row[1]+".") {
+			t.Errorf("docs/testing.md says %q; testdata/operator/go.mod has %s %s", row, path, versions[path])
+		}
+	}
+}
 
 // TestOperator has an operator made with controller-runtime, testdata/operator, manage
 // custom resources of two versions, through its whole life.
@@ -250,7 +265,7 @@ func (s *sites) testRefusals(t *testing.T) {
 	}{
 		"host of another": {map[string]any{"hosts": []any{"x.example.org", "a.example.org"}},
 			`admission webhook "validate.web.example.com" denied the request: Site.web.example.com "x" is invalid: spec.hosts[1]: Invalid value: "a.example.org": belongs to default/a`},
-		"host without a dot": {map[string]any{"hosts": []any{"localhost"}}, `spec.hosts: Invalid value: "array": a host needs a dot: localhost`},
+		"host without a dot": {map[string]any{"hosts": []any{"localhost"}}, `spec.hosts: Invalid value: a host needs a dot: localhost`},
 		"host twice":         {map[string]any{"hosts": []any{"x.example.org", "x.example.org"}}, `spec.hosts[1]: Duplicate value: "x.example.org"`},
 		"replicas":           {map[string]any{"hosts": []any{"x.example.org"}, "replicas": int64(11)}, "spec.replicas in body should be less than or equal to 10"},
 		"no hosts":           {map[string]any{}, "spec.hosts: Required value"},

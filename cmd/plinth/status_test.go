@@ -108,7 +108,7 @@ func TestStatusOfOthers(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/version":
-				fmt.Fprint(w, `{"gitVersion":"v1.33.0+plinth-v0.1.0"}`)
+				fmt.Fprint(w, `{"gitVersion":"v1.37.2+plinth-v0.1.0"}`)
 			case "/readyz":
 				fmt.Fprint(w, "[+]ping ok\nwarn: alarm disk_low: nearly full\nreadyz check passed\n")
 			case "/metrics":

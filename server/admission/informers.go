@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/informers/networking"
 	"k8s.io/client-go/informers/node"
+	"k8s.io/client-go/informers/resource"
 	"k8s.io/client-go/informers/scheduling"
 	"k8s.io/client-go/informers/storage"
 	"k8s.io/client-go/tools/cache"
@@ -47,6 +48,7 @@ func (f *factory) Admissionregistration() admissionregistration.Interface {
 func (f *factory) Core() core.Interface             { return core.New(f, "", nil) }
 func (f *factory) Networking() networking.Interface { return networking.New(f, "", nil) }
 func (f *factory) Node() node.Interface             { return node.New(f, "", nil) }
+func (f *factory) Resource() resource.Interface     { return resource.New(f, "", nil) }
 func (f *factory) Scheduling() scheduling.Interface { return scheduling.New(f, "", nil) }
 func (f *factory) Storage() storage.Interface       { return storage.New(f, "", nil) }
 

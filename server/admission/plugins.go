@@ -121,7 +121,8 @@ func (p *plugin) open(o *Options, connect connection) (apiadmission.Interface, e
 	known := apiadmission.NewPlugins()
 	p.upstream(known)
 	return known.InitPlugin(p.name, config, initializer.New(
-		client, nil, &factory{store: o.Store}, o.Authorizer, utilfeature.DefaultFeatureGate, o.Stop, o.Mapper))
+		client, nil, &factory{store: o.Store}, o.Authorizer, utilfeature.DefaultFeatureGate,
+		kind.Effective(), o.Stop, o.Mapper))
 }
 
 // Handles tells whether any plugin is interested in op.

@@ -17,13 +17,19 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/plinth-io/plinth/server"
 	"github.com/plinth-io/plinth/server/admission"
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/rest"
@@ -36,7 +42,7 @@ func pluginOptions(t testing.TB) admission.Options {
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop) })
 	return admission.Options{
-		WebhookOptions: admission.WebhookOptions{Store: storetest.Open(t, storetest.Memory, sqlstore.Options{}), Client: &clientrest.Config{Host: "127.0.0.1:0"}, Authorizer: signersOf{}},
+		WebhookOptions: admission.WebhookOptions{Store: storetest.Open(t, storetest.Memory, sqlstore.Options{}), Client: &clientrest.Config{Host: "127.0.0.1:0"}, Authorizer: signersOf()},
 		Kinds:          kind.NewRegistry(builtin.Priorities()),
 		Stop:           stop,
 	}
@@ -100,13 +106,13 @@ plugins:
 }
 
 // signersOf tells what somebody may do to a signer: "jane approve example.com/s".
-type signersOf []string
-
-func (s signersOf) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetResource() == "signers" && slices.Contains(s, a.GetUser().GetName()+" "+a.GetVerb()+" "+a.GetName()) {
-		return authorizer.DecisionAllow, "", nil
-	}
-	return authorizer.DecisionNoOpinion, "", nil
+func signersOf(all ...string) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetResource() == "signers" && slices.Contains(all, a.GetUser().GetName()+" "+a.GetVerb()+" "+a.GetName()) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
 }
 
 // serveCertificates serves the API to whoever the header User names, with the plugins.
@@ -159,9 +165,9 @@ func newCSR(t *testing.T, name, signer, organization string) string {
 
 // TestCertificates plays one life of requests; each row sees what those before left.
 func TestCertificates(t *testing.T) {
-	h := serveCertificates(t, signersOf{
+	h := serveCertificates(t, signersOf(
 		"jane approve example.com/one", "dom approve example.com/*", "sig sign example.com/one", "sig sign other.example.com/*",
-	})
+	))
 	const (
 		approved = `{"status":{"conditions":[{"type":"Approved","status":"True","reason":"r","message":"m"}]}}`
 		failed   = `{"status":{"conditions":[{"type":"Approved","status":"True","reason":"r","message":"m"},{"type":"Failed","status":"True","reason":"r","message":"m"}]}}`
@@ -199,5 +205,51 @@ func TestCertificates(t *testing.T) {
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.has) {
 			t.Errorf("%s by %s: %s %s: %d %s", c.path, c.who, c.method, c.body, w.Code, w.Body)
 		}
+	}
+}
+
+// A pod cannot be resized beyond what its node has, as the node is in the store.
+func TestResizeWithinNode(t *testing.T) {
+	srv := server.New(server.Config{Controllers: []string{}, DisableAdmissionPlugins: []string{"ServiceAccount"}})
+	if err := srv.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	client := apitest.Typed(t, srv)
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cpu := func(n string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
+	}
+	pods := client.CoreV1().Pods("default")
+	must(pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{
+			Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: cpu("1"), Limits: cpu("9")},
+		}}},
+	}, metav1.CreateOptions{}))
+	resize := func(n string) error {
+		pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+		must(pod, err)
+		pod.Spec.Containers[0].Resources.Requests = cpu(n)
+		_, err = pods.UpdateResize(t.Context(), "p", pod, metav1.UpdateOptions{})
+		return err
+	}
+	if err := resize("2"); !apierrors.IsForbidden(err) {
+		t.Errorf("without its node: %v", err)
+	}
+	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
+	must(node, err)
+	node.Status.Allocatable = cpu("3")
+	must(client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}))
+	if err := resize("4"); !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, "NodeCapacity") {
+		t.Errorf("beyond its node: %v", err)
+	}
+	if err := resize("3"); err != nil {
+		t.Errorf("within its node: %v", err)
 	}
 }

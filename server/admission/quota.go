@@ -5,13 +5,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	clientrest "k8s.io/client-go/rest"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 
 	"github.com/plinth-io/plinth/server/lister"
@@ -29,8 +29,8 @@ type Quota struct {
 	*apiadmission.Handler
 	store    *sqlstore.Store
 	quotas   corelisters.ResourceQuotaLister
-	plugin   func() (*resourcequota.QuotaAdmission, error) // upstream's plugin, made once
-	reserved *Reservations                                 // nil: nobody asks for them
+	plugin   func() (*upstreamQuota, error) // made once
+	reserved *Reservations                  // nil: nobody asks for them
 }
 
 var _ apiadmission.ValidationInterface = &Quota{}
@@ -38,20 +38,19 @@ var _ apiadmission.ValidationInterface = &Quota{}
 // NewQuota returns the plugin for the quotas in o.Store, whose status it updates through
 // o.Client. Its workers end when o.Stop is closed. It tells o.Reservations of what it has counted.
 func NewQuota(o *Options) *Quota {
-	store, client, stop := o.Store, o.Client, o.Stop
-	quotas := lister.New[corev1.ResourceQuota](store, quotaRules.prefix)
+	quotas := lister.New[corev1.ResourceQuota](o.Store, quotaRules.prefix)
 	return &Quota{
 		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update),
-		store:   store,
+		store:   o.Store,
 		quotas:  corelisters.NewResourceQuotaLister(quotas),
-		plugin:  sync.OnceValues(func() (*resourcequota.QuotaAdmission, error) { return newQuota(store, client, stop) }),
+		plugin:  sync.OnceValues(func() (*upstreamQuota, error) { return newQuota(o) }),
 
 		reserved: o.Reservations,
 	}
 }
 
-func newQuota(store *sqlstore.Store, config *clientrest.Config, stop <-chan struct{}) (*resourcequota.QuotaAdmission, error) {
-	client, err := kubernetes.NewForConfig(config)
+func newQuota(o *Options) (*upstreamQuota, error) {
+	client, err := kubernetes.NewForConfig(o.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +58,17 @@ func newQuota(store *sqlstore.Store, config *clientrest.Config, stop <-chan stru
 	if err != nil {
 		return nil, err
 	}
+	q := &upstreamQuota{QuotaAdmission: plugin, classes: newView[resourcev1.DeviceClass](o.Store, classPrefix)}
+	f := q.factory(o.Store)
+	rules, err := quotainstall.NewQuotaConfigurationForAdmission(f, served{kinds: o.Kinds})
+	if err != nil {
+		return nil, err
+	}
 	plugin.SetExternalKubeClientSet(client)
-	plugin.SetExternalKubeInformerFactory(&factory{store: store})
-	plugin.SetDrainedNotification(stop)
-	plugin.SetQuotaConfiguration(quotainstall.NewQuotaConfigurationForAdmission())
-	return plugin, plugin.ValidateInitialization()
+	plugin.SetExternalKubeInformerFactory(f)
+	plugin.SetDrainedNotification(o.Stop)
+	plugin.SetQuotaConfiguration(rules)
+	return q, plugin.ValidateInitialization()
 }
 
 var quotaRules = &rules{object.Prefix("", "resourcequotas"), true}
@@ -78,6 +83,8 @@ func counts(a apiadmission.Attributes) bool {
 		return true
 	case resource.Group == "":
 		return resource.Resource == "pods" || resource.Resource == "services" || resource.Resource == "persistentvolumeclaims"
+	case resource.Group == resourcev1.GroupName:
+		return resource.Resource == "resourceclaims"
 	}
 	return false
 }

@@ -32,13 +32,16 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/namespace/exists"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
 	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/podnodeselector"
+	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
 	"k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/scheduling/podgroupprotection"
 	"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
@@ -84,9 +87,14 @@ var (
 	nodeWrites = []string{
 		"pods", "nodes", "persistentvolumeclaims", "serviceaccounts", "leases.coordination.k8s.io",
 		"csinodes.storage.k8s.io", "resourceslices.resource.k8s.io", "certificatesigningrequests.certificates.k8s.io",
+		"podcertificaterequests.certificates.k8s.io",
 	}
 	classed  = []string{"persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses.storage.k8s.io"}
 	requests = []string{"certificatesigningrequests.certificates.k8s.io"}
+
+	prioritized = []string{
+		"pods", "priorityclasses.scheduling.k8s.io", "podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io",
+	}
 )
 
 // table has all plugins of kube-apiserver, in the order in which it asks them.
@@ -104,13 +112,14 @@ var table = []plugin{
 	{name: imagepolicy.PluginName, off: true, resources: pods, operations: both, upstream: imagepolicy.Register},
 	{name: podsecurity.PluginName, resources: podSpecs, operations: both, upstream: podsecurity.Register},
 	{name: podnodeselector.PluginName, off: true, resources: pods, operations: creates, upstream: podnodeselector.Register},
-	{name: priority.PluginName, resources: []string{"pods", "priorityclasses.scheduling.k8s.io"}, operations: changes, upstream: priority.Register, rules: &rules{prefix: object.Prefix("scheduling.k8s.io", "priorityclasses")}},
+	{name: priority.PluginName, resources: prioritized, operations: changes, upstream: priority.Register, rules: &rules{prefix: object.Prefix("scheduling.k8s.io", "priorityclasses")}},
 	{name: defaulttolerationseconds.PluginName, resources: pods, operations: both, upstream: defaulttolerationseconds.Register},
 	{name: podtolerationrestriction.PluginName, off: true, resources: pods, operations: both, upstream: podtolerationrestriction.Register},
 	{name: eventratelimit.PluginName, off: true, resources: []string{"events"}, operations: both, upstream: eventratelimit.Register},
 	{name: extendedresourcetoleration.PluginName, off: true, resources: pods, operations: both, upstream: extendedresourcetoleration.Register},
 	{name: setdefault.PluginName, resources: []string{"persistentvolumeclaims"}, operations: creates, upstream: setdefault.Register, rules: &rules{prefix: object.Prefix("storage.k8s.io", "storageclasses")}},
 	{name: storageobjectinuseprotection.PluginName, resources: classed, operations: creates, upstream: storageobjectinuseprotection.Register},
+	{name: podgroupprotection.PluginName, resources: []string{"podgroups.scheduling.k8s.io"}, operations: creates, upstream: podgroupprotection.Register},
 	{name: gc.PluginName, off: true, operations: both, upstream: gc.Register},
 	{name: resize.PluginName, resources: []string{"persistentvolumeclaims"}, operations: updates, upstream: resize.Register},
 	{name: runtimeclass.PluginName, resources: pods, operations: creates, upstream: runtimeclass.Register},
@@ -121,6 +130,8 @@ var table = []plugin{
 	{name: defaultingressclass.PluginName, resources: []string{"ingresses.networking.k8s.io"}, operations: creates, upstream: defaultingressclass.Register, rules: &rules{prefix: object.Prefix("networking.k8s.io", "ingressclasses")}},
 	{name: denyserviceexternalips.PluginName, off: true, resources: []string{"services"}, operations: both, upstream: denyserviceexternalips.Register},
 	{name: podtopologylabels.PluginName, resources: pods, operations: creates, upstream: podtopologylabels.Register},
+	{name: nodedeclaredfeatures.PluginName, resources: []string{"pods", "resourceslices.resource.k8s.io"}, operations: both, upstream: nodedeclaredfeatures.Register},
+	{name: podresize.PluginName, resources: pods, operations: updates, upstream: podresize.Register},
 	{name: mutatingpolicy.PluginName, made: mutatingPolicies},
 	{name: mutating.PluginName, made: func(o *Options) apiadmission.Interface { return NewMutatingWebhooks(o.WebhookOptions) }},
 	{name: validatingpolicy.PluginName, made: validatingPolicies},

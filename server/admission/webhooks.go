@@ -170,7 +170,7 @@ func (w *webhooks[C, P]) open() error {
 	}
 	hook.SetExternalKubeClientSet(client)
 	hook.SetExternalKubeInformerFactory(w.configurations.factory())
-	hook.SetAuthorizer(w.o.Authorizer)
+	hook.SetUnconditionalAuthorizer(w.o.Authorizer)
 	hook.SetServiceResolver(w.o.Services)
 	hook.SetAuthenticationInfoResolverWrapper(w.o.connected)
 	hook.SetAuthenticationInfoResolverWrapper(withBounds)

@@ -34,10 +34,9 @@ var errUnavailable = fmt.Errorf("the extension server is away: %w", reconcile.Er
 // availability keeps the condition Available of APIServices that name a Service
 // (upstream: kube-aggregator/pkg/controllers/status/remote).
 type availability struct {
-	a       *APIServices
-	checker *Checker
-	names   reconcile.Queue
-	seen    map[string]looked // what the last check of each name was about
+	a     *APIServices
+	names reconcile.Queue
+	seen  map[string]looked // what the last check of each name was about
 }
 
 type looked struct {
@@ -50,9 +49,7 @@ func (a *APIServices) watchOver(ctx context.Context) {
 	for {
 		changed := a.remote.Changed()
 		if len(a.remote.List()) > 0 {
-			if err := a.keepAvailability(ctx); err != nil {
-				a.config.Log.Error("extension servers cannot be checked", "err", err)
-			}
+			a.keepAvailability(ctx)
 		}
 		select {
 		case <-changed:
@@ -63,14 +60,9 @@ func (a *APIServices) watchOver(ctx context.Context) {
 }
 
 // keepAvailability returns when there are no extension servers any more.
-func (a *APIServices) keepAvailability(ctx context.Context) error {
-	checker, err := NewChecker(a.remote)
-	if err != nil {
-		return err
-	}
-	defer checker.Close()
+func (a *APIServices) keepAvailability(ctx context.Context) {
 	v := &availability{
-		a: a, checker: checker, seen: map[string]looked{},
+		a: a, seen: map[string]looked{},
 		names: reconcile.NewNamedQueue("RemoteAvailabilityController", checkAgainFirst, checkEvery),
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -85,7 +77,6 @@ func (a *APIServices) keepAvailability(ctx context.Context) error {
 		wg.Go(func() { a.followAgain(ctx, prefix, func(ev *sqlstore.Event) { v.addressChanged(prefix, ev) }) })
 	}
 	v.addChanged(ctx)
-	return nil
 }
 
 // addChanged queues new and changed APIServices, and all of them every checkEvery.
@@ -132,7 +123,7 @@ func (v *availability) check(ctx context.Context, name string) error {
 	if x == nil {
 		return nil
 	}
-	found := v.look(ctx, x.Object)
+	found := v.look(ctx, x)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -166,8 +157,8 @@ const failedCheck = "FailedDiscoveryCheck"
 
 // look makes upstream's checks in upstream's order: the Service, its port, its endpoints, the
 // server.
-func (v *availability) look(ctx context.Context, object *apiregistration.APIService) apiregistration.APIServiceCondition {
-	ref := object.Spec.Service
+func (v *availability) look(ctx context.Context, x *Service) apiregistration.APIServiceCondition {
+	ref := x.Object.Spec.Service
 	svc := lister.Get[corev1.Service](v.a.config.Store, lister.ServicePrefix, ref.Namespace+"/"+ref.Name)
 	if svc == nil {
 		return away("ServiceNotFound", "service/%s in %q is not present", ref.Name, ref.Namespace)
@@ -177,7 +168,7 @@ func (v *availability) look(ctx context.Context, object *apiregistration.APIServ
 			return *c
 		}
 	}
-	if err := v.checker.Check(ctx, object); err != nil {
+	if err := x.check(ctx); err != nil {
 		return away(failedCheck, "%s", err)
 	}
 	c := away("Passed", "all checks passed")
@@ -200,9 +191,9 @@ func (v *availability) lookForEndpoints(svc *corev1.Service, port int32) *apireg
 	case !ok:
 		c = away("ServicePortError", "service/%s in %q is not listening on port %d", svc.Name, svc.Namespace, port)
 	case !there:
-		c = away("EndpointsNotFound", "cannot find endpoints for service/%s in %q", svc.Name, svc.Namespace)
+		c = away("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", svc.Name, svc.Namespace)
 	case !ready:
-		c = away("MissingEndpoints", "endpoints for service/%s in %q have no addresses with port name %q", svc.Name, svc.Namespace, name)
+		c = away("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", svc.Name, svc.Namespace, name)
 	default:
 		return nil
 	}

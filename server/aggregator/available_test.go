@@ -21,13 +21,8 @@ func openAvailability(t *testing.T, name string) (*fixture, *availability) {
 	t.Helper()
 	f := openFixture(t)
 	f.a.remote.Put(f.create(remote(name)))
-	checker, err := NewChecker(f.a.remote)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(checker.Close)
 	v := &availability{
-		a: f.a, checker: checker, seen: map[string]looked{},
+		a: f.a, seen: map[string]looked{},
 		names: reconcile.NewQueue(checkAgainFirst, checkEvery),
 	}
 	t.Cleanup(v.names.ShutDown)
@@ -61,9 +56,9 @@ func TestCheck(t *testing.T) {
 	}{
 		{"no Service", nil, 200, `False ServiceNotFound: service/ext in "ns" is not present`},
 		{"another port", map[string]string{serviceKey: otherPort}, 200, `False ServicePortError: service/ext in "ns" is not listening on port 443`},
-		{"no endpoints", map[string]string{serviceKey: clusterIP}, 200, `False EndpointsNotFound: cannot find endpoints for service/ext in "ns"`},
+		{"no endpoints", map[string]string{serviceKey: clusterIP}, 200, `False EndpointsNotFound: cannot find endpointslices for service/ext in "ns"`},
 		{"no endpoint is ready", map[string]string{serviceKey: clusterIP, endpointsKey: notReady}, 200,
-			`False MissingEndpoints: endpoints for service/ext in "ns" have no addresses with port name "https"`},
+			`False MissingEndpoints: endpointslices for service/ext in "ns" have no addresses with port name "https"`},
 		{"an error", map[string]string{serviceKey: clusterIP, endpointsKey: ready}, 503, "False FailedDiscoveryCheck: failing or missing response from"},
 		{"a redirection", map[string]string{serviceKey: clusterIP, endpointsKey: ready}, 302, "False FailedDiscoveryCheck: failing or missing response from"},
 		{"Endpoints", map[string]string{serviceKey: clusterIP, endpointsKey: ready}, 200, "True Passed: all checks passed"},
@@ -98,6 +93,23 @@ func TestCheck(t *testing.T) {
 				t.Errorf("a second check wrote the condition again: %v", err)
 			}
 		})
+	}
+}
+
+// A server whose certificate nobody vouches for is not available.
+func TestCheckCertificate(t *testing.T) {
+	const name = "v1.example.com"
+	f := openFixture(t)
+	object := remote(name)
+	object.Spec.InsecureSkipTLSVerify = false
+	f.a.remote.Put(object)
+	if err := f.a.remote.Find(name).check(t.Context()); err == nil || !strings.Contains(err.Error(), "failed to verify certificate") {
+		t.Errorf("the check of a server with an unknown certificate: %v", err)
+	}
+	object = remote(name)
+	f.a.remote.Put(object)
+	if err := f.a.remote.Find(name).check(t.Context()); err != nil {
+		t.Errorf("the check of a server whose certificate does not matter: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"time"
@@ -28,36 +27,17 @@ func portOf(object *apiregistration.APIService) int32 {
 	return defaultPort
 }
 
-// Checker asks extension servers whether they are there. It does not verify their
-// certificates: an impostor gains nothing but the condition Available.
-type Checker struct {
-	services *Services
-	client   *http.Client
-}
-
-// NewChecker returns a Checker that finds addresses as s does. Close it.
-func NewChecker(s *Services) (*Checker, error) {
-	t, err := newTransport(transport.TLSConfig{Insecure: true}, func() (*tls.Certificate, error) { return s.certificate() }, s.dialer)
-	if err != nil {
-		return nil, fmt.Errorf("make transport: %w", err)
-	}
-	return &Checker{services: s, client: &http.Client{
-		Transport: t, Timeout: checkTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
-}
-
-// Close gives up connections.
-func (c *Checker) Close() { c.client.CloseIdleConnections() }
-
-// Check asks for the document that object's server must have. It returns nil if one of
+// check asks for the document that the server must have. It returns nil if one of
 // several attempts succeeds, else what was wrong at the last, in upstream's words
 // (kube-aggregator/pkg/controllers/status/remote).
-func (c *Checker) Check(ctx context.Context, object *apiregistration.APIService) error {
+func (x *Service) check(ctx context.Context) error {
+	if x.target.err != nil {
+		return x.target.err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	results := make(chan error, checkAttempts)
 	for range checkAttempts {
-		go func() { results <- c.attempt(ctx, object) }()
+		go func() { results <- x.attempt(ctx) }()
 	}
 	var err error
 	for i := range checkAttempts {
@@ -77,15 +57,18 @@ func wait(results <-chan error, n int) {
 	}
 }
 
-func (c *Checker) attempt(ctx context.Context, object *apiregistration.APIService) error {
-	ref := object.Spec.Service
-	at, err := c.services.resolver.ResolveEndpoint(ref.Namespace, ref.Name, portOf(object))
+func (x *Service) attempt(ctx context.Context) error {
+	ref := x.Object.Spec.Service
+	at, err := x.services.resolver.ResolveEndpoint(ref.Namespace, ref.Name, portOf(x.Object))
 	if err != nil {
 		return err
 	}
 	u := *at
-	u.Path = documentPath(object)
-	if err := c.get(ctx, u.String()); err != nil {
+	u.Path = documentPath(x.Object)
+	if err := x.ask(ctx, u.String()); err != nil {
+		if ctx.Err() == nil {
+			x.target.transport.CloseIdleConnections() // another connection may lead to another endpoint
+		}
 		return fmt.Errorf("failing or missing response from %s: %w", u.String(), err)
 	}
 	return nil
@@ -98,13 +81,17 @@ func documentPath(object *apiregistration.APIService) string {
 	return "/apis/" + object.Spec.Group + "/" + object.Spec.Version
 }
 
-func (c *Checker) get(ctx context.Context, url string) error {
+func (x *Service) ask(ctx context.Context, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 	transport.SetAuthProxyHeaders(r, aggregator, "", []string{user.SystemPrivilegedGroup}, nil)
-	answer, err := c.client.Do(r)
+	client := &http.Client{
+		Transport: x.target.transport, Timeout: checkTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -35,12 +35,13 @@ func (d *discovered) fetch(ctx context.Context, services []*Service) {
 	for _, x := range services {
 		gv := groupVersion(x.Object.Name)
 		v := d.versions[gv]
-		if err == nil {
-			v, failed[gv] = x.fetchVersion(ctx, v)
-		} else {
+		bad := err != nil
+		if !bad {
+			v, bad = x.fetchVersion(ctx, v)
+		}
+		if versions[gv] = v; bad {
 			failed[gv] = true
 		}
-		versions[gv] = v
 	}
 	d.versions, d.failed = versions, failed
 	if err == nil {
@@ -52,7 +53,7 @@ func (d *discovered) fetch(ctx context.Context, services []*Service) {
 // documents.
 func (d *discovered) fetchAggregated(ctx context.Context, x *Service) (bool, error) {
 	answer, err := x.get(ctx, "/apis", http.Header{
-		"Accept": {clientdiscovery.AcceptV2 + "," + clientdiscovery.AcceptV2Beta1}, "If-None-Match": {d.etag},
+		"Accept": {clientdiscovery.AcceptV2}, "If-None-Match": {d.etag},
 	})
 	if err != nil {
 		return false, err
@@ -64,12 +65,8 @@ func (d *discovered) fetchAggregated(ctx context.Context, x *Service) (bool, err
 	case http.StatusServiceUnavailable:
 		return false, fmt.Errorf("get /apis: %s", answer.Status)
 	}
-	media := answer.Header.Get("Content-Type")
-	older := aggregatedKind
-	older.Version = "v2beta1" // the same in JSON
-	isNew, _ := clientdiscovery.ContentTypeIsGVK(media, aggregatedKind)
-	isOld, _ := clientdiscovery.ContentTypeIsGVK(media, older)
-	if answer.StatusCode != http.StatusOK || !isNew && !isOld {
+	isAggregated, _ := clientdiscovery.ContentTypeIsGVK(answer.Header.Get("Content-Type"), aggregatedKind)
+	if answer.StatusCode != http.StatusOK || !isAggregated {
 		return false, nil
 	}
 	var list apidiscovery.APIGroupDiscoveryList

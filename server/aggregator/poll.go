@@ -15,9 +15,10 @@ import (
 
 const (
 	// pollEvery is how often extension servers are asked what they serve, besides at every
-	// change of their objects; upstream's discovery manager does the same.
+	// change of their objects and after failures; upstream's discovery manager does the same.
 	pollEvery   = time.Minute
-	pollAtOnce  = 8 // servers
+	pollAgain   = 500 * time.Millisecond // after a failure; it doubles with each, up to pollEvery
+	pollAtOnce  = 8                      // servers
 	pollTimeout = 5 * time.Second
 )
 
@@ -59,11 +60,11 @@ func (s *Services) Poll(ctx context.Context) {
 		var due []*Service
 		all := s.List()
 		for _, x := range all {
-			if asked[x.Object.Name] != x {
+			if d := servers[x.server()]; asked[x.Object.Name] != x || d != nil && !time.Now().Before(d.again) {
 				due = append(due, x)
 			}
 		}
-		servers = ask(ctx, servers, all, due)
+		servers = s.ask(ctx, servers, all, due)
 		if ctx.Err() != nil {
 			return
 		}
@@ -75,23 +76,30 @@ func (s *Services) Poll(ctx context.Context) {
 		for _, x := range all {
 			asked[x.Object.Name] = x
 		}
-		var tick <-chan time.Time
-		if len(all) > 0 {
-			tick = time.After(pollEvery)
-		}
 		select {
 		case <-changed:
-		case <-tick:
-			clear(asked)
+		case <-next(servers):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
+// next returns a channel that has the time when the next server is due; nil without a server.
+func next(servers map[server]*discovered) <-chan time.Time {
+	if len(servers) == 0 {
+		return nil
+	}
+	pause := pollEvery
+	for _, d := range servers {
+		pause = min(pause, time.Until(d.again))
+	}
+	return time.After(pause)
+}
+
 // ask asks the servers whose turn it is. It returns what all servers serve; old is what they
 // served before.
-func ask(ctx context.Context, old map[server]*discovered, all, due []*Service) map[server]*discovered {
+func (s *Services) ask(ctx context.Context, old map[server]*discovered, all, due []*Service) map[server]*discovered {
 	servers := map[server]*discovered{}
 	var group errgroup.Group
 	group.SetLimit(pollAtOnce)
@@ -110,6 +118,7 @@ func ask(ctx context.Context, old map[server]*discovered, all, due []*Service) m
 			group.Go(func() error {
 				d.fetch(ctx, behind)
 				d.fetchIndex(ctx, behind[0])
+				d.plan(s.pollAgain)
 				return nil
 			})
 		}
@@ -144,6 +153,21 @@ type discovered struct {
 	failed   map[schema.GroupVersion]bool
 
 	documents map[string]string // as Discovered has them
+
+	again    time.Time // when the server is asked the next time
+	failures int       // how often it has failed in a row
+}
+
+// plan sets when the server is asked the next time. first is the pause after the first failure.
+func (d *discovered) plan(first time.Duration) {
+	pause := pollEvery
+	if len(d.failed) == 0 {
+		d.failures = 0
+	} else {
+		pause = min(first<<min(d.failures, 10), pollEvery)
+		d.failures++
+	}
+	d.again = time.Now().Add(pause)
 }
 
 // version returns x's part of d, which is nil before the server was asked.

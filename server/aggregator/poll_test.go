@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/plinth-io/plinth/server/apitest"
 )
 
 // elsewhere resolves every Service to one address.
@@ -61,12 +64,8 @@ func (d *documents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(body, "APIGroupDiscoveryList") && r.Header.Get("If-None-Match") == tag:
 		w.WriteHeader(http.StatusNotModified)
 	case strings.Contains(body, "APIGroupDiscoveryList"):
-		version := "v2"
-		if strings.Contains(body, "v2beta1") {
-			version = "v2beta1"
-		}
 		w.Header().Set("ETag", tag)
-		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v="+version+";as=APIGroupDiscoveryList")
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		fmt.Fprint(w, body)
 	default:
 		w.Header().Set("Content-Type", "application/json")
@@ -80,12 +79,12 @@ func (d *documents) set(bodies map[string]string) {
 	d.bodies, d.asked = bodies, nil
 }
 
-func aggregatedDocument(version string, resources ...string) string {
+func aggregatedDocument(resources ...string) string {
 	var list []string
 	for _, r := range resources {
 		list = append(list, `{"resource":"`+r+`","scope":"Cluster","verbs":["get"],"subresources":[{"subresource":"status","verbs":["get"]}]}`)
 	}
-	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/` + version + `","items":[
+	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[
 		{"metadata":{"name":"one.example.com"},"versions":[{"version":"v1","resources":[` + strings.Join(list, ",") + `]}]}]}`
 }
 
@@ -103,6 +102,7 @@ func TestPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(elsewhere{at}, func() (*tls.Certificate, error) { return &tls.Certificate{}, nil }, nil)
+	s.pollAgain = pollEvery // so that only a change has the server asked
 	object := func(name string, generation int64) *apiregistration.APIService {
 		gv := groupVersion(name)
 		return &apiregistration.APIService{
@@ -136,7 +136,7 @@ func TestPoll(t *testing.T) {
 		"apis/one.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/one.example.com/v1?hash=1"},
 		"apis/two.example.com/v1":{"serverRelativeURL":"https://elsewhere.example.com/"},
 		"apis/apps/v1":{"serverRelativeURL":"/openapi/v3/apis/apps/v1?hash=2"}}}`
-	modern, older := aggregatedDocument("v2", "things", "others"), aggregatedDocument("v2beta1", "olds")
+	modern, other := aggregatedDocument("things", "others"), aggregatedDocument("olds")
 	for i, test := range []struct {
 		name   string
 		bodies map[string]string
@@ -149,13 +149,13 @@ func TestPoll(t *testing.T) {
 			[]string{"one.example.com/v1 Current things others", "two.example.com/v1 Current"}, []string{"/apis" + tag(modern)}},
 		{"unavailable", map[string]string{"/apis": "503"},
 			[]string{"one.example.com/v1 Stale things others", "two.example.com/v1 Stale"}, []string{"/apis" + tag(modern)}},
-		{"an older form", map[string]string{"/apis": older},
+		{"another document", map[string]string{"/apis": other},
 			[]string{"one.example.com/v1 Current olds", "two.example.com/v1 Current"}, []string{"/apis" + tag(modern)}},
 		{"garbage", map[string]string{"/apis": "APIGroupDiscoveryList {"},
-			[]string{"one.example.com/v1 Stale olds", "two.example.com/v1 Stale"}, []string{"/apis" + tag(older)}},
+			[]string{"one.example.com/v1 Stale olds", "two.example.com/v1 Stale"}, []string{"/apis" + tag(other)}},
 		{"classic documents", map[string]string{"/apis/one.example.com/v1": classicDocument},
 			[]string{"one.example.com/v1 Current classics", "two.example.com/v1 Stale"},
-			[]string{"/apis" + tag(older), "/apis/one.example.com/v1", "/apis/two.example.com/v1"}},
+			[]string{"/apis" + tag(other), "/apis/one.example.com/v1", "/apis/two.example.com/v1"}},
 		{"nothing", nil,
 			[]string{"one.example.com/v1 Stale classics", "two.example.com/v1 Stale"},
 			[]string{"/apis", "/apis/one.example.com/v1", "/apis/two.example.com/v1"}},
@@ -185,6 +185,34 @@ func TestPoll(t *testing.T) {
 	s.Remove("v1.one.example.com")
 	if diff := cmp.Diff([]string{"two.example.com/v1 Stale"}, shown(s)); diff != "" {
 		t.Errorf("after one was removed (-want +got):\n%s", diff)
+	}
+}
+
+// TestPollAgain: a server that has failed is asked again soon, without a change of its object.
+func TestPollAgain(t *testing.T) {
+	d := &documents{bodies: map[string]string{"/apis": "503"}}
+	server := httptest.NewTLSServer(d)
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServices(t, elsewhere{at})
+	s.pollAgain = time.Millisecond
+	s.Put(remote("v1.one.example.com"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.Poll(ctx) })
+	apitest.Eventually(t, "it is asked several times", func() bool { _, rounds := d.since(); return rounds > 2 })
+	d.set(map[string]string{"/apis": aggregatedDocument("things")})
+	want := []string{"one.example.com/v1 Current things"}
+	apitest.Eventually(t, "what it serves is known", func() bool { return slices.Equal(shown(s), want) })
+	asked, _ := d.since()
+	time.Sleep(20 * time.Millisecond)
+	if again, _ := d.since(); len(again) > len(asked)+1 {
+		t.Errorf("after its answer it was asked %d times", len(again)-len(asked))
 	}
 }
 

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"net/url"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/transport"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/plinth-io/plinth/server/upgrade"
 )

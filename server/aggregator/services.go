@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -24,6 +25,7 @@ type Services struct {
 	resolver    webhook.ServiceResolver
 	certificate func() (*tls.Certificate, error)
 	dialer      *dialout.Dialer
+	pollAgain   time.Duration
 
 	draining context.Context // ended by Close: requests that would go on for ever end then
 	drain    context.CancelFunc
@@ -52,7 +54,7 @@ func New(resolver webhook.ServiceResolver, certificate func() (*tls.Certificate,
 	if dialer == nil {
 		dialer = dialout.New(dialout.Config{})
 	}
-	s := &Services{resolver: resolver, certificate: certificate, dialer: dialer, changed: make(chan struct{})}
+	s := &Services{resolver: resolver, certificate: certificate, dialer: dialer, pollAgain: pollAgain, changed: make(chan struct{})}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.all.Store(&map[schema.GroupVersion]*Service{})
 	s.found.Store(&Discovered{Documents: map[string]string{}})

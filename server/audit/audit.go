@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	apiaudit "k8s.io/apiserver/pkg/audit"
@@ -42,8 +41,6 @@ type Log struct {
 	policy      apiaudit.PolicyRuleEvaluator
 	longRunning func(*apirequest.RequestInfo) bool
 	stop        chan struct{} // closed by Close
-
-	events, rejected prometheus.Counter
 }
 
 // Open reads the policy, makes the file and starts to send events. It returns nil if the
@@ -62,8 +59,6 @@ func Open(o *Options, longRunning func(*apirequest.RequestInfo) bool) (*Log, err
 		policy:      policy,
 		longRunning: longRunning,
 		stop:        make(chan struct{}),
-		events:      newCounter("event_total", "Audit events that were made."),
-		rejected:    newCounter("requests_rejected_total", "Requests that were refused because their audit event could not be stored."),
 	}
 	if err := l.backend.Run(l.stop); err != nil {
 		return nil, fmt.Errorf("start %s: %w", l.backend, err)

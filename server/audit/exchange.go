@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,19 +17,16 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// The stages of a request are upstream's (endpoints/filters/audit.go). Upstream's own filter
-// is not used: it counts events with a data race between requests.
+// The stages of a request are upstream's (endpoints/filters/audit.go). Upstream's own filter is not used: it takes the
+// user from the request's context and answers by itself when an event cannot be stored.
 
 // exchange is one request that is logged.
 type exchange struct {
-	log   *Log
 	ctx   context.Context
-	event *auditinternal.Event
-	omit  []auditinternal.Stage
+	event *apiaudit.AuditContext
 	early bool // the request has the stage ResponseStarted
 
-	out    writer
-	status metav1.Status // of the answer
+	out writer
 }
 
 // ErrNotStored says that a request must not be served: its event could not be stored, and the
@@ -46,7 +42,7 @@ func (l *Log) Serve(w http.ResponseWriter, r *http.Request, what authorizer.Attr
 		return nil
 	}
 	if !x.reach(auditinternal.StageRequestReceived) {
-		l.rejected.Inc()
+		apiaudit.ApiserverAuditDroppedCounter.WithContext(x.ctx).Inc()
 		return ErrNotStored
 	}
 	info, _ := apirequest.RequestInfoFrom(x.ctx)
@@ -71,42 +67,29 @@ func (l *Log) Refuse(w http.ResponseWriter, r *http.Request, what authorizer.Att
 func (l *Log) begin(r *http.Request, what authorizer.Attributes) *exchange {
 	ctx := r.Context()
 	ac := apiaudit.AuditContextFrom(ctx)
-	ac.RequestAuditConfig = l.policy.EvaluatePolicyRule(what)
-	level := ac.RequestAuditConfig.Level
-	apiaudit.ObservePolicyLevel(ctx, level)
-	if level == auditinternal.LevelNone {
-		return nil
+	rule := l.policy.EvaluatePolicyRule(what)
+	apiaudit.ObservePolicyLevel(ctx, rule.Level)
+	var sink apiaudit.Sink = l.backend
+	if rule.OmitManagedFields {
+		sink = omitting{sink}
+	}
+	if err := ac.Init(rule, sink); err != nil || rule.Level == auditinternal.LevelNone {
+		return nil // a request is logged once
 	}
 	received, _ := apirequest.ReceivedTimestampFrom(ctx)
-	apiaudit.LogRequestMetadata(ctx, r, received, level, what)
-	return &exchange{log: l, ctx: ctx, event: &ac.Event, omit: ac.RequestAuditConfig.OmitStages}
+	apiaudit.LogRequestMetadata(ctx, r, received, what)
+	return &exchange{ctx: ctx, event: ac}
 }
 
 // reach logs the event of a stage. It returns false if the mode demands that the event is
 // stored and it was not.
 func (x *exchange) reach(stage auditinternal.Stage) bool {
-	x.event.Stage = stage
-	if slices.Contains(x.omit, stage) {
-		return true
-	}
-	x.event.StageTimestamp = metav1.NewMicroTime(time.Now())
-	switch stage {
-	case auditinternal.StageRequestReceived:
-		x.event.StageTimestamp = x.event.RequestReceivedTimestamp
-	case auditinternal.StageResponseComplete:
-		x.noteLatency()
-	}
-	x.log.events.Inc()
-	return x.log.backend.ProcessEvents(x.event)
+	return x.event.ProcessEventStage(x.ctx, stage)
 }
 
 // begun notes the status code with which the answer begins.
 func (x *exchange) begun(code int) {
-	if x.event.ResponseStatus == nil {
-		x.event.ResponseStatus = &x.status
-	}
-	x.event.ResponseStatus.Code = int32(code)
-	x.event.Stage = auditinternal.StageResponseStarted
+	x.event.SetEventResponseStatusCode(int32(code))
 	if x.early {
 		x.reach(auditinternal.StageResponseStarted)
 	}
@@ -115,19 +98,20 @@ func (x *exchange) begun(code int) {
 // end is deferred around the answer. It logs a panic and lets it go on.
 func (x *exchange) end() {
 	if reason := recover(); reason != nil {
-		x.event.ResponseStatus = &metav1.Status{
+		x.event.SetEventResponseStatus(&metav1.Status{
 			Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
 			Message: fmt.Sprintf("APIServer panic'd: %v", reason),
-		}
+		})
 		x.reach(auditinternal.StagePanic)
 		panic(reason)
 	}
-	if x.event.ResponseStatus == nil {
-		x.event.ResponseStatus = &metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early"}
+	if x.event.GetEventResponseStatus() == nil {
+		x.event.SetEventResponseStatus(&metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early"})
 		if x.early {
 			x.reach(auditinternal.StageResponseStarted)
 		}
 	}
+	x.noteLatency()
 	x.reach(auditinternal.StageResponseComplete)
 }
 
@@ -135,7 +119,7 @@ func (x *exchange) end() {
 const slow = 500 * time.Millisecond
 
 func (x *exchange) noteLatency() {
-	took := x.event.StageTimestamp.Sub(x.event.RequestReceivedTimestamp.Time)
+	took := time.Since(x.event.GetEventRequestReceivedTimestamp().Time)
 	if took <= slow {
 		return
 	}

@@ -42,7 +42,6 @@ func (r rule) EvaluatePolicyRule(authorizer.Attributes) apiaudit.RequestAuditCon
 func openLog(sink *events, policy rule, longRunning bool) *Log {
 	return &Log{
 		backend: sink, policy: policy, longRunning: func(*apirequest.RequestInfo) bool { return longRunning },
-		events: newCounter("event_total", ""), rejected: newCounter("requests_rejected_total", ""),
 	}
 }
 

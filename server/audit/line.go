@@ -28,6 +28,11 @@ func line(b []byte, e *auditinternal.Event) ([]byte, bool) {
 	if e.ImpersonatedUser != nil {
 		b = lineUser(append(b, `,"impersonatedUser":`...), e.ImpersonatedUser)
 	}
+	if e.AuthenticationMetadata != nil {
+		b = append(b, `,"authenticationMetadata":`...)
+		begin := len(b)
+		b = closed(optional(append(b, '{'), `,"impersonationConstraint":`, e.AuthenticationMetadata.ImpersonationConstraint), begin)
+	}
 	if len(e.SourceIPs) > 0 {
 		b = quotedList(append(b, `,"sourceIPs":`...), e.SourceIPs)
 	}

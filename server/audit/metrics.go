@@ -1,16 +1,8 @@
 package audit
 
-import "github.com/prometheus/client_golang/prometheus"
-
-func newCounter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: "apiserver_audit_" + name, Help: help})
+// UpstreamMetrics are counters of upstream's libraries: events, requests by level, events that were lost, and requests
+// that were refused because their event could not be stored. They count all servers in the process.
+var UpstreamMetrics = []string{
+	"apiserver_audit_event_total", "apiserver_audit_level_total", "apiserver_audit_error_total",
+	"apiserver_audit_requests_rejected_total",
 }
-
-// Collectors are the log's own counters, under upstream's names.
-func (l *Log) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{l.events, l.rejected}
-}
-
-// UpstreamMetrics are counters of upstream's libraries: requests by level, and events that were
-// lost. They count all servers in the process.
-var UpstreamMetrics = []string{"apiserver_audit_level_total", "apiserver_audit_error_total"}

@@ -70,7 +70,10 @@ var UpstreamMetrics = []string{
 	"authentication_token_cache_request_total",
 	"apiserver_authentication_config_controller_automatic_reloads_total",
 	"apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+	"apiserver_authentication_config_controller_last_config_info",
 	"apiserver_authentication_jwt_authenticator_latency_seconds",
+	"apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
+	"apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
 }
 
 // add counts a request that was not answered from memory.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,7 @@ type generation struct {
 	tokens  authenticator.Token
 	healthy func() error // nil once the keys of all issuers are known
 	stop    func()
+	urls    []string // of its issuers
 }
 
 // AuthenticateToken implements authenticator.Token.
@@ -66,9 +68,10 @@ func (i *issuers) begin(c *apiserver.AuthenticationConfiguration) (_ *generation
 	}()
 	var tokens []authenticator.Token
 	var checks []func() error
+	var urls []string
 	compiler := authenticationcel.NewDefaultCompiler()
 	for _, jwt := range c.JWT {
-		o := oidc.Options{JWTAuthenticator: jwt, Compiler: compiler, SupportedSigningAlgs: i.algorithms, DisallowedIssuers: i.ours}
+		o := oidc.Options{JWTAuthenticator: jwt, Compiler: compiler, SupportedSigningAlgs: i.algorithms, DisallowedIssuers: i.ours, APIServerID: i.identity}
 		if ca := jwt.Issuer.CertificateAuthority; ca != "" {
 			if o.CAContentProvider, err = dynamiccertificates.NewStaticCAContent("oidc-authenticator", []byte(ca)); err != nil {
 				return nil, err
@@ -78,12 +81,13 @@ func (i *issuers) begin(c *apiserver.AuthenticationConfiguration) (_ *generation
 		if err != nil {
 			return nil, err
 		}
-		tokens, checks = append(tokens, made), append(checks, made.HealthCheck)
+		tokens, checks, urls = append(tokens, made), append(checks, made.HealthCheck), append(urls, jwt.Issuer.URL)
 	}
 	return &generation{
 		tokens:  authenticator.WrapAudienceAgnosticToken(i.audiences, tokenunion.NewFailOnError(tokens...)),
 		healthy: func() error { return allOf(checks) },
 		stop:    stop,
+		urls:    urls,
 	}, nil
 }
 
@@ -104,6 +108,8 @@ const (
 	readyPoll    = 100 * time.Millisecond
 	// oldLife is how long requests may still use a configuration that was replaced.
 	oldLife = time.Minute
+	// lastFetch is how long after its end a configuration may still count that it has read keys.
+	lastFetch = 30 * time.Second
 )
 
 // reload takes up the file if it has changed. An error is to be tried again: a file that can never
@@ -130,7 +136,7 @@ func (i *issuers) reload() (err error) {
 		return err
 	}
 	i.read, i.wrong = string(text), false
-	configmetrics.RecordAuthenticationConfigAutomaticReloadSuccess(i.identity)
+	configmetrics.RecordAuthenticationConfigAutomaticReloadSuccess(i.identity, i.read)
 	i.log.Info("the authentication configuration has changed", "file", i.file, "issuers", len(c.JWT))
 	return nil
 }
@@ -159,8 +165,20 @@ func (i *issuers) replace(c *apiserver.AuthenticationConfiguration) error {
 		return err
 	}
 	old := i.current.Swap(next)
-	time.AfterFunc(oldLife, old.stop)
+	time.AfterFunc(oldLife, func() {
+		old.stop()
+		time.AfterFunc(lastFetch, func() { i.forgetKeys(old, next) })
+	})
 	return nil
+}
+
+// forgetKeys ends the metrics about the keys of issuers that a configuration has and the next one has not.
+func (i *issuers) forgetKeys(old, next *generation) {
+	for _, url := range old.urls {
+		if !slices.Contains(next.urls, url) {
+			oidc.DeleteJWKSFetchMetrics(url, i.identity)
+		}
+	}
 }
 
 func (i *issuers) await(g *generation) error {

@@ -161,6 +161,7 @@ func openIssuers(life context.Context, c Config, given kubeauthenticator.Config)
 	i.current.Store(first)
 	if i.file != "" {
 		configmetrics.RegisterMetrics()
+		configmetrics.RecordAuthenticationConfigLastConfigInfo(i.identity, i.read)
 	}
 	return i, nil
 }

@@ -28,7 +28,7 @@ func AddFlags(f *pflag.FlagSet, o *Options) {
 	})
 }
 
-// Check finds what can be known to be wrong without any I/O. nil stands for NewOptions.
+// Check finds what is wrong with options. It compares the files of authorities if both are named. nil stands for NewOptions.
 func Check(o *Options) error {
 	return utilerrors.NewAggregate(o.Validate())
 }

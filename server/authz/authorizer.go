@@ -27,6 +27,7 @@ type Authorizer struct {
 	log      *slog.Logger
 	rules    *Resolver
 	compiler compiler
+	text     string                                // of the configuration file at the start
 	named    *apiserver.AuthorizationConfiguration // in force
 	required sets.Set[apiserver.AuthorizerType]    // must stay in the configuration when it changes
 
@@ -57,13 +58,13 @@ type chain struct {
 // New returns the authorizer that o describes, for what is in store; nil stands for the defaults.
 func New(store *sqlstore.Store, o *Options, log *slog.Logger) (*Authorizer, error) {
 	o = completed(o)
-	config, err := configuration(o)
+	config, text, err := configuration(o)
 	if err != nil {
 		return nil, err
 	}
 	in := newBound(store)
 	a := &Authorizer{
-		options: o, log: log, named: config, rules: newResolver(store, in), compiler: newCompiler(),
+		options: o, log: log, text: text, named: config, rules: newResolver(store, in), compiler: newCompiler(),
 		required: sets.New[apiserver.AuthorizerType](), kept: map[apiserver.AuthorizerType]authority{},
 	}
 	for _, c := range config.Authorizers {
@@ -99,17 +100,24 @@ func lasting(which apiserver.AuthorizerType, store *sqlstore.Store, in *bound, o
 // chainOf makes the chain of a configuration. Members of system:masters are asked about by no
 // authorizer.
 func (a *Authorizer) chainOf(config *apiserver.AuthorizationConfiguration) (*chain, error) {
-	askers := []authorizer.Authorizer{authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)}
+	askers := []union.NamedAuthorizer{{
+		AuthorizerName: "kubernetes.io/system-privileged-group",
+		Authorizer:     authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup),
+	}}
 	var resolvers []authorizer.RuleResolver
 	for _, c := range config.Authorizers {
 		one, err := a.authority(c)
 		if err != nil {
 			return nil, err
 		}
-		askers = append(askers, metrics.InstrumentedAuthorizer(string(c.Type), c.Name, one))
+		askers = append(askers, union.NamedAuthorizer{AuthorizerName: c.Name, Authorizer: metrics.InstrumentedAuthorizer(string(c.Type), c.Name, one)})
 		resolvers = append(resolvers, one)
 	}
-	return &chain{union.New(askers...), union.NewRuleResolvers(resolvers...)}, nil
+	all, err := union.New(askers...)
+	if err != nil {
+		return nil, err
+	}
+	return &chain{all, union.NewRuleResolvers(resolvers...)}, nil
 }
 
 func (a *Authorizer) authority(c apiserver.AuthorizerConfiguration) (authority, error) {
@@ -130,6 +138,16 @@ func (a *Authorizer) authority(c apiserver.AuthorizerConfiguration) (authority, 
 // Authorize implements authorizer.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, what authorizer.Attributes) (authorizer.Decision, string, error) {
 	return a.current.Load().Authorize(ctx, what)
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer.
+func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, what authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return a.current.Load().ConditionsAwareAuthorize(ctx, what)
+}
+
+// EvaluateConditions implements authorizer.Authorizer.
+func (a *Authorizer) EvaluateConditions(ctx context.Context, decision authorizer.ConditionsAwareDecision, data authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return a.current.Load().EvaluateConditions(ctx, decision, data)
 }
 
 // errNoUser is the error for rules of nobody.
@@ -164,5 +182,6 @@ var UpstreamMetrics = []string{
 	"apiserver_authorization_match_condition_exclusions_total",
 	"apiserver_authorization_config_controller_automatic_reloads_total",
 	"apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
+	"apiserver_authorization_config_controller_last_config_info",
 	"node_authorizer_graph_actions_duration_seconds",
 }

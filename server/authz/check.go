@@ -34,9 +34,8 @@ func Attributes(who user.Info, info *apirequest.RequestInfo) authorizer.Attribut
 	return a
 }
 
-// addSelectors adds what a list, a watch or the deletion of a collection is restricted to. The
-// parser of info leaves selectors out if the feature AuthorizeWithSelectors is off. One with too many terms, which
-// the verb refuses, is not parsed: it restricts nothing, as one that cannot be parsed.
+// addSelectors adds what a list, a watch or the deletion of a collection is restricted to. One
+// with too many terms, which the verb refuses, is not parsed: it restricts nothing, as one that cannot be parsed.
 func addSelectors(a *authorizer.AttributesRecord, info *apirequest.RequestInfo) {
 	if info.FieldSelector != "" {
 		selector, err := parsed("fieldSelector", info.FieldSelector, fields.ParseSelector)

@@ -3,11 +3,14 @@ package authz
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1beta1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -58,6 +61,12 @@ func newNode(store *sqlstore.Store) *Node {
 			graph.AddResourceSlice(slice.Metadata.Name, slice.Spec.NodeName)
 		}), func(_, name string) { graph.DeleteResourceSlice(name) }))
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.PodCertificateRequest) {
+		n.parts = append(n.parts, newPart(store, object.Prefix(certificatesv1.GroupName, "podcertificaterequests"), sameNever,
+			decoded(graph.AddPodCertificateRequest), func(namespace, name string) {
+				graph.DeletePodCertificateRequest(&certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			}))
+	}
 	return n
 }
 
@@ -77,6 +86,16 @@ func (n *Node) Authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 		defer p.RUnlock()
 	}
 	return n.upstream.Authorize(ctx, a)
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer: the decision of Authorize has no conditions.
+func (n *Node) ConditionsAwareAuthorize(ctx context.Context, what authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(n.Authorize(ctx, what))
+}
+
+// EvaluateConditions implements authorizer.Authorizer. There are no conditions to evaluate.
+func (n *Node) EvaluateConditions(ctx context.Context, decision authorizer.ConditionsAwareDecision, data authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return n.upstream.EvaluateConditions(ctx, decision, data)
 }
 
 // RulesFor implements authorizer.RuleResolver.
@@ -145,9 +164,10 @@ func (p *part) apply(ev *sqlstore.Event) {
 func sameNever(_, _ *sqlstore.Entry) bool { return false }
 
 var (
-	specField     = []byte(`"spec":{`)
-	statusField   = []byte(`,"status":{`)
-	claimStatuses = []byte(`"resourceClaimStatuses"`)
+	specField   = []byte(`"spec":{`)
+	statusField = []byte(`,"status":{`)
+	// What a status says of the claims that were made for the pod.
+	claimStatuses = [][]byte{[]byte(`"resourceClaimStatuses"`), []byte(`"extendedResourceClaimStatus"`)}
 )
 
 // samePod tells whether a change of a pod is one of its metadata or status alone, as most are: then
@@ -155,7 +175,11 @@ var (
 // inside a string is escaped, so that the fields are found without parsing.
 func samePod(was, is *sqlstore.Entry) bool {
 	return was.CreateRevision == is.CreateRevision && bytes.Equal(specOf(was.Value), specOf(is.Value)) &&
-		!bytes.Contains(was.Value, claimStatuses) && !bytes.Contains(is.Value, claimStatuses)
+		!hasClaims(was.Value) && !hasClaims(is.Value)
+}
+
+func hasClaims(pod []byte) bool {
+	return slices.ContainsFunc(claimStatuses, func(field []byte) bool { return bytes.Contains(pod, field) })
 }
 
 // specOf returns the JSON of a pod's spec, or of more than that.

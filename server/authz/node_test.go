@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,6 +116,32 @@ func testNodeFollowsStore(t *testing.T, store *sqlstore.Store) {
 	}
 }
 
+// A node reads the requests for certificates that name it, as long as they are there.
+func TestNodeReadsItsCertificateRequests(t *testing.T) {
+	store := openStore(t)
+	n := newNode(store)
+	want := func(after, node string, want authorizer.Decision) {
+		t.Helper()
+		what := authorizer.AttributesRecord{
+			User: kubelet(node), Verb: "get", APIGroup: "certificates.k8s.io", Resource: "podcertificaterequests",
+			Namespace: "n", Name: "r", ResourceRequest: true,
+		}
+		if got, reason, err := n.Authorize(t.Context(), what); got != want {
+			t.Errorf("%s, %s: %v %q %v", after, node, got, reason, err)
+		}
+	}
+	prefix := object.Prefix(certificatesv1.GroupName, "podcertificaterequests")
+	want("nothing", "n1", authorizer.DecisionNoOpinion)
+	put(t, store, prefix, &certificatesv1.PodCertificateRequest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "PodCertificateRequest"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "r"}, Spec: certificatesv1.PodCertificateRequestSpec{NodeName: "n1"},
+	})
+	want("its creation", "n1", authorizer.DecisionAllow)
+	want("its creation", "n2", authorizer.DecisionNoOpinion)
+	remove(t, store, prefix, "n", "r")
+	want("its deletion", "n1", authorizer.DecisionNoOpinion)
+}
+
 // A pod that can no longer be read gives its node no rights.
 func TestNodeForgetsUnreadable(t *testing.T) {
 	store := openStore(t)
@@ -187,6 +214,9 @@ func TestSamePod(t *testing.T) {
 		return store.Get(podPrefix + "n/p")
 	}
 	claims := func(p *corev1.Pod) { p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "c"}} }
+	extended := func(p *corev1.Pod) {
+		p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"}
+	}
 	before := entry(podOn("n1", "p", "s"))
 	for _, tt := range []struct {
 		name string
@@ -199,6 +229,7 @@ func TestSamePod(t *testing.T) {
 		{"secret", podOn("n1", "p", "t"), false},
 		{"node", podOn("n2", "p", "s"), false},
 		{"claims", podOn("n1", "p", "s", claims), false},
+		{"claims of extended resources", podOn("n1", "p", "s", extended), false},
 	} {
 		if got := samePod(before, entry(tt.pod)); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)

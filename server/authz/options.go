@@ -52,14 +52,14 @@ func completed(o *Options) *Options {
 	return &complete
 }
 
-// configuration returns the chain of authorizers that o asks for.
-func configuration(o *Options) (*apiserver.AuthorizationConfiguration, error) {
+// configuration returns the chain of authorizers that o asks for, and the text of the file that says so, if one does.
+func configuration(o *Options) (*apiserver.AuthorizationConfiguration, string, error) {
 	config, err := o.ToAuthorizationConfig(nil)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(config.AuthorizationConfiguration.Authorizers) == 0 {
-		return nil, fmt.Errorf("at least one authorization mode must be passed")
+		return nil, "", fmt.Errorf("at least one authorization mode must be passed")
 	}
-	return config.AuthorizationConfiguration, nil
+	return config.AuthorizationConfiguration, config.InitialAuthorizationConfigurationData, nil
 }

@@ -58,6 +58,16 @@ func (r *RBAC) Authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 	return r.upstream.Authorize(ctx, a)
 }
 
+// ConditionsAwareAuthorize implements authorizer.Authorizer: the decision of Authorize has no conditions.
+func (r *RBAC) ConditionsAwareAuthorize(ctx context.Context, what authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(r.Authorize(ctx, what))
+}
+
+// EvaluateConditions implements authorizer.Authorizer. There are no conditions to evaluate.
+func (r *RBAC) EvaluateConditions(ctx context.Context, decision authorizer.ConditionsAwareDecision, data authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return r.upstream.EvaluateConditions(ctx, decision, data)
+}
+
 // RulesFor implements authorizer.RuleResolver.
 func (r *RBAC) RulesFor(ctx context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
 	return r.upstream.RulesFor(about(ctx, who), who, namespace)

@@ -62,7 +62,7 @@ func TestRBAC(t *testing.T) {
 		{account("n", "far"), "get", "n", "secrets/mine", ""},
 		{person("nadia"), "delete", "n", "pods/a", `RBAC: allowed by RoleBinding "all/n" of ClusterRole "everything" to User "nadia"`},
 		{person("nadia"), "delete", "", "nodes/a", ""},
-		{person("lost"), "get", "n", "pods/a", `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
+		{person("lost"), "get", "n", "pods/a", `rbac: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
 	} {
 		decision, reason := ask(t, a, tt.who, tt.verb, tt.namespace, tt.resource)
 		allowed := strings.Contains(tt.reason, "allowed")

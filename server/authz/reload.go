@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics"
+	"k8s.io/apiserver/pkg/util/filesystem"
 	kubeauthorizer "k8s.io/kubernetes/pkg/kubeapiserver/authorizer"
-	"k8s.io/kubernetes/pkg/util/filesystem"
 )
 
 // lookEvery is how often the configuration is read where the file system reports no changes.
@@ -23,8 +23,8 @@ func (a *Authorizer) Run(ctx context.Context, id string) {
 		return
 	}
 	metrics.RegisterMetrics()
-	metrics.RecordAuthorizationConfigAutomaticReloadSuccess(id)
-	var read []byte
+	metrics.RecordAuthorizationConfigLastConfigInfo(id, a.text)
+	read := []byte(a.text)
 	filesystem.WatchUntil(ctx, lookEvery, file, func() {
 		data, err := os.ReadFile(file)
 		if err == nil && bytes.Equal(data, read) {
@@ -41,7 +41,7 @@ func (a *Authorizer) Run(ctx context.Context, id string) {
 			metrics.RecordAuthorizationConfigAutomaticReloadFailure(id)
 			a.log.Error("the authorization configuration was not taken up; the one before stays in force", "file", file, "err", err)
 		case changed:
-			metrics.RecordAuthorizationConfigAutomaticReloadSuccess(id)
+			metrics.RecordAuthorizationConfigAutomaticReloadSuccess(id, string(data))
 			a.log.Info("took up a new authorization configuration", "file", file)
 		}
 	}, func(err error) { a.log.Debug("watch the authorization configuration", "file", file, "err", err) })

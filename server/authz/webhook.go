@@ -44,7 +44,15 @@ func (a *Authorizer) webhook(c apiserver.AuthorizerConfiguration) (authority, er
 	if w.Timeout.Duration != 0 {
 		client.Timeout = w.Timeout.Duration
 	}
-	return webhook.New(client, w.SubjectAccessReviewVersion, w.AuthorizedTTL.Duration, w.UnauthorizedTTL.Duration,
+	// Upstream keeps no answers with a time to live of 0.
+	authorizedTTL, unauthorizedTTL := w.AuthorizedTTL.Duration, w.UnauthorizedTTL.Duration
+	if !w.CacheAuthorizedRequests {
+		authorizedTTL = 0
+	}
+	if !w.CacheUnauthorizedRequests {
+		unauthorizedTTL = 0
+	}
+	return webhook.New(client, w.SubjectAccessReviewVersion, authorizedTTL, unauthorizedTTL,
 		*a.options.WebhookRetryBackoff, decision, w.MatchConditions, c.Name,
 		counted{WebhookMetrics: webhookmetrics.NewWebhookMetrics(), MatcherMetrics: authorizationcel.NewMatcherMetrics()}, a.compiler())
 }

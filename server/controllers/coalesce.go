@@ -35,7 +35,7 @@ func (h *handler) runCoalesced() {
 	var calling sync.WaitGroup
 	calling.Go(func() { h.call(ctx, changed) })
 	err := lister.Follow(ctx, s.store, h.informer.prefix, func() {
-		h.synced.Store(true)
+		close(h.synced)
 		changedNow()
 	}, func(*sqlstore.Event) {
 		if h.HasSynced() {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,9 +107,12 @@ func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.Ge
 	return &genericInformer{s.informerOf(k), gvr.GroupResource()}, nil
 }
 
-// only calls the handlers of a type for those objects alone whose keys are wanted: to decode
+// InformerName names the informers for metrics, which these do not have.
+func (s *informerSet) InformerName() *cache.InformerName { return nil }
+
+// only calls the handlers of a type for those changes alone that are wanted: to decode
 // the object of every change would cost each write as much as reading its body.
-func (s *informerSet) only(obj runtime.Object, wanted func(key string) bool) {
+func (s *informerSet) only(obj runtime.Object, wanted func(*sqlstore.Event) bool) {
 	s.InformerFor(obj, nil).(*informer).wants = wanted
 }
 
@@ -153,17 +156,38 @@ func (s *informerSet) close() {
 type informer struct {
 	cache.SharedIndexInformer
 	set       *informerSet
-	prefix    string                // of the resource's keys
-	example   runtime.Object        // an empty object
-	wants     func(key string) bool // objects that handlers hear of; nil: all
-	coalesced bool                  // handlers hear only that there was a change
+	prefix    string                     // of the resource's keys
+	example   runtime.Object             // an empty object
+	wants     func(*sqlstore.Event) bool // changes that handlers hear of; nil: all
+	coalesced bool                       // handlers hear only that there was a change
 
-	handlers []*handler // under set.mu
+	handlers []*handler     // under set.mu
+	indexers cache.Indexers // under set.mu
 }
 
-func (i *informer) GetIndexer() cache.Indexer       { return lister.Of(i.set.store, i.prefix, i.decode) }
 func (i *informer) GetStore() cache.Store           { return i.GetIndexer() }
 func (i *informer) GetController() cache.Controller { return &informerController{i: i} }
+
+// GetIndexer returns an indexer that reads the store.
+func (i *informer) GetIndexer() cache.Indexer {
+	return &indexed{lister.Of(i.set.store, i.prefix, i.decode), i}
+}
+
+// AddIndexers adds functions by which GetIndexer finds objects.
+func (i *informer) AddIndexers(indexers cache.Indexers) error {
+	i.set.mu.Lock()
+	defer i.set.mu.Unlock()
+	if i.indexers == nil {
+		i.indexers = cache.Indexers{}
+	}
+	for name, f := range indexers {
+		if i.indexers[name] != nil {
+			return fmt.Errorf("there is an index %q already", name)
+		}
+		i.indexers[name] = f
+	}
+	return nil
+}
 
 // HasSynced tells whether every handler knows the objects that were there at the start.
 func (i *informer) HasSynced() bool {
@@ -184,7 +208,7 @@ func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.Resourc
 	if i.set.closed {
 		return nil, errors.New("the informers have ended")
 	}
-	h := &handler{informer: i, to: to}
+	h := &handler{informer: i, to: to, synced: make(chan struct{})}
 	i.handlers = append(i.handlers, h)
 	i.set.waiting = append(i.set.waiting, h)
 	return h, nil
@@ -231,15 +255,57 @@ type informerController struct {
 func (c *informerController) Run(<-chan struct{}) {}
 func (c *informerController) HasSynced() bool     { return c.i.HasSynced() }
 
+// indexed is a lister that also knows the indexes which a controller has added. They are not kept: to look one up
+// is to look at all objects, which controllers do where that is rare.
+type indexed struct {
+	cache.Indexer
+	informer *informer
+}
+
+func (i *indexed) added(name string) cache.IndexFunc {
+	i.informer.set.mu.Lock()
+	defer i.informer.set.mu.Unlock()
+	return i.informer.indexers[name]
+}
+
+// ByIndex returns the objects for which the function of an index has a value.
+func (i *indexed) ByIndex(name, value string) (found []any, err error) {
+	f := i.added(name)
+	if f == nil {
+		return i.Indexer.ByIndex(name, value)
+	}
+	for _, object := range i.List() {
+		values, err := f(object)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(values, value) {
+			found = append(found, object)
+		}
+	}
+	return found, nil
+}
+
 // handler is the registration of somebody who wants to know of changes.
 type handler struct {
 	informer *informer
 	to       cache.ResourceEventHandler
-	synced   atomic.Bool
+	synced   chan struct{} // closed when the handler knows the objects that were there at the start
 }
 
+var _ cache.DoneChecker = &handler{}
+
 // HasSynced tells whether the handler knows the objects that were there at the start.
-func (h *handler) HasSynced() bool { return h.synced.Load() }
+func (h *handler) HasSynced() bool { return cache.IsDone(h) }
+
+// HasSyncedChecker is HasSynced, for those who wait.
+func (h *handler) HasSyncedChecker() cache.DoneChecker { return h }
+
+// Name implements cache.DoneChecker.
+func (h *handler) Name() string { return "handler of " + h.informer.prefix }
+
+// Done implements cache.DoneChecker.
+func (h *handler) Done() <-chan struct{} { return h.synced }
 
 func (h *handler) run() {
 	s := h.informer.set
@@ -247,14 +313,14 @@ func (h *handler) run() {
 		h.runCoalesced()
 		return
 	}
-	if err := lister.Follow(s.ctx, s.store, h.informer.prefix, func() { h.synced.Store(true) }, h.handle); err != nil {
+	if err := lister.Follow(s.ctx, s.store, h.informer.prefix, func() { close(h.synced) }, h.handle); err != nil {
 		s.lost(err)
 	}
 }
 
 // handle passes a change on. It skips an object that cannot be decoded, as listers do.
 func (h *handler) handle(ev *sqlstore.Event) {
-	if wants := h.informer.wants; wants != nil && !wants(ev.Entry.Key) {
+	if wants := h.informer.wants; wants != nil && !wants(ev) {
 		return
 	}
 	object, err := h.informer.decode(ev.Entry)
@@ -265,7 +331,7 @@ func (h *handler) handle(ev *sqlstore.Event) {
 	case ev.Type == sqlstore.Delete:
 		h.to.OnDelete(object)
 	case ev.Prev == nil:
-		h.to.OnAdd(object, !h.synced.Load())
+		h.to.OnAdd(object, !h.HasSynced())
 	default:
 		if before, err := h.informer.decode(ev.Prev); err == nil {
 			h.to.OnUpdate(before, object)

@@ -86,7 +86,7 @@ func (g *podGC) collect(ctx context.Context) error {
 			g.remove(ctx, pod, &corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 				Reason: "DeletionByPodGC", Message: "PodGC: node no longer exists",
-				ObservedGeneration: podv1.GetPodObservedGenerationIfEnabledOnCondition(&pod.Status, pod.Generation, corev1.DisruptionTarget),
+				ObservedGeneration: podv1.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
 			})
 		case pod.DeletionTimestamp != nil && (pod.Spec.NodeName == "" || g.outOfService(pod.Spec.NodeName)):
 			g.remove(ctx, pod, nil)
@@ -191,7 +191,7 @@ func (g *podGC) fail(ctx context.Context, pod *corev1.Pod, why *corev1.PodCondit
 	}
 	status := pod.Status.DeepCopy()
 	status.Phase = corev1.PodFailed
-	status.ObservedGeneration = podv1.GetPodObservedGenerationIfEnabled(pod)
+	status.ObservedGeneration = podv1.CalculatePodStatusObservedGeneration(pod)
 	if why != nil {
 		podv1.UpdatePodCondition(status, why)
 	}

@@ -2,13 +2,17 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plinth-io/plinth/server/apitest"
 )
 
 // TestProtection deletes three claims and two volumes: a claim that a pod uses, a claim of the
@@ -109,6 +113,125 @@ func TestProtection(t *testing.T) {
 	}
 	gone("claim", claim, "used")
 	gone("claim", claim, "p-own")
+}
+
+// TestUnusedClaims has pods come, end and go that use bound claims. The condition Unused says whether there is such
+// a pod. A claim that is not bound has none.
+func TestUnusedClaims(t *testing.T) {
+	c := openRunning(t, "pvc-protection")
+	ctx, core := t.Context(), c.Client.CoreV1()
+	sizes := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claims := core.PersistentVolumeClaims("default")
+	for _, name := range []string{"used", "pending"} {
+		claim, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"kubernetes.io/pvc-protection"}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: sizes},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "used" {
+			claim.Status.Phase = corev1.ClaimBound
+			if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	conditions := func(name string) (list []string) {
+		t.Helper()
+		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range claim.Status.Conditions {
+			list = append(list, fmt.Sprint(c.Type, "=", c.Status, " ", c.Reason))
+		}
+		return list
+	}
+	unused := func(when, want string) {
+		t.Helper()
+		apitest.Eventually(t, when+": "+want, func() bool { return slices.Equal(conditions("used"), []string{want}) })
+	}
+	const yes, no = "Unused=True NoPodsUsingPVC", "Unused=False PodUsingPVC"
+	pod := func(name string) *corev1.Pod {
+		t.Helper()
+		pod, err := core.Pods("default").Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "i"}},
+				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "used"},
+				}}},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	unused("a claim that became bound", yes)
+	ends := pod("ends")
+	unused("a pod came", no)
+	ends.Status.Phase = corev1.PodSucceeded
+	if _, err := core.Pods("default").UpdateStatus(ctx, ends, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	unused("the pod has ended", yes)
+	pod("goes")
+	unused("another pod came", no)
+	if err := core.Pods("default").Delete(ctx, "goes", *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+	unused("the other pod is gone", yes)
+	if got := conditions("pending"); len(got) > 0 {
+		t.Errorf("a claim that is not bound has %v", got)
+	}
+}
+
+// TestVolumeClassProtection deletes classes of volumes. One that a claim names stays until the claim is gone.
+func TestVolumeClassProtection(t *testing.T) {
+	c := openRunning(t, "volumeattributesclass-protection")
+	ctx, core, classes := t.Context(), c.Client.CoreV1(), c.Client.StorageV1().VolumeAttributesClasses()
+	gold := "gold"
+	_, err := core.PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "c"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeAttributesClassName: &gold,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{gold, "silver"} {
+		_, err := classes.Create(ctx, &storagev1.VolumeAttributesClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"kubernetes.io/vac-protection"}},
+			DriverName: "example.com", Parameters: map[string]string{"a": "b"},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := classes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func(name string) {
+		t.Helper()
+		apitest.Eventually(t, "the class "+name+" is gone", func() bool {
+			_, err := classes.Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	}
+	gone("silver")
+	if _, err := classes.Get(ctx, gold, metav1.GetOptions{}); err != nil {
+		t.Errorf("a class that a claim names: %v", err)
+	}
+	if err := core.PersistentVolumeClaims("default").Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone(gold)
 }
 
 // BenchmarkProtection deletes n claims in a namespace with n pods. The pods name the claims and

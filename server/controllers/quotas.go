@@ -5,11 +5,17 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
-	"k8s.io/client-go/informers/core"
+	"k8s.io/client-go/informers"
+	informerscore "k8s.io/client-go/informers/core"
+	informersresource "k8s.io/client-go/informers/resource"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/resourcequota"
+	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 
 	"github.com/plinth-io/plinth/server/lister"
@@ -37,17 +43,20 @@ func (m *Manager) runQuotas(ctx context.Context) error {
 
 func (m *Manager) countQuotas(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 	resources := func() ([]*metav1.APIResourceList, error) { return preferred(m.config.API.Kinds.Set(), namespaced), nil }
-	counts := quotainstall.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(s.ForResource))
+	counts, err := core.NewEvaluators(generic.ListerFuncForResourceFunc(s.ForResource), quotaInformers{s: s}, s.counted)
+	if err != nil {
+		return err
+	}
 	started := make(chan struct{})
 	close(started)
 	c, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
 		QuotaClient:               client.CoreV1(),
-		ResourceQuotaInformer:     m.settledQuotas(ctx, core.New(s, "", nil).V1().ResourceQuotas()),
+		ResourceQuotaInformer:     m.settledQuotas(ctx, informerscore.New(s, "", nil).V1().ResourceQuotas()),
 		ResyncPeriod:              func() time.Duration { return quotaResync },
 		ReplenishmentResyncPeriod: func() time.Duration { return 0 },
-		Registry:                  generic.NewRegistry(counts.Evaluators()),
+		Registry:                  generic.NewRegistry(counts),
 		DiscoveryFunc:             resources,
-		IgnoredResourcesFunc:      counts.IgnoredResources,
+		IgnoredResourcesFunc:      quotainstall.DefaultIgnoredResources,
 		InformersStarted:          started,
 		InformerFactory:           s,
 		UpdateFilter:              quotainstall.DefaultUpdateFilter(),
@@ -61,6 +70,29 @@ func (m *Manager) countQuotas(ctx context.Context, client kubernetes.Interface, 
 	c.Run(ctx, quotaWorkers)
 	running.Wait()
 	return nil
+}
+
+// quotaInformers are the informers that count devices: of pods, claims and classes. The embedded interface is nil.
+type quotaInformers struct {
+	informers.SharedInformerFactory
+	s *informerSet
+}
+
+func (i quotaInformers) Core() informerscore.Interface { return informerscore.New(i.s, "", nil) }
+
+func (i quotaInformers) Resource() informersresource.Interface {
+	return informersresource.New(i.s, "", nil)
+}
+
+// counted tells whether upstream's rules count a resource. Those of claims of devices need more than the claims.
+func (s *informerSet) counted(gvr schema.GroupVersionResource) bool {
+	served := func(gvr schema.GroupVersionResource) bool {
+		return s.kinds.Lookup(gvr.Group, gvr.Version, gvr.Resource) != nil
+	}
+	if gvr == resourcev1.SchemeGroupVersion.WithResource("resourceclaims") {
+		return served(gvr) && served(resourcev1.SchemeGroupVersion.WithResource("deviceclasses")) && served(corev1.SchemeGroupVersion.WithResource("pods"))
+	}
+	return served(gvr)
 }
 
 // awaitFirst returns when there is an object of a resource, or when ctx ends.

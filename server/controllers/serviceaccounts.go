@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/client-go/informers/core"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
 )
 
@@ -13,7 +14,7 @@ import (
 func (m *Manager) runServiceAccounts(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		v1 := core.New(s, "", nil).V1()
-		c, err := serviceaccount.NewServiceAccountsController(v1.ServiceAccounts(), v1.Namespaces(), client,
+		c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), v1.ServiceAccounts(), v1.Namespaces(), client,
 			serviceaccount.DefaultServiceAccountsControllerOptions())
 		if err != nil {
 			return err

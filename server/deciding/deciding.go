@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,8 +34,8 @@ type resource struct {
 var all = []resource{
 	{admissionv1.GroupName, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", into[admissionv1.ValidatingAdmissionPolicy]},
 	{admissionv1.GroupName, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", into[admissionv1.ValidatingAdmissionPolicyBinding]},
-	{admissionv1.GroupName, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", into[admissionv1alpha1.MutatingAdmissionPolicy]},
-	{admissionv1.GroupName, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", into[admissionv1alpha1.MutatingAdmissionPolicyBinding]},
+	{admissionv1.GroupName, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", into[admissionv1.MutatingAdmissionPolicy]},
+	{admissionv1.GroupName, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", into[admissionv1.MutatingAdmissionPolicyBinding]},
 	{admissionv1.GroupName, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", into[admissionv1.ValidatingWebhookConfiguration]},
 	{admissionv1.GroupName, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", into[admissionv1.MutatingWebhookConfiguration]},
 	{rbacv1.GroupName, "Role", "roles", into[rbacv1.Role]},

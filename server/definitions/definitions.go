@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apiserver/pkg/util/webhook"
 	clientrest "k8s.io/client-go/rest"
@@ -70,6 +71,7 @@ func New(config Config) (*Definitions, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
+	validation.RegisterMetrics()
 	api, err := apiextensionsclient.NewForConfig(config.Client)
 	if err != nil {
 		return nil, fmt.Errorf("client of definitions: %w", err)

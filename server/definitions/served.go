@@ -56,7 +56,7 @@ func (d *Definitions) put(e *sqlstore.Entry, c *change) {
 		return
 	}
 	old := d.served[name]
-	closed := apihelpers.IsCRDConditionTrue(def.CRD, apiextensionsv1.Terminating)
+	closed := def.CRD.DeletionTimestamp != nil || apihelpers.IsCRDConditionTrue(def.CRD, apiextensionsv1.Terminating)
 	if old != nil && old.same(def.CRD) {
 		if old.closed != closed {
 			d.close(old, closed, c)

@@ -30,8 +30,8 @@ import (
 
 // Discovery answers for /, /api, /apis and everything below that is not a resource.
 type Discovery struct {
-	// CBOR says that the document of a built-in group version is also there in CBOR. It is set
-	// before the first request.
+	// CBOR says that documents are also there in CBOR, as in upstream but for those of group versions of custom
+	// resources and the list at /api. It is set before the first request.
 	CBOR bool
 	// Unread is the answer about a group version, or with an empty version a group, that is not there because what
 	// defines it cannot be read: clients must not take it for one that does not exist. nil: it is not there. It is set
@@ -93,12 +93,12 @@ func (d *Discovery) serve(w http.ResponseWriter, r *http.Request) error {
 			return docs.serveAggregated(w, r, path, *accepted.Convert, info)
 		}
 	}
+	if path == "/api" {
+		return writeCoreVersions(w, r)
+	}
 	_, info, err := negotiation.NegotiateOutputMediaType(r, codecs, negotiation.DefaultEndpointRestrictions)
 	if err != nil {
 		return err
-	}
-	if path == "/api" {
-		return write(w, info, coreVersions(r))
 	}
 	return docs.serve(w, path, info)
 }
@@ -113,12 +113,10 @@ func (d *Discovery) unread(docs *documents, path string) error {
 	return d.Unread(group, version)
 }
 
-// codecs encode the document at path. As in upstream only that of a built-in group version, which the
-// installer of its resources adds, comes in CBOR.
+// codecs encode the document at path.
 func (d *Discovery) codecs(docs *documents, path string) *encodings {
-	inGroup, found := strings.CutPrefix(path, "/apis/")
-	group, _, versioned := strings.Cut(inGroup, "/")
-	if d.CBOR && (path == "/api/v1" || found && versioned && docs.set.HasGroup(group)) {
+	group, _, versioned := strings.Cut(strings.TrimPrefix(path, "/apis/"), "/")
+	if isCustom := strings.HasPrefix(path, "/apis/") && versioned && !docs.set.HasGroup(group); d.CBOR && !isCustom {
 		return cborCodecs
 	}
 	return codecs
@@ -155,6 +153,15 @@ func (d *Discovery) current() *documents {
 		d.docs = newDocuments(set, found)
 	}
 	return d.docs
+}
+
+// writeCoreVersions writes /api, which is not there in CBOR.
+func writeCoreVersions(w http.ResponseWriter, r *http.Request) error {
+	_, info, err := negotiation.NegotiateOutputMediaType(r, codecs, negotiation.DefaultEndpointRestrictions)
+	if err != nil {
+		return err
+	}
+	return write(w, info, coreVersions(r))
 }
 
 // coreVersions is /api. It names the address that the client has reached, so that it

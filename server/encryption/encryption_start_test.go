@@ -6,10 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clientrest "k8s.io/client-go/rest"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking"
 
 	"github.com/plinth-io/plinth/server"
@@ -31,7 +28,6 @@ const sealedLine = "objects that every cluster needs cannot be decrypted"
 // A server starts without the key of ConfigMaps, names the one that every cluster has, and makes it
 // again when an admin has deleted it.
 func TestStartsWithoutKeyOfConfigMaps(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
 	dsn, dir := "sqlite://"+t.TempDir()+"/a.db", t.TempDir()
 	s, _ := startAll(t, dsn, dir, rule{"configmaps", []string{"aesgcm a"}})
 	s.stop(t)
@@ -59,7 +55,6 @@ func TestStartsWithoutKeyOfConfigMaps(t *testing.T) {
 
 // A server starts without the key of anything, and an admin can delete what every cluster has.
 func TestStartsWithoutAnyKey(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
 	dsn, dir := "sqlite://"+t.TempDir()+"/a.db", t.TempDir()
 	s, _ := startAll(t, dsn, dir, rule{"*.*", []string{"aesgcm a"}})
 	makeCars(t, s)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 
@@ -31,11 +29,7 @@ import (
 
 // The helpers of several tests of this package.
 
-// ahead is how far the clock is ahead by which KMS' keys expire.
-var ahead atomic.Int64
-
 func TestMain(m *testing.M) {
-	kmsv2.NowFunc = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	logging.Libraries(logging.New(os.Stderr, logging.Options{Format: logging.Text}), 0)
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
 	os.Exit(m.Run())

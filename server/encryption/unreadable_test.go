@@ -42,8 +42,9 @@ func lost(t *testing.T, dsn string, n int) *instance {
 	return s
 }
 
-// TestUnreadable starts a server without the key of some Secrets. All else is served.
+// TestUnreadable starts a server without the key of some Secrets, and without the feature to delete them. All else is served.
 func TestUnreadable(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, false)
 	logtest.AloneAndShared(t, func(t *testing.T, d logtest.Dialect) {
 		s := lost(t, d.Fresh(t), 2)
 		secrets := s.client.CoreV1().Secrets("default")
@@ -115,7 +116,6 @@ func TestDamaged(t *testing.T) {
 
 // TestUnsafeDelete names and deletes Secrets that cannot be read, with the feature for it.
 func TestUnsafeDelete(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
 	for _, d := range logtest.Dialects {
 		t.Run(d.Name, func(t *testing.T) { unsafeDelete(t, d.Fresh(t)) })
 	}
@@ -169,19 +169,23 @@ func unsafeDelete(t *testing.T, dsn string) {
 	if _, err := secrets.Get(t.Context(), "lost0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("get after the deletion: %v", err)
 	}
-	const only = `ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: is exclusively used to delete corrupt object(s), try again by removing this option`
-	for _, name := range []string{"kept", "never"} {
-		if err := secrets.Delete(t.Context(), name, unsafe); !apierrors.IsInvalid(err) || err.Error() != `secrets "`+name+`" is invalid: `+only {
-			t.Errorf("unsafe delete of %s: %v", name, err)
-		}
+	if err := secrets.Delete(t.Context(), "kept", unsafe); !apierrors.IsConflict(err) ||
+		!strings.HasSuffix(err.Error(), "Key: /registry/secrets/default/kept, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage") {
+		t.Errorf("unsafe delete of an object that can be read: %v", err)
+	}
+	if err := secrets.Delete(t.Context(), "never", unsafe); !apierrors.IsNotFound(err) {
+		t.Errorf("unsafe delete of no object: %v", err)
 	}
 	if err := secrets.DeleteCollection(t.Context(), unsafe, metav1.ListOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is not allowed with DELETECOLLECTION") {
 		t.Errorf("of a collection: %v", err)
 	}
 	dry := unsafe
 	dry.DryRun = []string{metav1.DryRunAll}
-	if err := secrets.Delete(t.Context(), "lost1", dry); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be set together with .dryRun") {
+	if err := secrets.Delete(t.Context(), "lost1", dry); err != nil {
 		t.Errorf("dry run: %v", err)
+	}
+	if _, err := secrets.Get(t.Context(), "lost1", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		t.Error("a dry run deleted an object")
 	}
 	mayNotUnsafely(t, s, unsafe)
 	for i := 2; i < 102; i++ {
@@ -317,7 +321,7 @@ func TestNoConfig(t *testing.T) {
 	s.put(t, "a", "1")
 	s.stop(t)
 	s = start(t, dsn, encryption.Options{})
-	if _, err := s.client.CoreV1().Secrets("default").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || err.Error() != "Internal error occurred: identity transformer tried to read encrypted data" {
+	if _, err := s.client.CoreV1().Secrets("default").Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsInternalError(err) || !strings.HasSuffix(err.Error(), "identity transformer tried to read encrypted data") {
 		t.Errorf("get: %v", err)
 	}
 }

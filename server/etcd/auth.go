@@ -16,7 +16,10 @@ var errNoAuth = status.Error(codes.Unimplemented, "etcdserver: users, roles and 
 const authRevision = 1
 
 // authService is etcd's Auth service of a server that has no authentication and never will.
-type authService struct{ s *Server }
+type authService struct {
+	pb.UnsafeAuthServer
+	s *Server
+}
 
 // AuthStatus says that authentication is disabled.
 func (a authService) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {

@@ -214,7 +214,10 @@ func (s *Server) members(ctx context.Context) ([]*pb.Member, error) {
 
 // clusterService is etcd's Cluster service. A member comes with a server that is started on the
 // database, and goes with it.
-type clusterService struct{ s *Server }
+type clusterService struct {
+	pb.UnsafeClusterServer
+	s *Server
+}
 
 // MemberList lists the servers of the database.
 func (c clusterService) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// hashed is what etcd 3.6.16 answered, started anew after each compaction.
+// hashed is what etcd 3.7.3 answered, started anew after each compaction.
 type hashed struct {
 	revision, compacted int64
 	hash                uint32

@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -17,7 +18,10 @@ import (
 //  2. its size;
 //  3. alarms and the quota;
 //  4. what the state has to say: leases, missing keys, revisions.
-type kvService struct{ *Server }
+type kvService struct {
+	pb.UnsafeKVServer // a method that is missing is an error of the compiler
+	*Server
+}
 
 // Range implements pb.KVServer.
 func (s kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
@@ -42,7 +46,7 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 	if err := checkPut(r); err != nil {
 		return nil, err
 	}
-	size := r.Size()
+	size := proto.Size(r)
 	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 	if err := checkDelete(r); err != nil {
 		return nil, err
 	}
-	if err := s.checkSize(r.Size()); err != nil {
+	if err := s.checkSize(proto.Size(r)); err != nil {
 		return nil, err
 	}
 	if err := s.admit(ctx, 0); err != nil {
@@ -107,7 +111,7 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 
 // Compact implements pb.KVServer.
 func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
-	if err := s.checkSize(r.Size()); err != nil {
+	if err := s.checkSize(proto.Size(r)); err != nil {
 		return nil, err
 	}
 	if err := s.admit(ctx, 0); err != nil {

@@ -26,7 +26,7 @@ func BenchmarkCreate(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
-				if _, err := (kvService{m.Server}).Txn(b.Context(), kvCreate(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
+				if _, err := (kvService{Server: m.Server}).Txn(b.Context(), kvCreate(fmt.Sprint("/registry/pods/default/", n.Add(1)), value)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -48,7 +48,7 @@ func BenchmarkCreate(b *testing.B) {
 // BenchmarkRange reads of 10,000 keys.
 func BenchmarkRange(b *testing.B) {
 	m := startMember(b, inMemory, Options{})
-	kv := kvService{m.Server}
+	kv := kvService{Server: m.Server}
 	kvFill(b, m, 10_000, make([]byte, 1024))
 	page := func(r *pb.RangeRequest) {
 		r.Limit = 500
@@ -92,7 +92,7 @@ func kvFill(t testing.TB, m *member, n int, value []byte) {
 		for j := i; j < min(i+100, n); j++ {
 			puts = append(puts, &pb.PutRequest{Key: fmt.Appendf(nil, "/k/%06d", j), Value: value})
 		}
-		if _, err := (kvService{m.Server}).Txn(t.Context(), kvTxn(puts...)); err != nil {
+		if _, err := (kvService{Server: m.Server}).Txn(t.Context(), kvTxn(puts...)); err != nil {
 			t.Fatal(err)
 		}
 	}

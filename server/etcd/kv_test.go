@@ -2,8 +2,10 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -12,12 +14,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// The answers in testdata/kv.txt are those of etcd 3.6.16. With -etcd they are asked for anew.
+// The answers in testdata/kv.txt are those of etcd 3.7.3. With -etcd they are asked for anew.
 var askEtcd = flag.String("etcd", "", "write testdata/kv.txt from the answers of a new etcd at `HOST:PORT`")
 
 const kvGolden = "testdata/kv.txt"
@@ -136,7 +139,7 @@ func play(t *testing.T, conn *grpc.ClientConn, s kvScript, grantLease kvGranter)
 			}
 			continue
 		}
-		fmt.Fprintf(&text, "> %.300s\n", fmt.Sprintf("%T %v", r, r))
+		fmt.Fprintf(&text, "> %.300s\n", fmt.Sprintf("%T %s", r, textOf(r.(proto.Message))))
 		moveRequest(r, shift)
 		text.WriteString(answerText(ctx, kv, r, shift))
 	}
@@ -144,11 +147,13 @@ func play(t *testing.T, conn *grpc.ClientConn, s kvScript, grantLease kvGranter)
 }
 
 func answerText(ctx context.Context, kv pb.KVClient, r any, shift int64) string {
-	var resp fmt.Stringer
+	var resp proto.Message
 	var err error
+	streamed := ""
 	switch r := r.(type) {
 	case *pb.RangeRequest:
 		resp, err = kv.Range(ctx, r)
+		streamed = streamText(ctx, kv, r, shift)
 	case *pb.PutRequest:
 		resp, err = kv.Put(ctx, r)
 	case *pb.DeleteRangeRequest:
@@ -158,12 +163,43 @@ func answerText(ctx context.Context, kv pb.KVClient, r any, shift int64) string 
 	case *pb.CompactionRequest:
 		resp, err = kv.Compact(ctx, r)
 	}
+	return oneAnswer("", resp, err, shift) + streamed
+}
+
+func oneAnswer(how string, resp proto.Message, err error, shift int64) string {
 	if err != nil {
-		return fmt.Sprintf("! %v: %s\n", status.Code(err), status.Convert(err).Message())
+		return fmt.Sprintf("!%s %v: %s\n", how, status.Code(err), status.Convert(err).Message())
 	}
 	moveAnswer(resp, -shift)
-	return fmt.Sprintf("< %v\n", resp)
+	return fmt.Sprintf("<%s %s\n", how, textOf(resp))
 }
+
+// streamText returns what the parts of a stream are together. An etcd answers a target without an order with what it
+// has lost keys of.
+func streamText(ctx context.Context, kv pb.KVClient, r *pb.RangeRequest, shift int64) string {
+	if r.SortTarget != pb.RangeRequest_KEY && r.SortOrder == pb.RangeRequest_NONE {
+		return ""
+	}
+	resp, err := allParts(kv.RangeStream(ctx, r))
+	return oneAnswer(" stream", resp, err, shift)
+}
+
+func allParts(stream pb.KV_RangeStreamClient, err error) (*pb.RangeResponse, error) {
+	all := &pb.RangeResponse{}
+	for err == nil {
+		var part *pb.RangeStreamResponse
+		if part, err = stream.Recv(); err == nil {
+			proto.Merge(all, part.RangeResponse)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return all, err
+}
+
+// textOf returns a message as text, which protobuf itself writes with one space or two.
+func textOf(m proto.Message) string { return strings.ReplaceAll(fmt.Sprint(m), "  ", " ") }
 
 // moveRequest adds shift to revisions that are relative to kvBase.
 func moveRequest(r any, shift int64) {

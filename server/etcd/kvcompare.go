@@ -23,9 +23,6 @@ func (x *txnRun) holds(all []*pb.Compare) (bool, error) {
 // all its numbers, and no value: no comparison of values holds for it.
 func (x *txnRun) compare(c *pb.Compare) (holds bool, err error) {
 	at := spanOf(c.Key, c.RangeEnd)
-	if x.reads {
-		at = readSpanOf(c.Key, c.RangeEnd)
-	}
 	if at.one {
 		if e := x.tx.Get(at.from); e != nil {
 			return x.compareEntry(c, e), nil

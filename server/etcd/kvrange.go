@@ -41,7 +41,7 @@ func (s *Server) readRange(ctx context.Context, r *pb.RangeRequest) (*pb.RangeRe
 
 func (s *Server) readRangeOnce(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	values := func(entries []*sqlstore.Entry) ([][]byte, error) { return s.rangeValues(ctx, entries) }
-	at := readSpanOf(r.Key, r.RangeEnd)
+	at := spanOf(r.Key, r.RangeEnd)
 	if at.one && r.Revision <= 0 {
 		if e, revision, ok := s.newest(at.from); ok {
 			entries, count := oneEntry(e, r)
@@ -146,7 +146,11 @@ func answerRange(
 			return nil, err
 		}
 	}
-	resp.Kvs = keyValues(entries, values)
+	if r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE {
+		resp.Kvs = keysOnly(entries)
+	} else {
+		resp.Kvs = keyValues(entries, values)
+	}
 	return resp, nil
 }
 
@@ -295,6 +299,15 @@ func keyValues(entries []*sqlstore.Entry, values [][]byte) []*mvccpb.KeyValue {
 		out[i] = kv
 	}
 	return out
+}
+
+// keysOnly returns entries without values. etcd has them from its index, which knows no leases.
+func keysOnly(entries []*sqlstore.Entry) []*mvccpb.KeyValue {
+	kvs := keyValues(entries, nil)
+	for _, kv := range kvs {
+		kv.Lease = 0
+	}
+	return kvs
 }
 
 // keyValue returns one entry as answers have it.

@@ -18,7 +18,7 @@ import (
 func TestReadsAreExactWhileOthersWrite(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
-		kv := kvService{m.Server}
+		kv := kvService{Server: m.Server}
 		ctx, stop := context.WithCancel(patiently(t))
 		defer stop()
 		key := func(revision int64) string { return fmt.Sprint("k", revision%4) } // that a revision writes
@@ -99,7 +99,7 @@ func TestValuesThatAreNotInMemory(t *testing.T) {
 func TestPagesOfOneRevision(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
-		ctx, kv := patiently(t), kvService{m.Server}
+		ctx, kv := patiently(t), kvService{Server: m.Server}
 		kvFill(t, m, 300, []byte("first"))
 		r := kvGetBy("/k/", "/l", func(r *pb.RangeRequest) { r.Limit = 70 })
 		seen := 0

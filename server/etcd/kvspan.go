@@ -20,15 +20,6 @@ func spanOf(key, end []byte) span {
 	return span{from: bound(key), to: bound(end)}
 }
 
-// readSpanOf is spanOf for requests that do not write. An end that is there but empty is one
-// without an end; writes lose the difference on their way through etcd's raft.
-func readSpanOf(key, end []byte) span {
-	if end != nil && len(end) == 0 {
-		return span{from: bound(key), to: sqlstore.End}
-	}
-	return spanOf(key, end)
-}
-
 // bound returns a string that divides the keys there can be as b does, and is not much longer
 // than they are.
 func bound(b []byte) string {

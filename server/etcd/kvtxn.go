@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -39,7 +40,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		resp, err := s.readTxn(ctx, r)
 		return resp, told(err)
 	}
-	size := r.Size()
+	size := proto.Size(r)
 	if err := s.checkSize(size); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		return nil, err
 	}
 	leases := leasesOf(r)
-	resp, err := s.runTxn(ctx, r, false, func(run func(*sqlstore.Tx) error) error {
+	resp, err := s.runTxn(ctx, r, func(run func(*sqlstore.Tx) error) error {
 		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
 		return err
 	})
@@ -60,7 +61,7 @@ func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnRespon
 			return nil, err
 		}
 	}
-	return s.runTxn(ctx, r, true, func(run func(*sqlstore.Tx) error) error {
+	return s.runTxn(ctx, r, func(run func(*sqlstore.Tx) error) error {
 		_, err := s.store.Read(ctx, run)
 		return err
 	})
@@ -85,7 +86,7 @@ func leasesOf(r *pb.TxnRequest) (leases []int64) {
 // runTxn runs r through do. Ranges of the past are read between two attempts, since a running
 // transaction must not wait; what they answer does not depend on the attempt.
 func (s kvService) runTxn(
-	ctx context.Context, r *pb.TxnRequest, reads bool, do func(func(*sqlstore.Tx) error) error,
+	ctx context.Context, r *pb.TxnRequest, do func(func(*sqlstore.Tx) error) error,
 ) (*pb.TxnResponse, error) {
 	var past map[*pb.RangeRequest]*pb.RangeResponse
 	place, _ := ctx.Value(placeKey{}).(*place)
@@ -93,12 +94,12 @@ func (s kvService) runTxn(
 		var x txnRun
 		var resp *pb.TxnResponse
 		err := do(func(tx *sqlstore.Tx) (err error) {
-			x = txnRun{ctx: ctx, tx: tx, reads: reads, place: place, past: past, compacted: s.compacted(), steps: maxTxnSteps}
+			x = txnRun{ctx: ctx, tx: tx, place: place, past: past, compacted: s.compacted(), steps: maxTxnSteps}
 			resp, err = x.run(r)
 			return err
 		})
 		if err == nil {
-			s.fill(resp.Header)
+			resp.Header = s.header(resp.Header.Revision)
 			s.metrics.requests.executed(resp)
 			return resp, nil
 		}
@@ -116,8 +117,6 @@ func (s kvService) runTxn(
 		}
 	}
 }
-
-func (s kvService) fill(h *pb.ResponseHeader) { *h = *s.header(h.Revision) }
 
 // readPast returns past with the answers to more requests.
 func (s kvService) readPast(
@@ -152,7 +151,6 @@ func (s kvService) readPast(
 type txnRun struct {
 	ctx       context.Context
 	tx        *sqlstore.Tx
-	reads     bool // it is one of ranges only
 	place     *place
 	compacted int64 // as Server.compacted
 
@@ -258,13 +256,13 @@ func (x *txnRun) checkRevision(r *pb.RangeRequest) error {
 }
 
 func (x *txnRun) checkPut(r *pb.PutRequest) error {
-	if (r.IgnoreValue || r.IgnoreLease) && x.tx.Get(string(r.Key)) == nil {
-		return rpctypes.ErrGRPCKeyNotFound
-	}
 	if r.Lease != 0 {
 		if _, ok := x.tx.Lease(r.Lease); !ok {
 			return rpctypes.ErrGRPCLeaseNotFound
 		}
+	}
+	if (r.IgnoreValue || r.IgnoreLease) && x.tx.Get(string(r.Key)) == nil {
+		return rpctypes.ErrGRPCKeyNotFound
 	}
 	return nil
 }
@@ -323,11 +321,7 @@ func (x *txnRun) readRange(r *pb.RangeRequest) (*pb.RangeResponse, error) {
 		past := x.past[r]
 		return &pb.RangeResponse{Header: header, Kvs: past.Kvs, More: past.More, Count: past.Count}, nil
 	}
-	at := spanOf(r.Key, r.RangeEnd)
-	if x.reads {
-		at = readSpanOf(r.Key, r.RangeEnd)
-	}
-	entries, count, err := chosen(x, at, r)
+	entries, count, err := chosen(x, spanOf(r.Key, r.RangeEnd), r)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// The largest sizes are those that etcd 3.6.16 takes.
+// The largest sizes are those that etcd 3.7.3 takes.
 func TestLargestRequests(t *testing.T) {
 	m := startMember(t, inMemory, Options{})
 	ctx, kv := patiently(t), pb.NewKVClient(m.conn)
@@ -47,7 +47,7 @@ func TestLargestRequests(t *testing.T) {
 func TestLongestKeys(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
-		ctx, kv := patiently(t), kvService{m.Server}
+		ctx, kv := patiently(t), kvService{Server: m.Server}
 		longest, longer := string(make([]byte, sqlstore.MaxKeyBytes)), string(make([]byte, sqlstore.MaxKeyBytes+1))
 		if _, err := kv.Put(ctx, kvPut(longest, "v")); err != nil {
 			t.Errorf("put of the longest key: %v", err)
@@ -77,7 +77,7 @@ func TestLongestKeys(t *testing.T) {
 func TestCompareAndSwap(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
-		ctx, kv := patiently(t), kvService{m.Server}
+		ctx, kv := patiently(t), kvService{Server: m.Server}
 		increase := func() error {
 			for {
 				now, err := kv.Range(ctx, kvGet("n", ""))
@@ -131,7 +131,7 @@ func TestCompareAndSwap(t *testing.T) {
 // put that keeps the value; etcd panics then. Nothing is written.
 func TestPutLosesItsValue(t *testing.T) {
 	m := startMember(t, inMemory, Options{})
-	ctx, kv := patiently(t), kvService{m.Server}
+	ctx, kv := patiently(t), kvService{Server: m.Server}
 	if _, err := kv.Put(ctx, kvPut("k", "v")); err != nil {
 		t.Fatal(err)
 	}

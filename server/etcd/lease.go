@@ -20,7 +20,10 @@ const (
 )
 
 // leaseService is etcd's Lease service.
-type leaseService struct{ s *Server }
+type leaseService struct {
+	pb.UnsafeLeaseServer
+	s *Server
+}
 
 // LeaseGrant makes a lease with the id asked for, or with one of its own choice.
 func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {

@@ -13,15 +13,18 @@ import (
 
 // Versions that an etcd of release Version tells of its cluster and of its storage.
 const (
-	clusterVersion = "3.6.0"
-	storageVersion = "3.6.0"
-	clusterRelease = "3.6" // clusterVersion, as the answers of Downgrade have it
-	olderRelease   = "3.5" // what an etcd of Version can be downgraded to
+	clusterVersion = "3.7.0"
+	storageVersion = "3.7.0"
+	clusterRelease = "3.7" // clusterVersion, as the answers of Downgrade have it
+	olderRelease   = "3.6" // what an etcd of Version can be downgraded to
 )
 
 // maintenanceService is etcd's Maintenance service. Its Snapshot is in snapshot.go, its hashes
 // are in hash.go.
-type maintenanceService struct{ s *Server }
+type maintenanceService struct {
+	pb.UnsafeMaintenanceServer
+	s *Server
+}
 
 // Status describes this member.
 func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -18,7 +19,7 @@ import (
 // What an etcd keeps in its file is buckets of pairs. This file says what would be in an etcd's if
 // it had the same history, for hashes and snapshots.
 
-// buckets are those of an etcd 3.6, in the order in which they are in the file.
+// buckets are those of an etcd 3.7, in the order in which they are in the file.
 var buckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", keyBucket, "lease", "members", "members_removed", "meta"}
 
 const keyBucket = "key"
@@ -56,13 +57,13 @@ func idOfKey(key []byte) int64 {
 
 // revisionPair returns the pair of a row in the bucket "key".
 func revisionPair(r *sqlstore.Row) (pair, error) {
-	kv := mvccpb.KeyValue{Key: []byte(r.Key)}
+	kv := &mvccpb.KeyValue{Key: []byte(r.Key)}
 	if !r.Deleted {
 		kv.CreateRevision, _ = sqlstore.Split(r.CreateRevision)
 		kv.ModRevision, _ = sqlstore.Split(r.Revision)
 		kv.Version, kv.Value, kv.Lease = r.Version, r.Value, r.Lease
 	}
-	value, err := kv.Marshal()
+	value, err := proto.Marshal(kv)
 	return pair{revisionKey(r.Revision, r.Deleted), value}, err
 }
 
@@ -132,7 +133,7 @@ func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (m
 	}
 	out["meta"] = append(out["meta"], pair{[]byte(metaConfState), value})
 	for _, a := range alarms {
-		key, err := a.Marshal()
+		key, err := proto.Marshal(a)
 		if err != nil {
 			return nil, err
 		}

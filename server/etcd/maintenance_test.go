@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
@@ -25,11 +26,11 @@ func TestStatus(t *testing.T) {
 		got.DbSize, got.DbSizeInUse = 0, 0
 		want := &pb.StatusResponse{
 			Header:  m.header(2),
-			Version: "3.6.16", StorageVersion: "3.6.0", DbSizeQuota: 2 << 30, Leader: m.memberID,
+			Version: Version, StorageVersion: "3.7.0", DbSizeQuota: 2 << 30, Leader: m.memberID,
 			RaftIndex: 2, RaftAppliedIndex: 2, RaftTerm: 1, DowngradeInfo: &pb.DowngradeInfo{},
-			Errors: []string{"memberID:5 alarm:NOSPACE "},
+			Errors: []string{(&pb.AlarmMember{MemberID: 5, Alarm: pb.AlarmType_NOSPACE}).String()},
 		}
-		if got.String() != want.String() {
+		if !proto.Equal(got, want) {
 			t.Errorf("status %v\nwant %v", got, want)
 		}
 	})
@@ -65,20 +66,20 @@ func TestDowngrade(t *testing.T) {
 		version string
 		err     error
 	}{
-		{validate, "3.5", nil}, {validate, "3.5.9", nil}, {validate, "3.5.0-rc.1", nil}, {cancel, "", nil},
-		{validate, "3.4", rpctypes.ErrGRPCInvalidDowngradeTargetVersion},
-		{enable, "3.6", rpctypes.ErrGRPCInvalidDowngradeTargetVersion},
+		{validate, "3.6", nil}, {validate, "3.6.9", nil}, {validate, "3.6.0-rc.1", nil}, {cancel, "", nil},
+		{validate, "3.5", rpctypes.ErrGRPCInvalidDowngradeTargetVersion},
+		{enable, "3.7", rpctypes.ErrGRPCInvalidDowngradeTargetVersion},
 		{validate, "3", rpctypes.ErrGRPCWrongDowngradeVersionFormat},
 		{validate, "", rpctypes.ErrGRPCWrongDowngradeVersionFormat},
 		{enable, "x.y", rpctypes.ErrGRPCWrongDowngradeVersionFormat},
-		{validate, "3.5.1.2", rpctypes.ErrGRPCWrongDowngradeVersionFormat},
+		{validate, "3.6.1.2", rpctypes.ErrGRPCWrongDowngradeVersionFormat},
 	} {
 		r, err := m.maintenance.Downgrade(bounded(t), &pb.DowngradeRequest{Action: test.action, Version: test.version})
 		wantError(t, test.action.String()+" "+test.version, err, test.err)
-		if err == nil && (r.Version != "3.6" || r.Header == nil) {
+		if err == nil && (r.Version != "3.7" || r.Header == nil) {
 			t.Errorf("%v %s: %v", test.action, test.version, r)
 		}
 	}
-	_, err := m.maintenance.Downgrade(bounded(t), &pb.DowngradeRequest{Action: enable, Version: "3.5"})
+	_, err := m.maintenance.Downgrade(bounded(t), &pb.DowngradeRequest{Action: enable, Version: "3.6"})
 	wantCode(t, "enable a downgrade", err, codes.Unimplemented)
 }

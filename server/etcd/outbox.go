@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -242,7 +243,7 @@ type clientAddr struct {
 
 // tracked is a message that is counted until it is written.
 type tracked struct {
-	outgoing
+	proto.Message
 	ctx   context.Context // of the call
 	out   *outbox
 	place *place // nil: none
@@ -295,7 +296,7 @@ func (s *trackedStream) SendMsg(m any) error {
 }
 
 func (o *outbox) track(ctx context.Context, m any, its *place) any {
-	if message, ok := m.(outgoing); ok {
+	if message, ok := m.(proto.Message); ok {
 		return &tracked{message, ctx, o, its}
 	}
 	return m

@@ -22,7 +22,7 @@ func (m *endpoint) page(path string) (code int, text string) {
 func TestPages(t *testing.T) {
 	m := serveOn(t, "sqlite://:memory:", false, Options{})
 	m.wantPages(t, [][2]string{
-		{"/version", `200 {"etcdserver":"3.6.16","etcdcluster":"3.6.0","storage":"3.6.0"}`},
+		{"/version", `200 {"etcdserver":"3.7.3","etcdcluster":"3.7.0","storage":"3.7.0"}`},
 		{"/health", `200 {"health":"true","reason":""}`},
 		{"/health?serializable=true", `200 {"health":"true","reason":""}`},
 		{"/livez", "200 ok\n"},
@@ -103,8 +103,8 @@ func TestMetrics(t *testing.T) {
 		"etcd_server_has_leader 1\n", "etcd_server_is_leader 1\n", "etcd_debugging_mvcc_current_revision 3\n",
 		"etcd_debugging_mvcc_compact_revision -1\n", "etcd_debugging_mvcc_keys_total 2\n",
 		"etcd_mvcc_db_total_size_in_bytes ", "etcd_server_quota_backend_bytes 1.073741824e+09\n",
-		"etcd_debugging_lease_granted_total 1\n", `etcd_server_version{server_version="3.6.16"} 1`,
-		`etcd_cluster_version{cluster_version="3.6"} 1`, `etcd_server_alarms{alarm_type="NOSPACE",server_id="5"} 1`,
+		"etcd_debugging_lease_granted_total 1\n", `etcd_server_version{server_version="3.7.3"} 1`,
+		`etcd_cluster_version{cluster_version="3.7"} 1`, `etcd_server_alarms{alarm_type="NOSPACE",server_id="5"} 1`,
 		"etcd_server_health_failures 1\n", `etcd_server_healthchecks_total{name="linearizable_read",status="success",type="readyz"} 1`,
 		"go_goroutines ",
 	} {

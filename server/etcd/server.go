@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the release of etcd whose answers a Server gives.
-const Version = "3.6.16"
+const Version = "3.7.3"
 
 // Options of a Server. Zero values are replaced by the defaults given, those of etcd.
 type Options struct {
@@ -92,12 +92,12 @@ func (o Options) withDefaults() Options {
 
 // Register adds the services to g.
 func (s *Server) Register(g *grpc.Server) {
-	pb.RegisterKVServer(g, kvService{s})
-	pb.RegisterWatchServer(g, &watchServer{s})
-	pb.RegisterLeaseServer(g, leaseService{s})
-	pb.RegisterMaintenanceServer(g, maintenanceService{s})
-	pb.RegisterClusterServer(g, clusterService{s})
-	pb.RegisterAuthServer(g, authService{s})
+	pb.RegisterKVServer(g, kvService{Server: s})
+	pb.RegisterWatchServer(g, &watchServer{s: s})
+	pb.RegisterLeaseServer(g, leaseService{s: s})
+	pb.RegisterMaintenanceServer(g, maintenanceService{s: s})
+	pb.RegisterClusterServer(g, clusterService{s: s})
+	pb.RegisterAuthServer(g, authService{s: s})
 	healthpb.RegisterHealthServer(g, healthService{s: s})
 	reflection.Register(g)
 }

@@ -21,6 +21,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -43,7 +44,7 @@ func (m *endpoint) snapshot(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Version != "3.6.0" || r.RemainingBytes > rest {
+		if r.Version != "3.7.0" || r.RemainingBytes > rest {
 			t.Errorf("a message of version %s with %d bytes to come after %d", r.Version, r.RemainingBytes, rest)
 		}
 		all, rest = append(all, r.Blob...), r.RemainingBytes
@@ -98,7 +99,7 @@ func readSnapshot(t testing.TB, file string) (s saved) {
 				case "key":
 					var kv mvccpb.KeyValue
 					s.rows, s.max = append(s.rows, describe(k, &kv)), int64(binary.BigEndian.Uint64(k))
-					err := kv.Unmarshal(v)
+					err := proto.Unmarshal(v, &kv)
 					s.rows[len(s.rows)-1] = describe(k, &kv)
 					return err
 				case "lease":
@@ -172,10 +173,10 @@ func TestSnapshot(t *testing.T) {
 		id := fmt.Sprint(m.memberID)
 		want := map[string]string{
 			"alarm": "", "auth": "authRevision=\x00\x00\x00\x00\x00\x00\x00\x01;", "authRoles": "", "authUsers": "",
-			"cluster": "clusterVersion=3.6.0;", "key": "", "lease": "", "members_removed": "",
+			"cluster": "clusterVersion=3.7.0;", "key": "", "lease": "", "members_removed": "",
 			"members": fmt.Sprintf(`%016x={"id":%s,"peerURLs":[],"name":"default","clientURLs":["http://127.0.0.1:2379"]};`, m.memberID, id),
 			"meta": `confState={"voters":[` + id + `],"auto_leave":false};` +
-				"consistent_index=\x00\x00\x00\x00\x00\x00\x00\x08;storageVersion=3.6.0;term=\x00\x00\x00\x00\x00\x00\x00\x01;",
+				"consistent_index=\x00\x00\x00\x00\x00\x00\x00\x08;storageVersion=3.7.0;term=\x00\x00\x00\x00\x00\x00\x00\x01;",
 		}
 		want["members"] = strings.TrimLeft(want["members"], "0") // as etcd writes an id
 		if diff := cmp.Diff(want, got.small); diff != "" {
@@ -340,7 +341,7 @@ func TestSnapshotCompactedMeanwhile(t *testing.T) {
 				t.Fatal(err)
 			}
 			var kv mvccpb.KeyValue
-			if err := kv.Unmarshal(p.value); err != nil {
+			if err := proto.Unmarshal(p.value, &kv); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, describe(p.key, &kv))

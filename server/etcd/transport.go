@@ -110,7 +110,6 @@ func (t *Transport) serverOptions(maxRequest int) []grpc.ServerOption {
 		grpc.InitialWindowSize(streamWindow),
 		grpc.InitialConnWindowSize(4 * streamWindow),
 		grpc.WriteBufferSize(writeBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(t.countRequest),
 		grpc.ChainStreamInterceptor(t.countStream),
@@ -140,11 +139,13 @@ func (t *Transport) countRequest(ctx context.Context, req any, info *grpc.UnaryS
 	return resp, nil
 }
 
-// snapshotMethod is the one stream that ends by itself. Others go on as long as the client likes.
-const snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
+// endsItself says that a stream ends by itself. Others go on as long as the client likes.
+func endsItself(method string) bool {
+	return method == pb.Maintenance_Snapshot_FullMethodName || method == pb.KV_RangeStream_FullMethodName
+}
 
 func (t *Transport) countStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if info.FullMethod == snapshotMethod {
+	if endsItself(info.FullMethod) {
 		t.running.Add(1)
 		defer t.running.Add(-1)
 	}

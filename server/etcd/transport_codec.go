@@ -1,16 +1,15 @@
 package etcd
 
 import (
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers what codec falls back to
+	_ "google.golang.org/grpc/encoding/proto" // registers what codec is made of
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
 )
 
-// codec encodes the messages of etcd by their own methods. gRPC's codec does not know these, and
-// encodes such a message twice, the first time to learn its size.
+// codec is gRPC's own codec of protobuf, with buffers of other sizes, and with what is known of a message on its way.
 type codec struct {
-	other   encoding.CodecV2 // for messages of other services
+	encoding.CodecV2
 	metrics *requestMetrics
 }
 
@@ -20,64 +19,40 @@ func newCodec(m *requestMetrics) codec { return codec{encoding.GetCodecV2("proto
 // of watches that have a message of 100 KiB each waiting would take ten times that.
 var buffers = mem.NewTieredBufferPool(256, 1<<10, 4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20)
 
-// outgoing and incoming are what messages of etcd are.
-type outgoing interface {
-	Size() int
-	MarshalToSizedBuffer(into []byte) (int, error)
-}
-
-type incoming interface {
-	Reset()
-	Unmarshal(from []byte) error
-}
-
-// Name implements encoding.CodecV2.
-func (codec) Name() string { return "proto" }
-
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(outgoing)
+	m, ok := v.(proto.Message)
 	if !ok {
-		data, err := c.other.Marshal(v)
-		c.metrics.sent.Add(int64(data.Len()))
-		return data, err
+		return c.CodecV2.Marshal(v) // says so
 	}
-	if t, ok := v.(*tracked); ok {
+	t, isTracked := v.(*tracked)
+	if isTracked {
+		m = t.Message
 		defer t.place.encoded()
 	}
-	size := m.Size()
+	size := proto.Size(m)
 	c.metrics.sent.Add(int64(size))
+	encode := proto.MarshalOptions{UseCachedSize: true} // that of a moment ago
 	if mem.IsBelowBufferPoolingThreshold(size) {
-		into := make([]byte, size)
-		_, err := m.MarshalToSizedBuffer(into)
-		return mem.BufferSlice{mem.SliceBuffer(into)}, err
+		data, err := encode.Marshal(m)
+		return mem.BufferSlice{mem.SliceBuffer(data)}, err
 	}
 	var pool mem.BufferPool = buffers
-	if t, ok := v.(*tracked); ok {
+	if isTracked {
 		if sent := t.count(size); sent != nil {
 			pool = onFree{pool, sent}
 		}
 	}
 	into := pool.Get(size)
-	if _, err := m.MarshalToSizedBuffer((*into)[:size]); err != nil {
+	if _, err := encode.MarshalAppend((*into)[:0], m); err != nil {
 		pool.Put(into)
 		return nil, err
 	}
 	return mem.BufferSlice{mem.NewBuffer(into, pool)}, nil
 }
 
-// Unmarshal implements encoding.CodecV2. Messages of etcd keep nothing of data.
+// Unmarshal implements encoding.CodecV2. What it makes keeps nothing of data.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	c.metrics.received.Add(int64(data.Len()))
-	m, ok := v.(incoming)
-	if !ok {
-		return c.other.Unmarshal(data, v)
-	}
-	from := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer from.Free()
-	m.Reset()
-	if r, ok := v.(*pb.TxnRequest); ok && refuseDeep(r, from.ReadOnlyData()) {
-		return nil
-	}
-	return m.Unmarshal(from.ReadOnlyData())
+	return c.CodecV2.Unmarshal(data, v)
 }

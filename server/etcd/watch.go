@@ -22,7 +22,10 @@ const (
 )
 
 // watchServer is the Watch service.
-type watchServer struct{ s *Server }
+type watchServer struct {
+	pb.UnsafeWatchServer
+	s *Server
+}
 
 // Watch serves one stream of watches until its client or the Server ends it.
 func (ws *watchServer) Watch(client pb.Watch_WatchServer) error {

@@ -7,6 +7,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -116,7 +117,7 @@ func (w *watch) withValues(events []*sqlstore.Event, puts, prevs [][]byte) []*mv
 		made[i] = &mvccpb.Event{}
 		if ev.Type == sqlstore.Delete {
 			revision, _ := sqlstore.Split(ev.Entry.Revision)
-			made[i].Type = mvccpb.DELETE
+			made[i].Type = mvccpb.Event_DELETE
 			made[i].Kv = &mvccpb.KeyValue{Key: []byte(ev.Entry.Key), ModRevision: revision}
 		} else {
 			made[i].Kv, puts = watchedKV(ev.Entry, puts[0]), puts[1:]
@@ -169,35 +170,36 @@ func pages(r *pb.WatchResponse, limit int) iter.Seq[*pb.WatchResponse] {
 	return func(yield func(*pb.WatchResponse) bool) {
 		begin, size := 0, 0
 		for i, ev := range r.Events {
-			one := ev.Size()
+			one := proto.Size(ev)
 			if size += one; size > limit && i > begin && ev.Kv.ModRevision != r.Events[i-1].Kv.ModRevision {
-				page := *r
-				if page.Events = r.Events[begin:i]; !yield(&page) {
+				if !yield(partOf(r, r.Events[begin:i])) {
 					return
 				}
 				begin, size = i, one
 			}
 		}
-		page := *r
-		page.Events = r.Events[begin:]
-		yield(&page)
+		yield(partOf(r, r.Events[begin:]))
 	}
+}
+
+// partOf returns r with some of its events: what a response with events has beside them.
+func partOf(r *pb.WatchResponse, events []*mvccpb.Event) *pb.WatchResponse {
+	return &pb.WatchResponse{Header: r.Header, WatchId: r.WatchId, Events: events}
 }
 
 // fragments divides a response so that each part is smaller than limit, or has but one event.
 func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
-	if len(r.Events) < 2 || r.Size() < limit {
+	if len(r.Events) < 2 || proto.Size(r) < limit {
 		return []*pb.WatchResponse{r}
 	}
-	head := *r
-	head.Events, head.Fragment = nil, true
 	var parts []*pb.WatchResponse
 	for events := r.Events; len(events) > 0; {
-		part := head
-		n := fitting(events, limit-part.Size())
+		part := partOf(r, nil)
+		part.Fragment = true
+		n := fitting(events, limit-proto.Size(part))
 		part.Events, events = events[:n], events[n:]
 		part.Fragment = len(events) > 0
-		parts = append(parts, &part)
+		parts = append(parts, part)
 	}
 	return parts
 }
@@ -206,8 +208,8 @@ func fragments(r *pb.WatchResponse, limit int) []*pb.WatchResponse {
 func fitting(events []*mvccpb.Event, room int) int {
 	size := 0
 	for i, ev := range events {
-		one := pb.WatchResponse{Events: []*mvccpb.Event{ev}}
-		if size += one.Size(); i > 0 && size >= room {
+		size += proto.Size(&pb.WatchResponse{Events: []*mvccpb.Event{ev}})
+		if i > 0 && size >= room {
 			return i
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 // watchServed is a Server that only serves watches, on a Store that the test writes to.
 type watchServed struct {
+	pb.UnsafeWatchServer
 	t     testing.TB
 	s     *Server
 	store *sqlstore.Store

@@ -11,6 +11,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -298,14 +299,14 @@ func TestWatchPages(t *testing.T) {
 			}
 			size := 0
 			for _, ev := range page.Events {
-				size += ev.Size()
+				size += proto.Size(ev)
 			}
 			if n := len(page.Events); size > limit && page.Events[0].Kv.ModRevision != page.Events[n-1].Kv.ModRevision {
 				// It may be one revision too large, the last one, whose first event still fitted.
 				of := page.Events[n-1].Kv.ModRevision
 				for n > 0 && page.Events[n-1].Kv.ModRevision == of {
 					n--
-					size -= page.Events[n].Size()
+					size -= proto.Size(page.Events[n])
 				}
 				if size > limit {
 					t.Fatalf("%d bytes before the last revision, limit %d", size, limit)
@@ -336,14 +337,14 @@ func TestFragmentsSizes(t *testing.T) {
 			if last := i == len(parts)-1; part.Fragment == last {
 				t.Fatalf("part %d of %d has fragment %v", i, len(parts), part.Fragment)
 			}
-			if len(part.Events) > 1 && part.Size() >= limit {
-				t.Fatalf("part of %d bytes, limit %d", part.Size(), limit)
+			if len(part.Events) > 1 && proto.Size(part) >= limit {
+				t.Fatalf("part of %d bytes, limit %d", proto.Size(part), limit)
 			}
 			if part.Fragment && len(parts) > 1 {
-				more := *part
-				more.Events = append(slices.Clone(part.Events), parts[i+1].Events[0])
-				if more.Size() < limit {
-					t.Fatalf("a part ends at %d bytes though the next event fits into %d", part.Size(), limit)
+				more := partOf(part, append(slices.Clone(part.Events), parts[i+1].Events[0]))
+				more.Fragment = true
+				if proto.Size(more) < limit {
+					t.Fatalf("a part ends at %d bytes though the next event fits into %d", proto.Size(part), limit)
 				}
 			}
 		}

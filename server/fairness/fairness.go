@@ -35,6 +35,7 @@ type Controller struct {
 	informers *informers
 	upstream  flowcontrol.Interface
 	width     fcrequest.WorkEstimatorFunc
+	sizes     sizes
 	dropped   flowcontrol.DroppedRequestsTracker
 	memory    memory
 	metrics   *metrics
@@ -63,7 +64,7 @@ func New(o Options) (*Controller, error) {
 		ExecSeatsGaugeVec:      fcmetrics.PriorityLevelExecutionSeatsGaugeVec,
 		QueueSetFactory:        newLevels(clock, &c.memory),
 	})
-	c.width = fcrequest.NewWorkEstimator(c.count, c.upstream.GetInterestedWatchCount, fcrequest.DefaultWorkEstimatorConfig(), c.upstream.GetMaxSeats)
+	c.width = fcrequest.NewWorkEstimator(c.stats, c.upstream.GetInterestedWatchCount, fcrequest.DefaultWorkEstimatorConfig(), c.upstream.GetMaxSeats)
 	return c, nil
 }
 

@@ -43,7 +43,7 @@ func newMetrics() *metrics {
 		seats:      gauge("current_executing_seats", "Seats of the requests that run now."),
 		ran:        histogram("request_execution_seconds", "Seconds that a request ran; for a watch, until it began.", seconds, "type"),
 		waited:     histogram("request_wait_duration_seconds", "Seconds that a request waited for a seat.", seconds, "execute"),
-		estimate:   histogram("work_estimated_seats", "Seats that a request was estimated to take.", []float64{1, 2, 4, 10}),
+		estimate:   histogram("work_estimated_seats", "Seats that a request was estimated to take.", []float64{1, 2, 4, 8, 16, 32, 64, 100}),
 	}
 }
 
@@ -98,7 +98,6 @@ func (c *Controller) Collectors() []prometheus.Collector {
 var replaced = []string{
 	"dispatched_requests_total", "request_execution_seconds", "request_wait_duration_seconds", "work_estimated_seats",
 	"current_executing_requests", "current_executing_seats", "request_queue_length_after_enqueue", "read_vs_write_current_requests",
-	"request_concurrency_limit", "request_concurrency_in_use", // kube-apiserver does not show them any more
 }
 
 // UpstreamMetric knows the names of upstream's other metrics of priority and fairness. They count

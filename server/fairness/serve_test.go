@@ -41,7 +41,7 @@ func TestClassification(t *testing.T) {
 		{&user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, get, "global-default"},
 		{&user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, &apirequest.RequestInfo{Verb: "get", Path: "/livez"}, "exempt"},
 		{&user.DefaultInfo{Name: "system:serviceaccount:team:robot", Groups: []string{"system:serviceaccounts", user.AllAuthenticated}}, get, "workload-low"},
-		{&user.DefaultInfo{Name: "system:serviceaccount:kube-system:robot", Groups: []string{"system:serviceaccounts:kube-system", user.AllAuthenticated}}, get, "leader-election"},
+		{&user.DefaultInfo{Name: "system:serviceaccount:kube-system:robot", Groups: []string{"system:serviceaccounts:kube-system", user.AllAuthenticated}}, get, "workload-high"},
 		{&user.DefaultInfo{Name: "system:node:one", Groups: []string{user.NodesGroup, user.AllAuthenticated}}, get, "system"},
 		{&user.DefaultInfo{Name: user.KubeScheduler, Groups: []string{user.AllAuthenticated}}, get, "workload-high"},
 		{&user.DefaultInfo{Name: "nobody", Groups: nil}, get, "catch-all"},
@@ -233,12 +233,12 @@ func TestPanic(t *testing.T) {
 	e.block(ann, get, testSeats).release()
 }
 
-// A list is as wide as it has objects, and the watchers of an object make its writes wide.
+// A list is as wide as its objects are large, and a watch that begins with the state as such a list.
 func TestWidth(t *testing.T) {
 	e := open(t)
 	e.limit(long)
 	for i := range 241 {
-		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "class" + strconv.Itoa(i)}}
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "class" + strconv.Itoa(i)}, Description: strings.Repeat("x", 1000)}
 		if _, err := e.api.Client.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -246,19 +246,23 @@ func TestWidth(t *testing.T) {
 	list := &apirequest.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: schedulingv1.GroupName, APIVersion: "v1", Resource: "priorityclasses"}
 	r := &Request{HTTP: (&http.Request{}).WithContext(t.Context()), Info: list, User: ann}
 	r.HTTP.URL = mustParse("/apis/scheduling.k8s.io/v1/priorityclasses?resourceVersion=0")
-	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats != 3 {
-		t.Errorf("a list of 241 objects from memory: %+v", w)
+	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats < 3 || w.InitialSeats > 5 { // a seat for 100,000 bytes
+		t.Errorf("a list of 241 objects of 1,000 bytes and more: %+v", w)
 	}
 	if w := e.widthOf(r, names{"test", "test"}); w.InitialSeats != 1 { // at most 15% of the level
 		t.Errorf("a list of 241 objects in a small level: %+v", w)
 	}
 	list.Verb = "watch"
+	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats < 3 {
+		t.Errorf("a watch that begins with the state: %+v", w)
+	}
+	r.HTTP.URL = mustParse("/apis/scheduling.k8s.io/v1/priorityclasses?watch=1&resourceVersion=7")
 	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats != 1 {
-		t.Errorf("a watch: %+v", w)
+		t.Errorf("a watch of changes: %+v", w)
 	}
 	r.HTTP.URL = mustParse("/apis/scheduling.k8s.io/v1/priorityclasses?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0")
 	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats < 3 {
-		t.Errorf("a watch with the state of 241 objects: %+v", w)
+		t.Errorf("a watch that asks for the state: %+v", w)
 	}
 	list.Verb, list.Resource = "list", "nonsense"
 	if w := e.widthOf(r, names{"exempt", "exempt"}); w.InitialSeats != 1 {

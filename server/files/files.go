@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/kubernetes/pkg/util/filesystem"
+	"k8s.io/apiserver/pkg/util/filesystem"
 )
 
 const (

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -49,6 +48,8 @@ type Guard struct {
 	kinds  *kind.Registry   // names what metrics may be labelled with
 	rights map[string]Right // by paths of routes
 
+	impersonation http.Handler // see newImpersonation
+
 	inflight inflight
 	running  running
 	calls    calls
@@ -65,6 +66,8 @@ func New(kinds *kind.Registry, o Options) *Guard {
 	slow := bound{o.Limits.SlowCalls, o.Limits.SlowBytes}
 	g := &Guard{
 		o: o, routes: echo.New(), kinds: kinds, rights: map[string]Right{},
+		impersonation: newImpersonation(o.Authorizer),
+
 		inflight: newInflight(o.Limits),
 		running:  running{idle: make(chan struct{})},
 		calls:    calls{running: map[*Call]struct{}{}},
@@ -180,16 +183,8 @@ func (g *Guard) admit(x *Call, next echo.HandlerFunc) (err error) {
 
 // admitKnown goes on when the caller is known: impersonation, load, permission, handler.
 func (g *Guard) admitKnown(x *Call, next echo.HandlerFunc) error {
-	r := x.Request()
-	become, err := impersonate(r, x.User, g.o.Authorizer)
-	switch {
-	case errors.Is(err, errImpersonation):
-		return errInternal(r, err)
-	case err != nil:
-		return err
-	case become != nil:
-		x.SetRequest(r.WithContext(audit.WithImpersonator(r.Context(), x.User.GetName())))
-		x.is(become)
+	if !g.impersonate(x) {
+		return nil
 	}
 	if authn.IsServer(x.User) {
 		return next(x) // it says little and seldom, and has nobody else to ask for the right to

@@ -166,7 +166,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	c.Time, c.CreationTimestamp, c.AuditID, c.Impersonator = metav1.MicroTime{}, metav1.Time{}, "", ""
-	want := fmt.Sprintf(`{"kind":"Change","apiVersion":"history.plinth.io/v1","metadata":{"name":%[1]q,"namespace":"shop","resourceVersion":%[1]q,"creationTimestamp":null},`+
+	want := fmt.Sprintf(`{"kind":"Change","apiVersion":"history.plinth.io/v1","metadata":{"name":%[1]q,"namespace":"shop","resourceVersion":%[1]q},`+
 		`"revision":%[1]s,"time":null,"action":"changed","user":"jane","verb":"update","manager":"editor",`+
 		`"object":{"resource":"configmaps","kind":"ConfigMap","namespace":"shop","name":"a","createRevision":%[2]s}}`, versions[2], versions[0])
 	if got, _ := json.Marshal(c); string(got) != want {

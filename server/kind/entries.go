@@ -36,7 +36,7 @@ func unstructuredEntry(e *metav1.ManagedFieldsEntry) map[string]any {
 	if e.Time.IsZero() || e.FieldsV1 == nil {
 		return nil
 	}
-	fields := unstructuredFields(string(e.FieldsV1.Raw))
+	fields := unstructuredFields(e.FieldsV1.GetRawString())
 	if fields == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ func TestSetFields(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("", 3600)))
 	entry := metav1.ManagedFieldsEntry{
 		Manager: "m", Operation: "Update", APIVersion: "example.com/v1", Time: &at, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{".":{},"f:a":{},"k:{\"n\":1}":{}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{".":{},"f:a":{},"k:{\"n\":1}":{}}}`),
 	}
 	zero, bare, status := entry, entry, entry
 	zero.Time = &metav1.Time{}

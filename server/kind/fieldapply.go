@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
-	"sigs.k8s.io/structured-merge-diff/v4/value"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // Apply merges config into live, and records its fields as manager's. Nearly all applies are short
@@ -77,7 +77,7 @@ func (m *FieldManager) record(obj runtime.Object, owned *fieldpath.Set, entries 
 		if err != nil {
 			return nil
 		}
-		e.FieldsV1 = &metav1.FieldsV1{Raw: json}
+		e.FieldsV1 = fieldsV1(json)
 	}
 	if changed {
 		entries[own].Time = now()

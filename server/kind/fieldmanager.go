@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/utils/lru"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // FieldManager tracks metadata.managedFields in writes of one version, through one
@@ -45,7 +45,7 @@ type FieldManager struct {
 }
 
 // Track records in obj which fields manager changes. live is the object before the write,
-// an empty object for a create. If Track fails, obj has no managed fields afterwards.
+// an empty object for a create. If Track fails, obj has the managed fields of live afterwards.
 func (m *FieldManager) Track(live, obj runtime.Object, manager string) runtime.Object {
 	if m.Light == nil {
 		return m.track(live, obj, manager)
@@ -83,9 +83,7 @@ func (m *FieldManager) track(live, obj runtime.Object, manager string) runtime.O
 		setFields(to, short)
 		return obj
 	}
-	if m.Subresource != "" {
-		from.SetManagedFields(entries) // upstream reads them from live in this case
-	}
+	from.SetManagedFields(entries) // upstream reads them from live for a subresource, and if it fails
 	to.SetManagedFields(entries)
 	return m.UpdateNoErrors(live, obj, manager)
 }
@@ -135,8 +133,14 @@ func (m *FieldManager) firstOwner(empty, obj runtime.Object, manager string) []m
 	}
 	return []metav1.ManagedFieldsEntry{{
 		Manager: orUnknown(manager), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: m.Version.String(),
-		Time: now(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: json}, Subresource: m.Subresource,
+		Time: now(), FieldsType: "FieldsV1", FieldsV1: fieldsV1(json), Subresource: m.Subresource,
 	}}
+}
+
+func fieldsV1(json []byte) *metav1.FieldsV1 {
+	f := &metav1.FieldsV1{}
+	f.SetRawBytes(json)
+	return f
 }
 
 // compare compares an object before and after a write; live is from as a typed value.
@@ -243,7 +247,7 @@ type knownSet struct {
 
 // knownSetOf decodes the fields of an entry; nil if they cannot be decoded.
 func knownSetOf(e *metav1.ManagedFieldsEntry) *knownSet {
-	text := string(e.FieldsV1.Raw)
+	text := e.FieldsV1.GetRawString()
 	if known, ok := sets.Get(text); ok {
 		return known.(*knownSet)
 	}

@@ -93,8 +93,10 @@ type Kind struct {
 	// Hooks are called in writes besides the strategies.
 	Hooks Hooks
 	// ReturnDeleted makes delete answer with the deleted object where other resources
-	// answer with a Status (upstream: Store.ReturnDeletedObject).
-	ReturnDeleted bool
+	// answer with a Status (upstream: Store.ReturnDeletedObject). ReturnStatusFor are versions
+	// that answer with a Status all the same.
+	ReturnDeleted   bool
+	ReturnStatusFor []string
 
 	// Attrs gives an object's labels and selectable fields.
 	Attrs func(obj runtime.Object) (labels.Set, fields.Set, error)
@@ -174,6 +176,9 @@ type Version struct {
 	// https://kubernetes.io/docs/reference/using-api/deprecation-policy/
 	DeprecatedIn, RemovedIn string
 	Replacement             schema.GroupVersionKind
+	// Declared is the version whose declarative validation is run; empty: this one. Upstream has
+	// none for some removed versions.
+	Declared schema.GroupVersion
 	// Fields tracks metadata.managedFields in writes of this version.
 	Fields *FieldManager
 }
@@ -203,7 +208,7 @@ type Subresource struct {
 	// back. version is the request's. nil: the body is the object itself.
 	View  func(obj runtime.Object) (runtime.Object, error)
 	Own   func(version string, obj runtime.Object) (runtime.Object, error)
-	Apply func(version string, obj, body runtime.Object) error
+	Apply func(ctx context.Context, version string, obj, body runtime.Object) error
 	// New returns an empty body in hub form. nil: an empty object.
 	New func() runtime.Object
 	// Codec of the body; nil: the Kind's.
@@ -237,6 +242,11 @@ func (k *Kind) GVK(version string) schema.GroupVersionKind {
 // StoredGVK is the kind and apiVersion of objects in the log.
 func (k *Kind) StoredGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Stored.Group, Version: k.Stored.Version, Kind: k.Kind}
+}
+
+// ReturnsDeleted tells whether delete answers with the deleted object in a version.
+func (k *Kind) ReturnsDeleted(version string) bool {
+	return k.ReturnDeleted && !slices.Contains(k.ReturnStatusFor, version)
 }
 
 // Version returns the served version of that name, nil if there is none.

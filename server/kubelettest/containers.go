@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 )
 
@@ -23,7 +22,7 @@ import (
 //	size         waits for the size of its terminal and writes it
 type containers struct{}
 
-func (containers) ExecInContainer(_ context.Context, _ string, _ types.UID, _ string, cmd []string,
+func (containers) ExecInContainer(_ context.Context, _, _, _ string, cmd []string,
 	in io.Reader, out, errs io.WriteCloser, _ bool, sizes <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	switch cmd[0] {
 	case "cat":
@@ -45,7 +44,7 @@ func (containers) ExecInContainer(_ context.Context, _ string, _ types.UID, _ st
 }
 
 // AttachContainer greets, and goes on like cat if there is an input.
-func (containers) AttachContainer(_ context.Context, name string, _ types.UID, container string,
+func (containers) AttachContainer(_ context.Context, name, _, container string,
 	in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
 	fmt.Fprintf(out, "this is %s of %s\n", container, name)
 	if in == nil {
@@ -58,7 +57,7 @@ func (containers) AttachContainer(_ context.Context, name string, _ types.UID, c
 // forwarder connects every port to one address.
 type forwarder struct{ address string }
 
-func (f forwarder) PortForward(_ context.Context, _ string, _ types.UID, _ int32, stream io.ReadWriteCloser) error {
+func (f forwarder) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
 	conn, err := net.Dial("tcp", f.address)
 	if err != nil {
 		return err

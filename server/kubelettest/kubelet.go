@@ -15,10 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/remotecommand"
-	"k8s.io/kubelet/pkg/cri/streaming/portforward"
-	streaming "k8s.io/kubelet/pkg/cri/streaming/remotecommand"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
 const (
@@ -118,8 +116,8 @@ func (k *Kubelet) exec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	streaming.ServeExec(w, r, containers{}, r.PathValue("pod"), types.UID(""), r.PathValue("container"), r.URL.Query()["command"],
-		options, idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
+	streaming.ServeExec(w, r, containers{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"],
+		options, idleTimeout, creationTimeout, streaming.SupportedStreamingProtocols)
 }
 
 func (k *Kubelet) attach(w http.ResponseWriter, r *http.Request) {
@@ -128,8 +126,8 @@ func (k *Kubelet) attach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	streaming.ServeAttach(w, r, containers{}, r.PathValue("pod"), types.UID(""), r.PathValue("container"),
-		options, idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
+	streaming.ServeAttach(w, r, containers{}, r.PathValue("pod"), "", r.PathValue("container"),
+		options, idleTimeout, creationTimeout, streaming.SupportedStreamingProtocols)
 }
 
 func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
@@ -138,6 +136,6 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, forwarder{k.Pods.Listener.Addr().String()}, r.PathValue("pod"), types.UID(""),
+	portforward.ServePortForward(w, r, forwarder{k.Pods.Listener.Addr().String()}, r.PathValue("pod"), "",
 		options, idleTimeout, creationTimeout, portforward.SupportedProtocols)
 }

@@ -24,8 +24,8 @@ var (
 )
 
 // Endpoints tells whether a Service has Endpoints or EndpointSlices, and whether one of its
-// endpoints is ready and has the port of that name. Upstream asks Endpoints alone; here no
-// controller makes either from the other.
+// endpoints is ready and has the port of that name. Upstream asks EndpointSlices alone, which a
+// controller makes of Endpoints; here that may not run.
 func Endpoints(store *sqlstore.Store, svc *corev1.Service, port string) (there, ready bool) {
 	if e := Get[corev1.Endpoints](store, EndpointsPrefix, svc.Namespace+"/"+svc.Name); e != nil {
 		there = true

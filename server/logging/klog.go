@@ -52,7 +52,8 @@ type libraries struct {
 // goes on before it knows all objects, as it does on a slow machine.
 var unimportant = []string{
 	"Couldn't parse request", "failed to decrypt data", "Failed to convert options while estimating work",
-	"error initially creating leader election record", "error retrieving resource lock", "Failed to update lock",
+	"Error initially creating lease lock", "Error retrieving lease lock", "Failed to update lease",
+	"error retrieving resource lock", "Failed to update lock",
 	"Unable to sync caches", "timed out waiting for dependency graph builder sync during GC sync",
 }
 

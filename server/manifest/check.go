@@ -9,6 +9,8 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -65,9 +67,11 @@ func check(obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	k.Create.PrepareForCreate(context.Background(), hub)
+	gv := obj.GetObjectKind().GroupVersionKind().GroupVersion()
+	ctx := apirequest.WithRequestInfo(context.Background(), &apirequest.RequestInfo{APIGroup: gv.Group, APIVersion: gv.Version})
+	k.Create.PrepareForCreate(ctx, hub)
 	var all []error
-	for _, e := range k.Create.Validate(context.Background(), hub) {
+	for _, e := range apirest.ValidateCreate(ctx, hub, k.Create) {
 		all = append(all, e)
 	}
 	return errors.Join(all...)

@@ -30,7 +30,10 @@ func currentObject(obj map[string]any) (map[string]any, Note, error) {
 		return nil, note, errNothing
 	}
 	note.To, note.Since = next.GVK, next.Since
-	c := conversion{scheme: next.Scheme, from: gvk, to: next.GVK}
+	c := conversion{scheme: next.Scheme, from: gvk, reads: gvk, to: next.GVK}
+	if next.Gone {
+		c.reads, obj = next.GVK, alike(obj, gvk)
+	}
 	now, dropped, err := c.convert(obj)
 	note.Dropped = dropped
 	return now, note, err
@@ -52,12 +55,13 @@ func nameOf(obj map[string]any) string {
 type conversion struct {
 	scheme   *runtime.Scheme
 	from, to schema.GroupVersionKind
+	reads    schema.GroupVersionKind // whose type has the fields of old objects
 }
 
 // convert returns obj in the other version, with as few fields as make the same object, and
 // the fields of obj that the old version does not know.
 func (c conversion) convert(obj map[string]any) (now map[string]any, dropped string, err error) {
-	old, err := c.scheme.New(c.from)
+	old, err := c.scheme.New(c.reads)
 	if err != nil {
 		return nil, "", err
 	}

@@ -108,6 +108,9 @@ func TestSameObjects(t *testing.T) {
 			if old == nil || old["apiVersion"] == new["apiVersion"] || old["kind"] == "IngressList" {
 				continue
 			}
+			if strings.HasPrefix(fmt.Sprint(old["apiVersion"]), "autoscaling/v2beta") || old["apiVersion"] == "scheduling.k8s.io/v1alpha1" {
+				continue // no server can serve them: their types are gone
+			}
 			compared++
 			a, b := stored(t, kinds, olds[i], old), stored(t, kinds, news[i], new)
 			if old["kind"] == "CustomResourceDefinition" {

@@ -12,7 +12,7 @@ type events struct {
 }
 
 func newEvents() events {
-	labels := []string{"group", "version", "kind"}
+	labels := []string{"group", "version", "resource"}
 	return events{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_watch_events_total", Help: "Number of events sent in watch clients",
@@ -24,10 +24,10 @@ func newEvents() events {
 	}
 }
 
-// Events returns what counts the events of a kind, given the bytes of each object. The kind must
+// Events returns what counts the events of a resource, given the bytes of each object. The resource must
 // be one that is served.
-func (m *Metrics) Events(kind schema.GroupVersionKind) func(bytes int) {
-	total, sizes := m.events.total.WithLabelValues(kind.Group, kind.Version, kind.Kind), m.events.sizes.WithLabelValues(kind.Group, kind.Version, kind.Kind)
+func (m *Metrics) Events(of schema.GroupVersionResource) func(bytes int) {
+	total, sizes := m.events.total.WithLabelValues(of.Group, of.Version, of.Resource), m.events.sizes.WithLabelValues(of.Group, of.Version, of.Resource)
 	return func(bytes int) {
 		total.Inc()
 		sizes.Observe(float64(bytes))

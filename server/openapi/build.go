@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"weak"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -116,17 +118,38 @@ func (g *groupVersion) buildBuiltin(types *builtinTypes) (*spec3.OpenAPI, error)
 	if err != nil {
 		return nil, fmt.Errorf("build OpenAPI v3: %w", err)
 	}
-	if !g.watched() {
-		return doc, nil
+	if g.watched() {
+		events, err := builder3.BuildOpenAPIDefinitionsForResources(config, watchEvent)
+		if err != nil {
+			return nil, fmt.Errorf("build OpenAPI v3 of watches: %w", err)
+		}
+		for name, schema := range events {
+			doc.Components.Schemas[name] = schema
+		}
 	}
-	events, err := builder3.BuildOpenAPIDefinitionsForResources(config, watchEvent)
-	if err != nil {
-		return nil, fmt.Errorf("build OpenAPI v3 of watches: %w", err)
-	}
-	for name, schema := range events {
-		doc.Components.Schemas[name] = schema
-	}
+	g.leaveOwnKinds(doc)
 	return doc, nil
+}
+
+// leaveOwnKinds leaves, of the kinds that types of all groups have, those of the group version and of the core
+// (upstream: k8s.io/apiserver/pkg/server/routes/openapi.go).
+func (g *groupVersion) leaveOwnKinds(doc *spec3.OpenAPI) {
+	if g.version == "" || doc.Components == nil {
+		return
+	}
+	const kinds = "x-kubernetes-group-version-kind"
+	for _, name := range []string{watchEvent, deleteOptions} {
+		schema := doc.Components.Schemas[name]
+		if schema == nil {
+			continue
+		}
+		all, _ := schema.Extensions[kinds].([]any)
+		schema.Extensions[kinds] = slices.DeleteFunc(slices.Clone(all), func(k any) bool {
+			gvk, _ := k.(map[string]any)
+			own := gvk["group"] == g.group && gvk["version"] == g.version
+			return !own && (gvk["group"] != "" || gvk["version"] != "v1")
+		})
+	}
 }
 
 // buildBuiltinV2 describes all built-in Kinds.
@@ -174,7 +197,10 @@ func (s *description) buildBuiltinV2() (*spec.Swagger, error) {
 
 // watchEvent is the type of the items in the stream of a watch. No route names it, because the
 // same routes answer with lists, but generated clients need it.
-const watchEvent = "k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent"
+var (
+	watchEvent    = metav1.WatchEvent{}.OpenAPIModelName()
+	deleteOptions = metav1.DeleteOptions{}.OpenAPIModelName()
+)
 
 // watched reports whether a built-in Kind can be watched.
 func (g *groupVersion) watched() bool {
@@ -210,7 +236,7 @@ func (g *groupVersion) routes() (container, error) {
 }
 
 func info() *spec.Info {
-	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: kind.Major + "." + kind.Minor}}
+	return &spec.Info{InfoProps: spec.InfoProps{Title: "Kubernetes", Version: kind.Emulated().String()}}
 }
 
 func idAndTags(r common.Route) (string, []string, error) {

@@ -62,7 +62,7 @@ func at(schema map[string]any, field string) any {
 	return v
 }
 
-// TestPublishedSchemas compares schemas of fields with those that kube-apiserver 1.33 publishes.
+// TestPublishedSchemas compares schemas of fields with those that kube-apiserver publishes.
 func TestPublishedSchemas(t *testing.T) {
 	rows := []struct{ name, schema, v3, v2 string }{
 		{"a description", `{"type":"string","description":"Its color."}`, `{"type":"string","description":"Its color."}`, `{"type":"string","description":"Its color."}`},

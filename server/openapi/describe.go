@@ -162,8 +162,11 @@ func (g *groupVersion) custom() bool {
 func (g *groupVersion) sum() {
 	h := sha512.New()
 	fmt.Fprintln(h, g.path, g.media)
+	if kind.Emulates() { // the document names the release
+		fmt.Fprintln(h, kind.Emulated())
+	}
 	for _, k := range g.kinds {
-		fmt.Fprintf(h, "%q %q %q %v %q %v\n", k.Resource, k.Kind, k.ListKind, k.Namespaced, k.Verbs, k.ReturnDeleted)
+		fmt.Fprintf(h, "%q %q %q %v %q %v\n", k.Resource, k.Kind, k.ListKind, k.Namespaced, k.Verbs, k.ReturnsDeleted(g.version))
 		for _, name := range slices.Sorted(maps.Keys(k.Subresources)) {
 			s := k.Subresources[name]
 			fmt.Fprintf(h, "\t%q %q %v\n", name, s.Verbs, s.GVK)

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints"
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -96,7 +96,8 @@ func (o *operations) findModels() error {
 		return fmt.Errorf("find the type of %s: %w", gv.WithKind(o.k.Kind), err)
 	}
 	o.model = obj
-	o.list = modelName(reflect.TypeOf(obj).Elem().PkgPath() + "." + o.k.ListKind)
+	name := util.GetCanonicalTypeName(obj)
+	o.list = modelName(name[:strings.LastIndex(name, ".")+1] + o.k.ListKind)
 	return nil
 }
 
@@ -179,7 +180,7 @@ func (o *operations) object(path, subresource string, model any, gvk schema.Grou
 			r.method, r.action, r.id, r.description = "DELETE", "delete", o.id("delete", "", suffix), "delete"+endpoints.GetArticleForNoun(o.k.Kind, " ")+o.k.Kind
 			r.parameters, r.consumes, r.body = join(deleteParameters, optionsParameter), anyMediaType, &metav1.DeleteOptions{}
 			r.answers = []int{200, 202}
-			if !o.k.ReturnDeleted || o.k.Hooks.MarkTerminating != nil { // namespaces: as upstream describes it
+			if !o.k.ReturnsDeleted(o.g.version) || o.k.Hooks.MarkTerminating != nil { // namespaces: as upstream describes it
 				r.answer = &metav1.Status{}
 			}
 		default:

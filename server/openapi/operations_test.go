@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
@@ -136,6 +137,15 @@ func TestPathsAndOperations(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"WatchEvent", "DeleteOptions"} { // which all groups have
+		kinds := doc.Components.Schemas["io.k8s.apimachinery.pkg.apis.meta.v1."+name].Extensions["x-kubernetes-group-version-kind"]
+		want := []any{
+			map[string]any{"group": "", "version": "v1", "kind": name}, map[string]any{"group": "apps", "version": "v1", "kind": name},
+		}
+		if diff := cmp.Diff(want, kinds); diff != "" {
+			t.Errorf("the kinds of %s (-want +got):\n%s", name, diff)
+		}
+	}
 	scale := doc.Components.Schemas["io.k8s.api.autoscaling.v1.Scale"]
 	if scale == nil {
 		t.Error("no schema of Scale")
@@ -154,8 +164,8 @@ func TestMediaTypes(t *testing.T) {
 	const all, streams = "json yaml vnd.kubernetes.protobuf", "json;stream=watch vnd.kubernetes.protobuf;stream=watch"
 	const patches = "json-patch+json merge-patch+json strategic-merge-patch+json apply-patch+yaml"
 	want := map[bool]map[string]string{
-		false: {"get": all, "list": all + " " + streams, "patch": patches, "discovery": all, "group": all},
-		true:  {"get": all + " cbor", "list": all + " cbor " + streams + " cbor-seq", "patch": patches + " apply-patch+cbor", "discovery": all + " cbor", "group": all},
+		false: {"get": all, "list": all + " " + streams, "patch": patches, "discovery": all, "group": all, "core": all, "groups": all},
+		true:  {"get": all + " cbor", "list": all + " cbor " + streams + " cbor-seq", "patch": patches + " apply-patch+cbor", "discovery": all + " cbor", "group": all, "core": all + " cbor", "groups": all + " cbor"},
 	}
 	hashes := map[string]bool{}
 	for on, want := range want {
@@ -174,6 +184,7 @@ func TestMediaTypes(t *testing.T) {
 		for name, types := range map[string][]string{
 			"get": object.Get.Produces, "patch": object.Patch.Consumes, "list": paths["/apis/apps/v1/deployments"].Get.Produces,
 			"discovery": paths["/apis/apps/v1/"].Get.Produces, "group": paths["/apis/apps/"].Get.Produces,
+			"core": paths["/api/"].Get.Produces, "groups": paths["/apis/"].Get.Produces,
 		} {
 			if got := strings.ReplaceAll(strings.Join(types, " "), "application/", ""); got != want[name] {
 				t.Errorf("CBOR %t, %s: %s, want %s", on, name, got, want[name])

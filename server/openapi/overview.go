@@ -26,10 +26,10 @@ func (g *groupVersion) overview() *route {
 		r.consumes, r.produces, r.answer = nil, []string{"application/jwk-set+json"}, ""
 	case g.path == "api":
 		r.id, r.tag, r.description = "getCoreAPIVersions", "core", "get available API versions"
-		r.answer = &metav1.APIVersions{}
+		r.consumes, r.produces, r.answer = g.media.objects, g.media.objects, &metav1.APIVersions{}
 	case g.path == "apis":
 		r.id, r.tag, r.description = "getAPIVersions", "apis", "get available API versions"
-		r.answer = &metav1.APIGroupList{}
+		r.consumes, r.produces, r.answer = g.media.objects, g.media.objects, &metav1.APIGroupList{}
 	case g.version == "":
 		r.id, r.tag, r.description = "get"+o.groupName()+"APIGroup", uncapitalized(o.groupName()), "get information of a group"
 		r.answer = &metav1.APIGroup{}

@@ -51,7 +51,7 @@ func recorded(text string, exchanges []*Exchange) string {
 }
 
 var (
-	release   string // of the kube-apiserver that answers, such as 1.33
+	release   string // of the kube-apiserver that answers, such as 1.37
 	ofWhich   = regexp.MustCompile(`\bkube-apiserver \d+\.\d+`)
 	aMoment   = regexp.MustCompile(placeholders["<time>"])
 	anyUID    = regexp.MustCompile(placeholders["<uid>"])

@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 Services may still have only the deprecated Endpoints
-
 // Package resolve finds the address at which a Service can be reached from the server: for
 // webhooks and for extension servers.
 package resolve
@@ -11,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/util/webhook"
 	listers "k8s.io/client-go/listers/core/v1"
 
@@ -21,10 +18,9 @@ import (
 
 // Resolver is a webhook.ServiceResolver that reads the store.
 type Resolver struct {
-	store     *sqlstore.Store
-	self      string
-	services  listers.ServiceLister
-	endpoints listers.EndpointsLister
+	store    *sqlstore.Store
+	self     string
+	services listers.ServiceLister
 }
 
 var _ webhook.ServiceResolver = &Resolver{}
@@ -34,8 +30,7 @@ var _ webhook.ServiceResolver = &Resolver{}
 func New(store *sqlstore.Store, self string) *Resolver {
 	return &Resolver{
 		store: store, self: self,
-		services:  listers.NewServiceLister(lister.New[corev1.Service](store, lister.ServicePrefix)),
-		endpoints: listers.NewEndpointsLister(lister.New[corev1.Endpoints](store, lister.EndpointsPrefix)),
+		services: listers.NewServiceLister(lister.New[corev1.Service](store, lister.ServicePrefix)),
 	}
 }
 
@@ -62,7 +57,7 @@ func (r *Resolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 	if u := r.fromSlices(svc, named); u != nil {
 		return u, nil
 	}
-	if u, err := proxy.ResolveEndpoint(r.services, r.endpoints, namespace, name, port); err == nil {
+	if u := r.fromEndpoints(svc, named); u != nil {
 		return u, nil
 	}
 	if ip := svc.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Services may still have only the deprecated Endpoints
+
 package resolve
 
 import (
@@ -6,38 +8,51 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apiserver/pkg/util/proxy"
 
 	"github.com/plinth-io/plinth/server/lister"
 )
 
-// fromSlices returns any ready endpoint of a Service's port in its EndpointSlices, nil if
-// there is none.
+// fromSlices returns any ready endpoint of a Service's port in its EndpointSlices, of the Service's first family of
+// addresses if there is one; nil if there is none.
 func (r *Resolver) fromSlices(svc *corev1.Service, port *corev1.ServicePort) *url.URL {
-	var ready []*url.URL
+	var slices []*discoveryv1.EndpointSlice
 	lister.Each(r.store, lister.SlicePrefix, lister.SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
-		if s.Labels[discoveryv1.LabelServiceName] != svc.Name {
-			return
-		}
-		number := numberOf(s, port.Name)
-		for _, e := range s.Endpoints {
-			if number != 0 && len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
-				ready = append(ready, address(e.Addresses[0], number))
-			}
+		if s.Labels[discoveryv1.LabelServiceName] == svc.Name {
+			slices = append(slices, s)
 		}
 	})
+	family := corev1.IPFamilyUnknown
+	if len(svc.Spec.IPFamilies) > 0 {
+		family = svc.Spec.IPFamilies[0]
+	}
+	host, err := proxy.RandomEndpoint(svc.Name, slices, port.Name, family, func(e *discoveryv1.Endpoint) bool { return len(e.Addresses) > 0 })
+	if err != nil {
+		return nil
+	}
+	return &url.URL{Scheme: "https", Host: host}
+}
+
+// fromEndpoints returns any ready address of a Service's port in its Endpoints, nil if there is none. kube-apiserver
+// reads EndpointSlices alone, which a controller makes of Endpoints; here that may not run.
+func (r *Resolver) fromEndpoints(svc *corev1.Service, port *corev1.ServicePort) *url.URL {
+	endpoints := lister.Get[corev1.Endpoints](r.store, lister.EndpointsPrefix, svc.Namespace+"/"+svc.Name)
+	if endpoints == nil {
+		return nil
+	}
+	var ready []*url.URL
+	for _, s := range endpoints.Subsets {
+		for _, p := range s.Ports {
+			if p.Name != port.Name {
+				continue
+			}
+			for _, a := range s.Addresses {
+				ready = append(ready, address(a.IP, p.Port))
+			}
+		}
+	}
 	if len(ready) == 0 {
 		return nil
 	}
 	return ready[rand.IntN(len(ready))]
-}
-
-// numberOf returns the port number that a slice has for the name of a Service's port; 0 if it
-// has none.
-func numberOf(s *discoveryv1.EndpointSlice, name string) int32 {
-	for _, p := range s.Ports {
-		if p.Port != nil && lister.IsPort(p, name) {
-			return *p.Port
-		}
-	}
-	return 0
 }

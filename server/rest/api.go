@@ -36,9 +36,9 @@ type Options struct {
 	// Deprecated is called for each request for a deprecated version that reaches its verb.
 	// removedIn is the release that no longer serves the version, if one is known. It may be nil.
 	Deprecated func(resource schema.GroupVersionResource, subresource, removedIn string)
-	// Sent returns what is called with the size of each object that a watch of a kind sends. It may
+	// Sent returns what is called with the size of each object that a watch of a resource sends. It may
 	// be nil.
-	Sent func(kind schema.GroupVersionKind) func(bytes int)
+	Sent func(resource schema.GroupVersionResource) func(bytes int)
 	// CommitDelay bounds how long updates wait for others to share their transaction, of those that
 	// may (kind.Hooks.MayWait). 0: none waits.
 	CommitDelay time.Duration

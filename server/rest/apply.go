@@ -71,7 +71,7 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 // twice is an error.
 func (p *patching) configuration() (config map[string]any, unique bool, err error) {
 	if p.type_ == types.ApplyCBORPatchType {
-		if err := p.q.checkValues(p.patch); err != nil {
+		if err := p.q.checkCBOR(p.patch); err != nil {
 			return nil, false, err
 		}
 		if err := direct.Unmarshal(p.patch, &config); err != nil {

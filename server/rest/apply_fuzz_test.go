@@ -1,14 +1,13 @@
 package rest_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/value"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 	"sigs.k8s.io/yaml"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +89,7 @@ func checkOwned(t *testing.T, a answer, config map[string]any) {
 	}
 	for _, entry := range meta.Metadata.ManagedFields {
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			t.Fatalf("managed fields of %s: %v: %s", entry.Manager, err, a.body)
 		}
 		set.Leaves().Iterate(func(path fieldpath.Path) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/plinth-io/plinth/server/rest"
 )

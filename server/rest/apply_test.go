@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -10,7 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/plinth-io/plinth/server/rest"
 )
@@ -193,7 +192,7 @@ type fields struct{ *fieldpath.Set }
 func fieldSet(t testing.TB, e metav1.ManagedFieldsEntry) fields {
 	t.Helper()
 	set := &fieldpath.Set{}
-	if e.FieldsType != "FieldsV1" || e.FieldsV1 == nil || set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) != nil {
+	if e.FieldsType != "FieldsV1" || e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
 		t.Fatalf("entry without fields: %+v", e)
 	}
 	return fields{set}

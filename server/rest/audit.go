@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"encoding/json"
 
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -24,7 +23,7 @@ func (c *call) event(level auditinternal.Level) *apiaudit.AuditContext {
 		return nil
 	}
 	ac := apiaudit.AuditContextFrom(c.ctx)
-	if !ac.Enabled() || ac.Event.Level.Less(level) {
+	if !ac.Enabled() || ac.GetEventLevel().Less(level) {
 		return nil
 	}
 	return ac
@@ -90,8 +89,8 @@ func (c *call) auditAnswer(obj runtime.Object) {
 	}
 }
 
-// auditBody notes an answer that render makes from stored bytes. It writes the plain JSON into the
-// event itself, because upstream's function takes objects only. Of a resource that shows others nothing is noted, as
+// auditBody notes an answer that render makes from stored bytes, as plain JSON; a rule of the policy that leaves out
+// managed fields is obeyed where the event is logged. Of a resource that shows others nothing is noted, as
 // kube-apiserver notes nothing of what an extension server answers.
 func (q *request) auditBody(render func(plain response.Output) ([]byte, error)) {
 	ac := q.event(auditinternal.LevelRequestResponse)
@@ -100,41 +99,7 @@ func (q *request) auditBody(render func(plain response.Output) ([]byte, error)) 
 	}
 	plain := q.out
 	plain.MediaType, plain.Pretty = response.MediaJSON, false
-	body, err := render(plain)
-	if err == nil && ac.RequestAuditConfig.OmitManagedFields {
-		body, err = withoutManagedFields(body)
-	}
-	if err == nil { // if render fails here, it also fails for the client
-		ac.Event.ResponseObject = &runtime.Unknown{Raw: body, ContentType: response.MediaJSON}
-	}
-}
-
-// withoutManagedFields takes the managed fields out of an object, a list or a table.
-func withoutManagedFields(body []byte) ([]byte, error) {
-	var object map[string]any
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	if err := d.Decode(&object); err != nil {
-		return nil, err
-	}
-	forgetManagers(object)
-	items, _ := object["items"].([]any)
-	for _, item := range items {
-		forgetManagers(item)
-	}
-	rows, _ := object["rows"].([]any)
-	for _, row := range rows {
-		if row, ok := row.(map[string]any); ok {
-			forgetManagers(row["object"])
-		}
-	}
-	return json.Marshal(object)
-}
-
-func forgetManagers(object any) {
-	if object, ok := object.(map[string]any); ok {
-		if metadata, ok := object["metadata"].(map[string]any); ok {
-			delete(metadata, "managedFields")
-		}
+	if body, err := render(plain); err == nil { // if render fails here, it also fails for the client
+		ac.LogResponseObject(nil, &runtime.Unknown{Raw: body, ContentType: response.MediaJSON})
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/flushwriter"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/upgrade"

@@ -6,8 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/upgrade"

@@ -84,11 +84,17 @@ type creation struct {
 	keepFields bool // managed fields are stored however large they are
 }
 
+// errClosed is why no custom resource is created whose definition is being deleted.
+var errClosed = errors.New("create not allowed while custom resource definition is terminating")
+
 // store lets admission change a new object, and inserts it.
 func (n creation) store(ctx context.Context, obj runtime.Object) (*sqlstore.Entry, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
+	}
+	if n.q.kind.Custom != nil && n.q.kind.Custom.Terminating {
+		return nil, apierrors.NewForbidden(n.q.groupResource(), m.GetName(), errClosed)
 	}
 	ask := admitter{n.q}
 	if err := ask.mutate(ctx, ask.attributes(apiadmission.Create, obj, nil, n.options, m.GetName(), dryRun(n.options.DryRun))); err != nil {
@@ -182,7 +188,7 @@ func (t *target) createRules(ctx context.Context, obj runtime.Object) error {
 	if t.kind.Hooks.SetAside != nil {
 		defer t.kind.Hooks.SetAside(obj)()
 	}
-	return apirest.BeforeCreate(createFewErrors{t.kind.Create}, ctx, obj)
+	return apirest.BeforeCreate(t.createFewErrors(), ctx, obj)
 }
 
 // givenVersion returns the resourceVersion in the body of a create. A new object must have none.

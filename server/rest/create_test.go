@@ -75,23 +75,23 @@ var nameRows = []namedScript{
 		POST configmaps {"metadata":{"name":"a","labels":{"a":"b/c"}}}
 		422 Invalid: ConfigMap "a" is invalid: metadata.labels: Invalid value: "b/c": ` + labelValue + `
 		POST configmaps {"metadata":{"name":"a","labels":{"a":"` + strings.Repeat("b", 64) + `"}}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.labels: Invalid value: "` + strings.Repeat("b", 64) + `": must be no more than 63 characters
+		422 Invalid: ConfigMap "a" is invalid: metadata.labels: Invalid value: "` + strings.Repeat("b", 64) + `": must be no more than 63 bytes
 		POST configmaps {"metadata":{"name":"a","annotations":{"/":""}}}
 		422 Invalid: ConfigMap "a" is invalid: [metadata.annotations: Invalid value: "/": prefix part must be non-empty, metadata.annotations: Invalid value: "/": name part must be non-empty, metadata.annotations: Invalid value: "/": ` + namePart + `]
 		POST configmaps {"metadata":{"name":"a","finalizers":["x"]}}
 		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers[0]: Invalid value: "x": name is neither a standard finalizer name nor is it fully qualified
 		POST configmaps {"metadata":{"name":"a","finalizers":["orphan","foregroundDeletion"]}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers: Invalid value: []string{"orphan", "foregroundDeletion"}: finalizer orphan and foregroundDeletion cannot be both set`},
+		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`},
 	{"annotations have at most 256 KiB in total", `
 		POST configmaps {"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", 256<<10) + `"}}}
 		422 Invalid: ConfigMap "a" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes
 		details: causes.0.reason=FieldValueTooLong causes.0.field=metadata.annotations`},
 	{"ownerReferences need a name and a uid, and no Event is an owner", `
 		POST configmaps {"metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"x","uid":"u"}]}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.ownerReferences: Invalid value: v1.OwnerReference{APIVersion:"v1", Kind:"Event", Name:"x", UID:"u", Controller:(*bool)(nil), BlockOwnerDeletion:(*bool)(nil)}: /v1, Kind=Event is disallowed from being an owner
+		422 Invalid: ConfigMap "a" is invalid: metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"x","uid":"u"}: /v1, Kind=Event is disallowed from being an owner
 		POST configmaps {"metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"","uid":""}]}}
-		422 Invalid: ConfigMap "a" is invalid: [metadata.ownerReferences.name: Invalid value: "": name must not be empty, metadata.ownerReferences.uid: Invalid value: "": uid must not be empty]
-		details: causes.0.field=metadata.ownerReferences.name causes.1.field=metadata.ownerReferences.uid`},
+		422 Invalid: ConfigMap "a" is invalid: [metadata.ownerReferences[0].name: Required value: must not be empty, metadata.ownerReferences[0].uid: Required value: must not be empty]
+		details: causes.0.field=metadata.ownerReferences[0].name causes.1.field=metadata.ownerReferences[0].uid`},
 }
 
 // systemFieldRows are the fields of the metadata that the server sets.
@@ -109,7 +109,7 @@ var systemFieldRows = []namedScript{
 		POST configmaps {"metadata":{"name":"a","deletionTimestamp":"2001-01-01T00:00:00Z"}}
 		201 ConfigMap metadata.deletionTimestamp=
 		PATCH configmaps/a {"metadata":{"deletionTimestamp":"2001-01-01T00:00:00Z"}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value: 2001-01-01 00:00:00 +0000 UTC: field is immutable
+		422 Invalid: ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value: "2001-01-01T00:00:00Z": field is immutable
 		PUT configmaps/a {"metadata":{"name":"a","deletionGracePeriodSeconds":5}}
 		422 Invalid: ConfigMap "a" is invalid: metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable`},
 }

@@ -170,6 +170,10 @@ func (c definitionCase) delete() {
 	name := definitionsPath + "/widgets." + c.group
 	c.do("POST", c.path("v1", ""), c.widget("a", `"color":"red"`)).want(201)
 	c.do("POST", c.path("v1", ""), strings.Replace(c.widget("b", `"color":"red"`), `"name":"b"`, `"name":"b","finalizers":["example.com/hold"]`, 1)).want(201)
+	other := c.do("DELETE", name, `{"preconditions":{"uid":"x"}}`).want(409).get("message")
+	if !strings.Contains(other, ": precondition failed: UID in precondition: x, UID in object meta: ") {
+		c.t.Errorf("with another UID: %s", other)
+	}
 	a := c.do("DELETE", name, "").want(200)
 	if a.get("metadata", "finalizers") != `["customresourcecleanup.apiextensions.k8s.io"]` || !strings.Contains(a.body, `"reason":"InstanceDeletionPending"`) {
 		c.t.Errorf("got %s", a.body)
@@ -177,9 +181,14 @@ func (c definitionCase) delete() {
 	c.until("only the object with a finalizer is left", func() bool {
 		return c.do("GET", c.path("v1", ""), "").get("items", "1") == ""
 	})
-	c.until("nothing is created", func() bool { return c.do("POST", c.path("v1", ""), c.widget("c", `"color":"red"`)).code == 405 })
-	if got := c.do("POST", c.path("v1", ""), `{}`).get("message"); got != "create not allowed while custom resource definition is terminating" {
+	c.until("nothing is created", func() bool { return c.do("POST", c.path("v1", ""), c.widget("c", `"color":"red"`)).code == 403 })
+	const refused = ` is forbidden: create not allowed while custom resource definition is terminating`
+	if got := c.do("POST", c.path("v1", ""), c.widget("c", `"color":"red"`)).want(403).get("message"); got != "widgets."+c.group+` "c"`+refused {
 		c.t.Errorf("message %q", got)
+	}
+	apply := c.do("PATCH", c.path("v1", "/c")+"?fieldManager=m", c.widget("c", `"color":"red"`), "Content-Type", "application/apply-patch+yaml")
+	if got := apply.want(403).get("message"); got != "widgets."+c.group+` "c"`+refused {
+		c.t.Errorf("message of an apply %q", got)
 	}
 	c.do("PATCH", c.path("v1", "/b"), `{"metadata":{"finalizers":null}}`, "Content-Type", "application/merge-patch+json").want(200)
 	c.until("the definition is gone", func() bool { return c.do("GET", name, "").code == 404 })

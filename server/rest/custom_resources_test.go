@@ -18,7 +18,7 @@ const (
 	alpha = `/apis/example.com/v1alpha1/namespaces/NS/widgets`
 )
 
-const unchecked = `<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`
+const unchecked = `<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`
 
 // customRows are what
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
@@ -65,7 +65,7 @@ var customRows = []namedScript{
 		POST widgets ` + w + `"a"},"spec":{"color":"red","template":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","bogus":1},"more":1}}}
 		201 Widget spec.template.metadata={"name":"p"} spec.template.more=1
 		POST widgets ` + w + `"b"},"spec":{"color":"red","template":{"kind":"Pod"}}}
-		422 Invalid: Widget.example.com "b" is invalid: [spec.template.apiVersion: Required value: must not be empty, ` + unchecked + `
+		422 Invalid: Widget.example.com "b" is invalid: [spec.template.apiVersion: Required value, ` + unchecked + `
 	`},
 	{"x-kubernetes-int-or-string takes both and nothing else", `
 		POST widgets ` + w + `"a"},"spec":{"color":"red","port":"http"}}
@@ -97,7 +97,7 @@ var customRows = []namedScript{
 		POST widgets ` + w + `"a"},"spec":{"color":"red","set":["a","a"]}}
 		422 Invalid: Widget.example.com "a" is invalid: spec.set[1]: Duplicate value: "a"
 		POST widgets ` + w + `"a"},"spec":{"color":"red","map":[{"name":"x"},{"name":"x"}]}}
-		422 Invalid: Widget.example.com "a" is invalid: spec.map[1]: Duplicate value: map[string]interface {}{"name":"x"}
+		422 Invalid: Widget.example.com "a" is invalid: spec.map[1]: Duplicate value: {"name":"x"}
 		POST widgets ` + w + `"a"},"spec":{"color":"red","map":[{"name":"x"},{"name":"y"}]}}
 		201 Widget spec.map.0.value=dv spec.map.1.value=dv
 	`},
@@ -110,7 +110,7 @@ var customRows = []namedScript{
 		POST widgets ` + w + `"a"},"spec":{"color":"red","frozen":"x"}}
 		201 Widget
 		PATCH widgets/a {"spec":{"frozen":"y"}}
-		422 Invalid: Widget.example.com "a" is invalid: spec: Invalid value: "object": frozen stays
+		422 Invalid: Widget.example.com "a" is invalid: spec: Invalid value: frozen stays
 		PATCH widgets/a {"spec":{"color":"blue"}}
 		200 Widget spec.color=blue
 	`},
@@ -147,7 +147,7 @@ var customRows = []namedScript{
 		POST widgets ` + w + `"a"},"spec":{"color":"red"}}
 		201 Widget rv:=metadata.resourceVersion
 		PUT widgets/a ` + w + `"a"},"spec":{"color":"blue"}}
-		422 Invalid: widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update
+		422 Invalid: widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update
 		PUT widgets/a ` + w + `"a","resourceVersion":"${rv}"},"spec":{"color":"blue"},"status":{"phase":"ok"}}
 		200 Widget spec.color=blue status= metadata.generation=2
 		PUT widgets/a ` + w + `"a","resourceVersion":"${rv}"},"spec":{"color":"blue"}}

@@ -42,11 +42,10 @@ func (q *request) decode(media string, body []byte, fieldValidation string) (run
 	return obj, nil
 }
 
-// checkBody refuses a body that would take too long to read, or would become too large. CBOR has
-// bounds in its decoder: 64 levels, and 1,024 entries for each list or map.
+// checkBody refuses a body that would take too long to read, or would become too large.
 func (q *request) checkBody(media string, body []byte) error {
 	if media == response.MediaCBOR {
-		return q.checkValues(body)
+		return q.checkCBOR(body)
 	}
 	if err := q.checkBodyNesting(body); err != nil {
 		return err

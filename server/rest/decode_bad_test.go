@@ -126,6 +126,22 @@ func TestDefaultsThatExplode(t *testing.T) {
 	h.do("POST", path, strings.Replace(object(`"default":{}`), `"name":"a"`, `"name":"c"`, 1)).want(201)
 }
 
+// TestDeepDefinitionsInCBOR has the bounds on nesting hold for CBOR as for JSON.
+func TestDeepDefinitionsInCBOR(t *testing.T) {
+	h := newHarness(t, rest.Options{CBOR: true})
+	for _, row := range []struct {
+		levels, want int
+		message      string
+	}{{4000, 413, "Request entity too large: The body is nested too deep for its length"}, {200, 201, ""}} {
+		body := toCBOR(definitionOf(within(row.levels, `{"type":"array","items":`, `{"type":"string"}`, `}`)))
+		begun := time.Now()
+		a := h.do("POST", definitionsPath, body, "Content-Type", inCBOR).want(row.want)
+		if got := a.get("message"); got != row.message || time.Since(begun) > time.Minute {
+			t.Errorf("%d levels: %s after %v", row.levels, got, time.Since(begun))
+		}
+	}
+}
+
 // TestDeepObjects nests custom objects as deep as the JSON decoder allows.
 func TestDeepObjects(t *testing.T) {
 	h := newHarness(t, rest.Options{})

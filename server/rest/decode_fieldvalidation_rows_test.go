@@ -1,6 +1,6 @@
 package rest_test
 
-// The rows of TestFieldValidation, with the answers of kube-apiserver 1.33.
+// The rows of TestFieldValidation, with the answers of kube-apiserver.
 
 // fieldRows have unknown and duplicate fields, which the server ignores, warns of or refuses.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#setting-the-field-validation-level
@@ -73,8 +73,8 @@ var typeRows = []typeRow{
 	{"trailing data", "object", "configmap", "{} x", 400, "BadRequest: the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: invalid character 'x' after top-level value ({} x)"},
 	{"kind is not a string", "object", "configmap", `{"apiVersion":"v1","kind":1,"metadata":{"name":"c"},"data":{"k":"v"}}`, 400, `BadRequest: the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string ({"apiVersion":"v1","kind":1,"m ...)`},
 	{"other kind", "object", "configmap", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"c"},"data":null}`, 400, `BadRequest: Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion`},
-	{"unknown kind", "object", "configmap", `{"apiVersion":"v1","kind":"Nope","metadata":{"name":"c"},"data":{"k":"v"}}`, 400, `BadRequest: Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:110"`},
-	{"other version", "object", "configmap", `{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"v"}}`, 400, `BadRequest: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:110"`},
+	{"unknown kind", "object", "configmap", `{"apiVersion":"v1","kind":"Nope","metadata":{"name":"c"},"data":{"k":"v"}}`, 400, `BadRequest: Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"`},
+	{"other version", "object", "configmap", `{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"v"}}`, 400, `BadRequest: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"`},
 	{"number for a string", "yaml", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: 1\n", 400, `BadRequest: ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
 	{"boolean for a string", "yaml", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: yes\n", 400, `BadRequest: ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal bool into Go struct field ConfigMap.data of type string`},
 	{"truncated body", "yaml", "configmap", "a: [", 400, "BadRequest: the object provided is unrecognized (must be of type ConfigMap): yaml: line 1: did not find expected node content (613a205b)"},

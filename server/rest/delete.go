@@ -228,7 +228,7 @@ func (d *deletion) begin(ctx context.Context) (done bool, gone removal, err erro
 // outcome is upstream's finalizeDelete: the object for some Kinds, else a Status whose UID lets
 // the client tell this object from a later one of the same name.
 func (d *deletion) outcome(e *sqlstore.Entry, deleted bool) removal {
-	if d.q.kind.ReturnDeleted {
+	if d.q.kind.ReturnsDeleted(d.q.version) {
 		return removal{deleted: deleted, entry: e}
 	}
 	return removal{deleted: deleted, status: &metav1.Status{
@@ -248,17 +248,21 @@ func (t *target) checkPreconditions(m metav1.Object, p *metav1.Preconditions) er
 	if p == nil {
 		return nil
 	}
+	failed := "Precondition failed: "
+	if t.kind.Resource == "customresourcedefinitions" { // upstream begins with a small letter there
+		failed = "precondition failed: "
+	}
 	if p.UID != nil && *p.UID != m.GetUID() {
-		return apierrors.NewConflict(t.groupResource(), m.GetName(), preconditionError("UID", string(*p.UID), string(m.GetUID())))
+		return apierrors.NewConflict(t.groupResource(), m.GetName(), errors.New(failed+differs("UID", string(*p.UID), string(m.GetUID()))))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
-		return apierrors.NewConflict(t.groupResource(), m.GetName(), preconditionError("ResourceVersion", *p.ResourceVersion, m.GetResourceVersion()))
+		return apierrors.NewConflict(t.groupResource(), m.GetName(), errors.New(failed+differs("ResourceVersion", *p.ResourceVersion, m.GetResourceVersion())))
 	}
 	return nil
 }
 
-func preconditionError(what, want, have string) error {
-	return errors.New("Precondition failed: " + what + " in precondition: " + want + ", " + what + " in object meta: " + have)
+func differs(what, want, have string) string {
+	return what + " in precondition: " + want + ", " + what + " in object meta: " + have
 }
 
 // markDeleting gives an object without graceful deletion its deletionTimestamp. The owners of its

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -49,20 +50,26 @@ func smallest(t testing.TB) []struct{ path, name, answer, body string } {
 		{"/apis/coordination.k8s.io/v1/namespaces/default/leases", "a", "Status", `{}`},
 		{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", "a", "Status", `{"addressType":"IPv4","endpoints":[]}`},
 		{"/apis/events.k8s.io/v1/namespaces/default/events", "a", "Status", `{"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c.io/x","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":"default"}}`},
+		{"/apis/certificates.k8s.io/v1/namespaces/default/podcertificaterequests", "a", "Status", `{"spec":{"signerName":"x.io/y","podName":"p","podUID":"u","serviceAccountName":"s","serviceAccountUID":"u","nodeName":"n","nodeUID":"u","stubPKCS10Request":"` + base64.StdEncoding.EncodeToString(signingRequest(t)) + `"}}`},
 		{"/apis/networking.k8s.io/v1/namespaces/default/ingresses", "a", "Status", `{"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}}`},
 		{"/apis/networking.k8s.io/v1/namespaces/default/networkpolicies", "a", "Status", `{"spec":{"podSelector":{}}}`},
 		{"/apis/policy/v1/namespaces/default/poddisruptionbudgets", "a", "Status", `{}`},
 		{"/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", "a", "Status", `{"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}}`},
 		{"/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", "a", "Status", `{}`},
+		{"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims", "a", "ResourceClaim", `{"spec":{}}`},
+		{"/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates", "a", "ResourceClaimTemplate", `{"spec":{"spec":{}}}`},
 		{"/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities", "a", "Status", `{"storageClassName":"s"}`},
 		{"/api/v1/nodes", "a", "Status", `{}`},
 		{"/api/v1/persistentvolumes", "a", "PersistentVolume", `{"spec":{"capacity":{"storage":"1"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/data"}}}`},
+		{"/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies", "a", "Status", `{"spec":{"reinvocationPolicy":"Never","matchConstraints":{"resourceRules":[{"apiGroups":["x.io"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["x"]}]},"mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{op:\"test\",path:\"/a\",value:1}]"}}]}}`},
+		{"/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings", "a", "Status", `{"spec":{"policyName":"p"}}`},
 		{"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "a", "Status", `{}`},
 		{"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "a", "Status", `{"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["x.io"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["x"]}]},"validations":[{"expression":"true"}]}}`},
 		{"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", "a", "Status", `{"spec":{"policyName":"p","validationActions":["Deny"]}}`},
 		{"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "a", "Status", `{}`},
 		{"/apis/apiregistration.k8s.io/v1/apiservices", "v1.example.com", "Status", `{"spec":{"group":"example.com","version":"v1","groupPriorityMinimum":1000,"versionPriority":10,"service":{"namespace":"default","name":"x"},"insecureSkipTLSVerify":true}}`},
 		{"/apis/certificates.k8s.io/v1/certificatesigningrequests", "a", "Status", `{"spec":{"request":"` + certificateRequest(t) + `","signerName":"x.io/y","usages":["client auth"]}}`},
+		{"/apis/certificates.k8s.io/v1/clustertrustbundles", "a", "Status", `{"spec":{"trustBundle":"` + authority(t) + `"}}`},
 		{"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "a", "Status", `{"spec":{"priorityLevelConfiguration":{"name":"exempt"}}}`},
 		{"/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", "a", "Status", `{"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Reject"}}}}`},
 		{"/apis/networking.k8s.io/v1/ingressclasses", "a", "Status", `{"spec":{"controller":"x.io/c"}}`},
@@ -71,24 +78,49 @@ func smallest(t testing.TB) []struct{ path, name, answer, body string } {
 		{"/apis/node.k8s.io/v1/runtimeclasses", "a", "Status", `{"handler":"h"}`},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "a", "Status", `{"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}}`},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", "a", "Status", `{}`},
+		{"/apis/resource.k8s.io/v1/deviceclasses", "a", "DeviceClass", `{"spec":{}}`},
+		{"/apis/resource.k8s.io/v1/devicetaintrules", "a", "Status", `{"spec":{"taint":{"key":"x.io/k","effect":"NoSchedule"}}}`},
+		{"/apis/resource.k8s.io/v1/resourceslices", "a", "ResourceSlice", `{"spec":{"driver":"d.io","nodeName":"n","pool":{"name":"p","generation":1,"resourceSliceCount":1}}}`},
 		{"/apis/scheduling.k8s.io/v1/priorityclasses", "a", "Status", `{"value":1}`},
 		{"/apis/storage.k8s.io/v1/csidrivers", "a", "CSIDriver", `{}`},
 		{"/apis/storage.k8s.io/v1/csinodes", "a", "CSINode", `{"spec":{"drivers":[]}}`},
 		{"/apis/storage.k8s.io/v1/storageclasses", "a", "StorageClass", `{"provisioner":"p.io/p"}`},
+		{"/apis/storagemigration.k8s.io/v1/storageversionmigrations", "a", "Status", `{"spec":{"resource":{"group":"","resource":"configmaps"}}}`},
+		{"/apis/storage.k8s.io/v1/volumeattributesclasses", "a", "VolumeAttributesClass", `{"driverName":"d.io","parameters":{"a":"b"}}`},
 		{"/apis/storage.k8s.io/v1/volumeattachments", "a", "VolumeAttachment", `{"spec":{"attacher":"a","nodeName":"n","source":{"persistentVolumeName":"p"}}}`},
 	}
 }
 
+// certificateRequest is a certificate signing request as in a CertificateSigningRequest: in base64, around PEM.
 func certificateRequest(t testing.TB) string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: signingRequest(t)}))
+}
+
+func signingRequest(t testing.TB) []byte {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "a"}}, newKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+// authority is the certificate of an authority, in PEM within a JSON string.
+func authority(t testing.TB) string {
+	key := newKey(t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), "\n", `\n`)
+}
+
+func newKey(t testing.TB) ed25519.PrivateKey {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "a"}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	return key
 }
 
 // named puts a name, and finalizers if there are any, into a body.

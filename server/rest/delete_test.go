@@ -140,7 +140,7 @@ var removalRows = []namedScript{
 		POST configmaps {"metadata":{"name":"a","deletionTimestamp":"2030-01-01T00:00:00Z","deletionGracePeriodSeconds":9}}
 		201 ConfigMap metadata.deletionTimestamp= metadata.deletionGracePeriodSeconds=
 		PATCH configmaps/a {"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z"}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value: 2030-01-01 00:00:00 +0000 UTC: field is immutable`},
+		422 Invalid: ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value: "2030-01-01T00:00:00Z": field is immutable`},
 	{"the beginning of a deletion increases the generation", `
 		POST deployments {"metadata":{"name":"a","finalizers":["x.io/a"]},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}
 		201 Deployment metadata.generation=1
@@ -152,7 +152,7 @@ var removalRows = []namedScript{
 		200 Deployment metadata.generation=3`},
 	{"finalizers must be qualified names", `
 		POST configmaps {"metadata":{"name":"a","finalizers":["orphan","foregroundDeletion"]}}
-		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers: Invalid value: []string{"orphan", "foregroundDeletion"}: finalizer orphan and foregroundDeletion cannot be both set
+		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set
 		POST configmaps {"metadata":{"name":"a","finalizers":["nodomain"]}}
 		422 Invalid: ConfigMap "a" is invalid: metadata.finalizers[0]: Invalid value: "nodomain": name is neither a standard finalizer name nor is it fully qualified`},
 }

@@ -108,7 +108,7 @@ var deleteCollectionRows = []namedScript{
 		DELETE configmaps?propagationPolicy=Orphan&orphanDependents=true
 		422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set
 		DELETE configmaps {
-		500 : couldn't get version/kind; json parse error: unexpected end of JSON input
+		400 BadRequest: couldn't get version/kind; json parse error: unexpected end of JSON input
 		DELETE configmaps?resourceVersionMatch=Exact
 		422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided
 		DELETE configmaps?sendInitialEvents=true

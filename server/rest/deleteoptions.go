@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -42,8 +43,7 @@ func (q *request) deleteOptions() (*metav1.DeleteOptions, error) {
 // optionsCodecs decode options in each encoding.
 var optionsCodecs = serializer.NewCodecFactory(metainternalversionscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 
-// decodeDeleteOptions reads a body of any group's DeleteOptions. As in upstream, a body of another
-// kind is answered with a 500.
+// decodeDeleteOptions reads a body of any group's DeleteOptions.
 func decodeDeleteOptions(q *request, body []byte, options *metav1.DeleteOptions) error {
 	media, err := q.inputMedia(q.r.Header.Get("Content-Type"))
 	if err != nil {
@@ -64,7 +64,7 @@ func decodeDeleteOptions(q *request, body []byte, options *metav1.DeleteOptions)
 		err = errors.New("decoded object cannot be converted to DeleteOptions")
 	}
 	if err != nil {
-		return response.Unreasoned(err)
+		return apierrors.NewBadRequest(err.Error())
 	}
 	q.auditDeleteOptions(options, got.GroupVersion())
 	return nil

@@ -78,20 +78,20 @@ var deleteOptionsRows = []namedScript{
 		POST configmaps {"metadata":{"name":"a"}}
 		201 ConfigMap
 		DELETE configmaps/a {"apiVersion":"v1","kind":"CreateOptions"}
-		500 : converting (v1.CreateOptions) to (v1.DeleteOptions): unknown conversion
+		400 BadRequest: converting (v1.CreateOptions) to (v1.DeleteOptions): unknown conversion
 		DELETE configmaps/a {"apiVersion":"v1","kind":"Status"}
-		500 : converting (v1.Status) to (v1.DeleteOptions): unknown conversion`},
+		400 BadRequest: converting (v1.Status) to (v1.DeleteOptions): unknown conversion`},
 	{"an invalid body", `
 		POST configmaps {"metadata":{"name":"a"}}
 		201 ConfigMap
 		DELETE configmaps/a {
-		500 : couldn't get version/kind; json parse error: unexpected end of JSON input
+		400 BadRequest: couldn't get version/kind; json parse error: unexpected end of JSON input
 		DELETE configmaps/a {"gracePeriodSeconds":"x"}
-		500 : json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64
+		400 BadRequest: json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64
 		DELETE configmaps/a {"dryRun":"All"}
-		500 : json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string
+		400 BadRequest: json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string
 		DELETE configmaps/a Content-Type:application/vnd.kubernetes.protobuf xx
-		500 : provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]
+		400 BadRequest: provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]
 		DELETE configmaps/a Content-Type:text/plain {}
 		415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf`},
 	{"an unknown propagation policy", `

@@ -12,6 +12,7 @@ import (
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	apiaudit "k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/ptr"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -74,13 +75,17 @@ func (q *request) deleteUnsafe(options *metav1.DeleteOptions) error {
 	if current != nil && isAway(current.Unreadable()) {
 		return current.Unreadable()
 	}
-	if current == nil || current.Unreadable() == nil && !q.isUndecodable(current) {
-		return apierrors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
-			field.Invalid(field.NewPath(unsafeOption), true, "is exclusively used to delete corrupt object(s), try again by removing this option"),
-		})
+	if current == nil {
+		return apierrors.NewNotFound(q.groupResource(), q.name)
 	}
-	if _, err := q.api.store.Commit(q.ctx, object.Tombstone(current)); err != nil && !alreadyGone(err) {
-		return err
+	if current.Unreadable() == nil && !q.isUndecodable(current) {
+		return apierrors.NewConflict(q.groupResource(), q.name,
+			storage.NewInvalidObjError(q.upstreamKey(q.key()), "unsafe deletion is not allowed because the object is decodable from storage"))
+	}
+	if !dryRun(options.DryRun) {
+		if _, err := q.api.store.Commit(q.ctx, object.Tombstone(current)); err != nil && !alreadyGone(err) {
+			return err
+		}
 	}
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -33,7 +33,7 @@ var bindingRows = []namedScript{
 		GET pods/a
 		200 Pod spec.nodeName=
 		POST pods/a/binding?dryRun=Some ` + bind("a", "n1") + `
-		422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"`},
+		422 Invalid: CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"`},
 	{"preconditions", `
 		POST pods ` + pod + `
 		201 Pod uid:=metadata.uid rv:=metadata.resourceVersion
@@ -44,7 +44,7 @@ var bindingRows = []namedScript{
 		POST pods/a/binding {"metadata":{"name":"a","uid":"${uid}","resourceVersion":"${rv}","annotations":{"x":"y"},"labels":{"l":"m"}},"target":{"name":"n1"}}
 		201 Status
 		GET pods/a
-		200 Pod spec.nodeName=n1 metadata.annotations={"x":"y"} metadata.labels=`},
+		200 Pod spec.nodeName=n1 metadata.annotations={"x":"y"} metadata.labels={"l":"m"}`},
 	{"a pod with scheduling gates is not bound", `
 		POST pods {"metadata":{"name":"a"},"spec":{"schedulingGates":[{"name":"example.com/g"}],"containers":[{"name":"c","image":"i"}]}}
 		201 Pod

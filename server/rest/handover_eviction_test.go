@@ -134,7 +134,7 @@ var evictionRows = []namedScript{
 		POST pods/none/eviction {"metadata":{"name":"none"}}
 		404 NotFound: pods "none" not found
 		POST pods/a/eviction {"apiVersion":"policy/v2","kind":"Eviction","metadata":{"name":"a"}}
-		400 BadRequest: Eviction in version "v2" cannot be handled as a Eviction: no kind "Eviction" is registered for version "policy/v2" in scheme "pkg/runtime/scheme.go:110"
+		400 BadRequest: Eviction in version "v2" cannot be handled as a Eviction: no kind "Eviction" is registered for version "policy/v2" in scheme "pkg/runtime/scheme.go:111"
 		DELETE pods/a/eviction
 		405 MethodNotAllowed: the server does not allow this method on the requested resource`},
 }

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	clientrest "k8s.io/client-go/rest"
 
@@ -97,7 +98,7 @@ func newHarnessWith(t testing.TB, dsn string, so sqlstore.Options, o rest.Option
 	h := &harness{t: t, store: store, kinds: kind.NewRegistry(builtin.Priorities())}
 	h.api = rest.New(store, h.kinds, o)
 	h.http = httptest.NewServer(h)
-	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: h.client()}))
+	h.kinds.Replace(nil, builtin.Kinds(builtin.Options{Store: store, Client: h.client(), Authorizer: authorizerfactory.NewAlwaysAllowAuthorizer()}))
 	t.Cleanup(func() {
 		h.api.Drain()
 		h.http.Close()

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"unicode"
@@ -126,5 +125,5 @@ func sameButTimes(a, b []metav1.ManagedFieldsEntry) bool {
 }
 
 func sameSet(a, b *metav1.FieldsV1) bool {
-	return a == b || a != nil && b != nil && bytes.Equal(a.Raw, b.Raw)
+	return a == b || a != nil && b != nil && a.Equal(*b)
 }

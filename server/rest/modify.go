@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -142,7 +141,7 @@ func (m *modification) newObject(ctx context.Context, old runtime.Object) (runti
 		return body, nil
 	}
 	obj := old.DeepCopyObject()
-	return obj, q.sub.Apply(q.version, obj, body)
+	return obj, q.sub.Apply(ctx, q.version, obj, body)
 }
 
 // replace checks the version that the new object is based on, runs the rules and commits.
@@ -187,7 +186,7 @@ func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (
 	if err := m.q.checkMeta(obj); err != nil {
 		return nil, nil, err
 	}
-	if err := apirest.BeforeUpdate(updateFewErrors{m.q.strategy()}, ctx, obj, old); err != nil {
+	if err := apirest.BeforeUpdate(m.q.updateFewErrors(), ctx, obj, old); err != nil {
 		return nil, nil, err
 	}
 	obj, err := keepTimes(ctx, obj, old)
@@ -217,11 +216,11 @@ func (m *modification) finishDeletion(ctx context.Context, current *sqlstore.Ent
 // create makes an absent object.
 func (m *modification) create(ctx context.Context) (*sqlstore.Entry, error) {
 	q := m.q
-	if err := q.checkUID(m.uid, nil); err != nil {
-		return nil, err
-	}
 	if !m.creates {
 		return nil, apierrors.NewNotFound(q.groupResource(), q.name)
+	}
+	if err := q.checkUID(m.uid, nil); err != nil {
+		return nil, err
 	}
 	obj, err := m.body(ctx, nil)
 	if err != nil {
@@ -232,6 +231,7 @@ func (m *modification) create(ctx context.Context) (*sqlstore.Entry, error) {
 		return nil, err
 	}
 	accessor.SetResourceVersion("") // there is no stored version to compare with
+	apirest.WipeObjectMetaSystemFields(accessor)
 	if err := m.authorizeCreate(ctx); err != nil {
 		return nil, err
 	}
@@ -285,24 +285,24 @@ func (t *target) ownedView(obj runtime.Object) (runtime.Object, error) {
 }
 
 // checkVersion compares the resourceVersion that the new object names with the current one.
-func (t *target) checkVersion(m metav1.Object, current *sqlstore.Entry, rules apirest.RESTUpdateStrategy) error {
+func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules apirest.RESTUpdateStrategy) error {
 	rv := m.GetResourceVersion()
 	now := strconv.FormatInt(current.Revision, 10)
 	switch {
 	case rv == now:
 		return nil
-	case (rv == "" || rv == "0") && rules.AllowUnconditionalUpdate():
+	case (rv == "" || rv == "0") && rules.AllowUnconditionalUpdate(q.rulesContext()):
 		m.SetResourceVersion(now)
 		return nil
 	case rv == "" || rv == "0":
-		return apierrors.NewInvalid(schema.GroupKind{Group: t.kind.Group, Kind: t.kind.Resource}, t.name, field.ErrorList{
+		return apierrors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Resource}, q.name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update"),
 		})
 	}
 	if _, err := strconv.ParseUint(rv, 10, 64); err != nil {
 		return response.Unreasoned(err)
 	}
-	return conflictModified(t.groupResource(), t.name)
+	return conflictModified(q.groupResource(), q.name)
 }
 
 // finishing tells whether an update takes away the last thing that holds an object which is being
@@ -329,8 +329,7 @@ func (t *target) checkUID(want types.UID, old runtime.Object) error {
 	if want == "" || want == have {
 		return nil
 	}
-	key := t.kind.UpstreamPrefix() + strings.TrimPrefix(t.key(), t.kind.Prefix())
-	failed := storage.NewInvalidObjError(key, preconditionError("UID", string(want), string(have)).Error())
+	failed := storage.NewInvalidObjError(t.upstreamKey(t.key()), "Precondition failed: "+differs("UID", string(want), string(have)))
 	return apierrors.NewConflict(t.groupResource(), t.name, failed)
 }
 

@@ -11,7 +11,10 @@ import (
 )
 
 // mayNotCreate allows every verb but create, and records what it was asked.
-type mayNotCreate struct{ asked []authorizer.Attributes }
+type mayNotCreate struct {
+	authorizer.AuthorizerFunc // what else an Authorizer has is not asked
+	asked                     []authorizer.Attributes
+}
 
 func (m *mayNotCreate) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	m.asked = append(m.asked, a)

@@ -15,9 +15,12 @@ const (
 	maxPatchPairs   = 100 << 20 // pairs of items within one list, of all lists
 )
 
+// shortBody is the length below which no nesting causes much work, in bytes.
+const shortBody = 8 << 10
+
 // checkNesting refuses a JSON patch or merge patch that is nested too deep for its length.
 func checkNesting(patch []byte) error {
-	if len(patch) < 8<<10 { // too short to cause much work
+	if len(patch) < shortBody {
 		return nil
 	}
 	if nesting(patch) > maxPatchNesting && json.Valid(patch) { // the library says what is wrong with invalid JSON
@@ -34,38 +37,47 @@ func (t *target) checkBodyNesting(body []byte) error {
 	return nil
 }
 
-// checkValues refuses a body in CBOR that its kind would take too much memory to read: one that has
-// more values than a body in JSON can have, where a value with its comma takes three bytes. In CBOR a
-// value takes one.
-func (q *request) checkValues(body []byte) error {
-	most := q.api.o.MaxBodyBytes / 3
-	if q.kind.MaxNesting == 0 || int64(len(body)) <= most {
+// checkCBOR refuses a body in CBOR that its kind would take too long to read, as checkBodyNesting does, or too much
+// memory: one that has more values than a body in JSON can have, where a value with its comma takes three bytes. In
+// CBOR a value takes one.
+func (q *request) checkCBOR(body []byte) error {
+	most, depth := q.api.o.MaxBodyBytes/3, q.kind.MaxNesting
+	if int64(len(body)) <= most && (depth == 0 || len(body) < shortBody) {
 		return nil
 	}
 	var object any
 	if err := direct.Unmarshal(body, &object); err != nil {
 		return nil // the kind's decoder says what is wrong
 	}
-	if int64(values(object)) > most {
+	var m measure
+	switch m.add(object, 0); {
+	case int64(m.values) > most:
 		return apierrors.NewRequestEntityTooLargeError("The body has too many values")
+	case depth > 0 && m.nesting > depth:
+		return apierrors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
 	}
 	return nil
 }
 
-// values counts the values within a value, with the value itself.
-func values(v any) int {
-	n := 1
+// measure has the number of values within a value, with the value itself, and about what nesting is of its JSON.
+type measure struct{ values, nesting int }
+
+func (m *measure) add(v any, depth int) {
+	m.values++
 	switch v := v.(type) {
 	case map[string]any:
-		for _, field := range v {
-			n += values(field)
+		for name, field := range v {
+			m.nesting += (len(name) + len(`"":,`)) * (depth + 1)
+			m.add(field, depth+1)
 		}
 	case []any:
 		for _, item := range v {
-			n += values(item)
+			m.add(item, depth+1)
 		}
+	case string:
+		m.nesting += len(v) * depth
 	}
-	return n
+	m.nesting += len(`{}`) * depth
 }
 
 // nesting is the sum of the levels of nesting of all bytes.

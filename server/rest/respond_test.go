@@ -72,7 +72,7 @@ func sends(media, accepts string) []string {
 
 // TestEncodings has a row for each statement of
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources
-// and #receiving-resources-as-tables, and for what kube-apiserver 1.33 does where they are
+// and #receiving-resources-as-tables, and for what kube-apiserver does where they are
 // silent.
 func TestEncodings(t *testing.T) {
 	aloneAndShared(t, awayOnOthers, rest.Options{MaxBodyBytes: 1 << 20}, func(t *testing.T, h *harness) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -130,7 +130,7 @@ func (r routing) checkNames(form methods, verb string, inNamespace bool) error {
 	case r.q.name == "":
 		return apierrors.NewBadRequest("name must be provided")
 	}
-	if wrong := path.IsValidPathSegmentName(r.q.name); len(wrong) > 0 {
+	if wrong := content.IsPathSegmentName(r.q.name); len(wrong) > 0 {
 		return apierrors.NewBadRequest("Name parameter invalid: " + strconv.Quote(r.q.name) + ": " + strings.Join(wrong, ";"))
 	}
 	return nil

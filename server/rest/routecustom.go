@@ -25,8 +25,6 @@ func (r routing) customHandler() (func(*request) error, error) {
 		return nil, apierrors.NewNotFound(r.q.groupResource(), r.q.name)
 	case handlers[verb] == nil, r.q.sub != nil && !r.q.sub.Can(verb):
 		return nil, apierrors.NewMethodNotSupported(r.q.groupResource(), verb)
-	case verb == "create" && r.q.kind.Custom.Terminating:
-		return nil, r.errClosed()
 	}
 	switch verb {
 	case "get", "update", "patch", "delete":
@@ -36,11 +34,4 @@ func (r routing) customHandler() (func(*request) error, error) {
 		return handlers[verb], r.checkNames(itemMethods, verb, r.q.kind.Namespaced)
 	}
 	return handlers[verb], nil
-}
-
-// errClosed refuses to create a custom resource whose definition is being deleted.
-func (r routing) errClosed() error {
-	err := apierrors.NewMethodNotSupported(r.q.groupResource(), "create")
-	err.ErrStatus.Message = "create not allowed while custom resource definition is terminating"
-	return err
 }

@@ -18,8 +18,8 @@ func TestWatchBookmarks(t *testing.T) {
 	h.do("POST", "/api/v1/namespaces/other/secrets", `{"metadata":{"name":"s"}}`).want(201)
 	now := fmt.Sprint(h.store.Revision())
 	for _, row := range []struct{ name, accept, want string }{
-		{"object", "application/json", `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"` + now + `","creationTimestamp":null}}}`},
-		{"metadata", asPartial, `{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + now + `","creationTimestamp":null}}}`},
+		{"object", "application/json", `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"` + now + `"}}}`},
+		{"metadata", asPartial, `{"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"` + now + `"}}}`},
 	} {
 		_, raw := h.events(watchPath+"timeoutSeconds=25&allowWatchBookmarks=true&resourceVersion="+now, 2, "Accept", row.accept)
 		if raw[0] != row.want || raw[1] != row.want {

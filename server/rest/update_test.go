@@ -29,7 +29,7 @@ var concurrencyRows = []namedScript{
 		PUT leases/a {"metadata":{"name":"a"}}
 		201 Lease v:=metadata.resourceVersion
 		PUT leases/a {"metadata":{"name":"a"}}
-		422 Invalid: leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update
+		422 Invalid: leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update
 		details: kind=leases group=coordination.k8s.io name=a causes.0.field=metadata.resourceVersion
 		PUT leases/a {"metadata":{"name":"a","resourceVersion":"${v}"},"spec":{"holderIdentity":"x"}}
 		200 Lease`},
@@ -100,7 +100,7 @@ var immutableRows = []namedScript{
 		POST deployments ` + aDeployment + `
 		201 Deployment
 		PATCH deployments/a {"spec":{"selector":{"matchLabels":{"a":"c"}},"template":{"metadata":{"labels":{"a":"c"}}}}}
-		422 Invalid: Deployment.apps "a" is invalid: spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"c"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable
+		422 Invalid: Deployment.apps "a" is invalid: spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable
 		details: kind=Deployment group=apps name=a causes.0.reason=FieldValueInvalid causes.0.field=spec.selector`},
 	{"the data of an immutable ConfigMap", `
 		POST configmaps {"metadata":{"name":"a"},"immutable":true,"data":{"k":"1"}}
@@ -121,5 +121,5 @@ var immutableRows = []namedScript{
 		POST /apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings {"metadata":{"name":"a"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"x"}}
 		201 RoleBinding
 		PATCH /apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings/a {"roleRef":{"name":"y"}}
-		422 Invalid: RoleBinding.rbac.authorization.k8s.io "a" is invalid: roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"y"}: cannot change roleRef`},
+		422 Invalid: RoleBinding.rbac.authorization.k8s.io "a" is invalid: roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"y"}: field is immutable`},
 }

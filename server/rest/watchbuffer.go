@@ -33,13 +33,13 @@ func lendBuffer(size int) *eventBuffer {
 	return eventChunks.Get().(*eventBuffer)
 }
 
-// release takes the buffer back, unless a large object has made it grow.
+// release takes the buffer back, unless objects have made it grow to more than twice what it was.
 func (e *eventBuffer) release() {
 	e.b = e.b[:0]
 	switch c := cap(e.b); {
-	case c < eventChunk:
+	case c <= 2*smallChunk:
 		smallChunks.Put(e)
-	case c <= 2*eventChunk:
+	case c >= eventChunk && c <= 2*eventChunk:
 		eventChunks.Put(e)
 	}
 }

@@ -37,7 +37,7 @@ func TestEventBuffer(t *testing.T) {
 		events []*sqlstore.Event
 		most   int
 	}{
-		{"one small object", []*sqlstore.Event{event(1000)}, smallChunk},
+		{"one small object", []*sqlstore.Event{event(1000)}, 2 * smallChunk},
 		{"one large object", []*sqlstore.Event{event(10_000)}, eventChunk},
 		{"a backlog", many, 2 * eventChunk},
 	} {

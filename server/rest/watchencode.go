@@ -36,7 +36,7 @@ func newEventEncoder(q *request) (*eventEncoder, error) {
 	}
 	c := &eventEncoder{q: q, sent: func(int) {}}
 	if q.api.o.Sent != nil {
-		c.sent = q.api.o.Sent(q.kind.GVK(q.version))
+		c.sent = q.api.o.Sent(q.gvr())
 	}
 	return c, nil
 }
@@ -159,6 +159,10 @@ func (c *eventEncoder) bookmarkTable(partial *metav1.PartialObjectMetadata) ([]b
 	return json.Marshal(table)
 }
 
+// initialEventsListBlueprint is the annotation with the empty list. Clients of Kubernetes 1.32 and 1.33 that list by a
+// watch need it; from 1.34 on clients do without, and upstream's name of it is gone (kubernetes#138167).
+const initialEventsListBlueprint = "kubernetes.io/initial-events-list-blueprint"
+
 // initialEventsEnd is the framed bookmark after the initial events. It has an empty list in the
 // encoding of the watch, so that a client can make a list of the events, which name no kind of list
 // (upstream: endpoints/handlers/response.go).
@@ -172,8 +176,8 @@ func (c *eventEncoder) initialEventsEnd(revision int64) ([]byte, error) {
 		return nil, err
 	}
 	return c.bookmark(revision, map[string]string{
-		metav1.InitialEventsAnnotationKey:              "true",
-		metav1.InitialEventsListBlueprintAnnotationKey: base64.StdEncoding.EncodeToString(encoded),
+		metav1.InitialEventsAnnotationKey: "true",
+		initialEventsListBlueprint:        base64.StdEncoding.EncodeToString(encoded),
 	})
 }
 

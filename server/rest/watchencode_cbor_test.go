@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/websocket"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/server/rest"
 )
@@ -90,7 +89,7 @@ func TestInitialEventsListBlueprintCBOR(t *testing.T) {
 		if len(events) != 1 || events[0].get("type") != "BOOKMARK" {
 			t.Fatalf("%s: %+v", row.path, events)
 		}
-		list, err := base64.StdEncoding.DecodeString(events[0].get("object", "metadata", "annotations", metav1.InitialEventsListBlueprintAnnotationKey))
+		list, err := base64.StdEncoding.DecodeString(events[0].get("object", "metadata", "annotations", "kubernetes.io/initial-events-list-blueprint"))
 		if err != nil {
 			t.Fatal(err)
 		}

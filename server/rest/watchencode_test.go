@@ -187,7 +187,7 @@ func TestInitialEventsListBlueprint(t *testing.T) {
 		if len(events) != 1 || events[0].get("type") != "BOOKMARK" || events[0].get("object", "metadata", "annotations", metav1.InitialEventsAnnotationKey) != "true" {
 			t.Fatalf("%s: %+v", test.name, events)
 		}
-		got, err := base64.StdEncoding.DecodeString(events[0].get("object", "metadata", "annotations", metav1.InitialEventsListBlueprintAnnotationKey))
+		got, err := base64.StdEncoding.DecodeString(events[0].get("object", "metadata", "annotations", "kubernetes.io/initial-events-list-blueprint"))
 		if err != nil || string(got) != test.want {
 			t.Errorf("%s:\n got %q\nwant %q, %v", test.name, got, test.want, err)
 		}

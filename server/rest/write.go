@@ -107,7 +107,9 @@ func (t *target) strategy() apirest.RESTUpdateStrategy {
 }
 
 // createsOnUpdate tells whether an update of an absent object creates the object.
-func (t *target) createsOnUpdate() bool { return t.sub == nil && t.kind.Update.AllowCreateOnUpdate() }
+func (q *request) createsOnUpdate() bool {
+	return q.sub == nil && q.kind.Update.AllowCreateOnUpdate(q.rulesContext())
+}
 
 // checkIdentity makes sure that a body is about the object that the path names.
 func (t *target) checkIdentity(m metav1.Object) error {

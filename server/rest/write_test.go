@@ -21,10 +21,10 @@ var identityRows = []namedScript{
 		POST configmaps {"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}
 		400 BadRequest: Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion
 		POST configmaps {"kind":"Foo","apiVersion":"foo/v1","metadata":{"name":"a"}}
-		400 BadRequest: Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "foo/v1" in scheme "pkg/runtime/scheme.go:110"`},
+		400 BadRequest: Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "foo/v1" in scheme "pkg/runtime/scheme.go:111"`},
 	{"a body of another version", `
 		POST configmaps {"kind":"ConfigMap","apiVersion":"v2","metadata":{"name":"a"}}
-		400 BadRequest: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:110"
+		400 BadRequest: ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"
 		POST /apis/autoscaling/v1/namespaces/NS/horizontalpodautoscalers {"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"a"},"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}
 		400 BadRequest: the API version in the data (autoscaling/v2) does not match the expected API version (autoscaling/v1)`},
 	{"a body in another namespace", `

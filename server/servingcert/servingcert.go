@@ -32,6 +32,9 @@ type Options struct {
 	MinVersion string
 	// CipherSuites are the only ones to use, up to TLS 1.2. nil: Go's choice.
 	CipherSuites []string
+	// CurvePreferences are the only mechanisms of key exchange to use, by the numbers of Go's tls.CurveID, in any order.
+	// nil: Go's choice.
+	CurvePreferences []int32
 }
 
 // Check finds what can be known to be wrong without any I/O, in the names of the flags.
@@ -50,6 +53,9 @@ func (o *Options) Apply(c *tls.Config) error {
 	}
 	if o.MinVersion != "" {
 		c.MinVersion = version
+	}
+	if c.CurvePreferences, err = cliflag.TLSCurvePreferences(o.CurvePreferences); err != nil {
+		return fmt.Errorf("--tls-curve-preferences: %w", err)
 	}
 	if len(o.CipherSuites) == 0 {
 		return nil

@@ -218,7 +218,7 @@ func TestCertificateReplaced(t *testing.T) {
 	}
 }
 
-// Versions and ciphers of TLS are limited as flags say.
+// Versions, ciphers and key exchanges of TLS are limited as flags say.
 func TestVersionsAndCiphers(t *testing.T) {
 	s := start(t, servingcert.Options{MinVersion: "VersionTLS13"}, nil)
 	old := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
@@ -236,6 +236,14 @@ func TestVersionsAndCiphers(t *testing.T) {
 	if _, err := dial(s, ownPool(s), "", old, other); err == nil {
 		t.Error("another cipher is spoken")
 	}
+	s = start(t, servingcert.Options{CurvePreferences: []int32{int32(tls.CurveP384)}}, nil)
+	if state, err := dial(s, ownPool(s), ""); err != nil || state.CurveID != tls.CurveP384 {
+		t.Error(state, err)
+	}
+	curve := func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }
+	if _, err := dial(s, ownPool(s), "", curve); err == nil {
+		t.Error("another key exchange is spoken")
+	}
 }
 
 // Options that cannot be are refused in one line, which names the flag.
@@ -249,6 +257,9 @@ func TestOptionsRefused(t *testing.T) {
 		`--tls-min-version: unknown tls version "2"`:      {MinVersion: "2"},
 		"--tls-cipher-suites: HTTP/2 needs":               {CipherSuites: []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}},
 		"--tls-cipher-suites: Cipher suite X not support": {CipherSuites: []string{"X"}},
+		"--tls-curve-preferences: duplicate curve":        {CurvePreferences: []int32{29, 29}},
+		"--tls-curve-preferences: curve preference 70000": {CurvePreferences: []int32{70000}},
+		"--tls-curve-preferences: curve preference 7 is":  {CurvePreferences: []int32{7}},
 	} {
 		s := server.New(server.Config{Serving: o})
 		err := s.Open(t.Context())

@@ -49,11 +49,18 @@ func (o *objects) GetCurrentResourceVersion(ctx context.Context) (uint64, error)
 	return uint64(revision), err
 }
 
-// Count counts the objects whose keys begin with prefix.
-func (o *objects) Count(prefix string) (int64, error) {
+// Stats counts the objects. Upstream publishes that as metrics, which the registries here do not do.
+func (o *objects) Stats(ctx context.Context) (storage.Stats, error) {
+	prefix := o.kind().Prefix()
 	from, to := sqlstore.RangeOf(prefix)
-	return o.store.Current(o.kind().Prefix()).Count(context.Background(), from, to)
+	count, err := o.store.Current(prefix).Count(ctx, from, to)
+	return storage.Stats{ObjectCount: count}, err
 }
+
+func (o *objects) EnableResourceSizeEstimation(storage.KeysFunc) error { return errNotOffered }
+
+// CompactRevision returns the newest revision of which older versions may be missing.
+func (o *objects) CompactRevision() int64 { return o.store.Floor() }
 
 // Get reads one object: the most recent version, or, with resourceVersion "0", one that may be
 // older.

@@ -69,7 +69,8 @@ func newRegistry(t *testing.T, dsn string) *registry.Store {
 }
 
 func inDefault(t *testing.T) context.Context {
-	return apirequest.WithNamespace(t.Context(), "default")
+	ctx := apirequest.WithRequestInfo(t.Context(), &apirequest.RequestInfo{APIVersion: "v1", Resource: "configmaps"})
+	return apirequest.WithNamespace(ctx, "default")
 }
 
 func configMap(name string, data map[string]string) *api.ConfigMap {

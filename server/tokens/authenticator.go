@@ -28,13 +28,13 @@ func (t *Tokens) newChain() ([]authenticator.Token, error) {
 		chain = append(chain, authenticator.WrapAudienceAgnosticToken(t.o.Audiences, static))
 	}
 	g := &gate{store: t.store}
-	legacy, err := serviceaccount.NewLegacyValidator(true, getter{g}, &marks{gate: g, config: t.client})
+	legacy, err := serviceaccount.NewLegacyValidator(true, getter{g}, &marks{config: t.client})
 	if err != nil {
 		return nil, err
 	}
 	issued := throughGate(g, serviceaccount.NewValidator(getter{g}))
 	return append(chain,
-		gatedToken{g, serviceaccount.JWTTokenAuthenticator([]string{serviceaccount.LegacyIssuer}, gatedKeys{g, t.keys}, t.o.Audiences, legacy)},
+		gatedToken{g, serviceaccount.JWTTokenAuthenticator([]string{serviceaccount.LegacyIssuer}, gatedKeys{t.keys}, t.o.Audiences, legacy)},
 		serviceaccount.JWTTokenAuthenticator(t.o.Issuers, t.keys, t.o.Audiences, issued)), nil
 }
 

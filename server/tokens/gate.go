@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"gopkg.in/go-jose/go-jose.v2/jwt"
@@ -16,40 +15,33 @@ import (
 // lookTimeout bounds the wait for the database when an object or a key is not in memory.
 const lookTimeout = 5 * time.Second
 
-// validating is held while a token is validated, so that the process validates one at a time:
-// upstream's code counts in package variables that are not safe for concurrent use
-// (component-base/metrics.Counter.WithContext).
-var validating sync.Mutex
+// gate lets a server validate tokens.
+type gate struct{ store *sqlstore.Store }
 
-// gate lets a server validate tokens. validating is not held during a wait for the database:
-// such work is done before a second try, or after the last.
-type gate struct {
-	store *sqlstore.Store
-
-	// Of one try, guarded by validating.
+// try is one validation of a token. Upstream's code carries it in its context to what it calls.
+type try struct {
 	look  func(context.Context) bool // fetches what the try may have missed; nil: it missed nothing
-	after []func()                   // is called when validating is not held any more
+	after []func()                   // is called after the last try
 }
 
-// pass calls try. If try fails because of an object or a key that another server may have
+type tryKey struct{}
+
+// tryOf returns the try that ctx belongs to.
+func tryOf(ctx context.Context) *try { return ctx.Value(tryKey{}).(*try) }
+
+// pass calls validate. If it fails because of an object or a key that another server may have
 // just written, pass waits for the store to have it and tries once more.
-func (g *gate) pass(ctx context.Context, try func() error) error {
-	look, after, err := g.once(try)
-	if err != nil && look != nil && look(ctx) {
-		_, after, err = g.once(try)
+func (g *gate) pass(ctx context.Context, validate func(context.Context) error) error {
+	t := &try{}
+	err := validate(context.WithValue(ctx, tryKey{}, t))
+	if err != nil && t.look != nil && t.look(ctx) {
+		t = &try{}
+		err = validate(context.WithValue(ctx, tryKey{}, t))
 	}
-	for _, f := range after {
+	for _, f := range t.after {
 		f()
 	}
 	return err
-}
-
-func (g *gate) once(try func() error) (look func(context.Context) bool, after []func(), err error) {
-	validating.Lock()
-	defer validating.Unlock()
-	g.look, g.after = nil, nil
-	err = try()
-	return g.look, g.after, err
 }
 
 // sync waits until the store has everything that any server has written; it returns false if
@@ -75,7 +67,7 @@ func throughGate[Claims any](g *gate, v serviceaccount.Validator[Claims]) servic
 
 // Validate implements serviceaccount.Validator.
 func (v gated[Claims]) Validate(ctx context.Context, token string, public *jwt.Claims, private *Claims) (info *apiserviceaccount.ServiceAccountInfo, err error) {
-	err = v.gate.pass(ctx, func() error {
+	err = v.gate.pass(ctx, func(ctx context.Context) error {
 		info, err = v.Validator.Validate(ctx, token, public, private)
 		return err
 	})
@@ -90,7 +82,7 @@ type gatedToken struct {
 
 // AuthenticateToken implements authenticator.Token.
 func (t gatedToken) AuthenticateToken(ctx context.Context, token string) (r *authenticator.Response, ok bool, err error) {
-	err = t.gate.pass(ctx, func() error {
+	err = t.gate.pass(ctx, func(ctx context.Context) error {
 		r, ok, err = t.Token.AuthenticateToken(ctx, token)
 		return err
 	})
@@ -98,16 +90,13 @@ func (t gatedToken) AuthenticateToken(ctx context.Context, token string) (r *aut
 }
 
 // gatedKeys look up keys inside the gate.
-type gatedKeys struct {
-	gate *gate
-	*keys
-}
+type gatedKeys struct{ *keys }
 
 // GetPublicKeys implements serviceaccount.PublicKeysGetter.
 func (k gatedKeys) GetPublicKeys(ctx context.Context, id string) []serviceaccount.PublicKey {
 	found := k.keys.find(ctx, id)
 	if len(found) == 0 {
-		k.gate.look = k.keys.ask
+		tryOf(ctx).look = k.keys.ask
 	}
 	return found
 }

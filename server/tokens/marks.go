@@ -14,7 +14,6 @@ import (
 // marks notes on secrets when their token was used. Its client is made at the first use: most
 // servers never need it.
 type marks struct {
-	gate   *gate
 	config *clientrest.Config
 
 	once   sync.Once
@@ -42,8 +41,8 @@ type secretMarks struct {
 // Patch is called inside the gate and takes effect after it. As in upstream a mark that fails
 // is made at the next use of the token.
 func (s *secretMarks) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*corev1.Secret, error) {
-	g := s.marks.gate
-	g.after = append(g.after, func() {
+	t := tryOf(ctx)
+	t.after = append(t.after, func() {
 		_, _ = s.marks.secrets(s.namespace).Patch(ctx, name, kind, data, options, subresources...)
 	})
 	return nil, nil

@@ -168,7 +168,7 @@ func TestTokenTimes(t *testing.T) {
 		"not yet":                                {600, 5 * time.Minute, false},
 		"made by a clock that is a little ahead": {600, 20 * time.Second, true},
 	} {
-		claims, private, err := serviceaccount.Claims(hub, nil, nil, nil, tt.seconds, 0, []string{tokens.DefaultIssuer})
+		claims, private, err := serviceaccount.Claims(hub, nil, nil, nil, nil, nil, tt.seconds, 0, []string{tokens.DefaultIssuer}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

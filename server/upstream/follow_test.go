@@ -462,7 +462,7 @@ func newMoving() *moving {
 }
 
 func (m *moving) stored(name string, n int) string {
-	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","generation":%d,"creationTimestamp":null}}`, name, n)
+	return fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"n","generation":%d}}`, name, n)
 }
 
 func (m *moving) set(name string, n int) {

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func largeSnapshot(b *testing.B, n int) (file string, size int) {
 		for i := range n {
 			kv := largeObject(b, i)
 			kv.ModRevision, kv.CreateRevision, kv.Version = int64(i+2), int64(i+2), 1
-			value, err := kv.Marshal()
+			value, err := proto.Marshal(kv)
 			must(b, err)
 			size += len(kv.Value)
 			at := append(binary.BigEndian.AppendUint64(nil, uint64(i+2)), "_\x00\x00\x00\x00\x00\x00\x00\x00"...)
@@ -72,14 +73,14 @@ func largeSnapshot(b *testing.B, n int) (file string, size int) {
 	return file, size
 }
 
-func largeObject(b *testing.B, i int) mvccpb.KeyValue {
+func largeObject(b *testing.B, i int) *mvccpb.KeyValue {
 	b.Helper()
 	meta := metav1.ObjectMeta{
 		Namespace: fmt.Sprintf("n-%d", i%100), Name: fmt.Sprintf("object-%06d", i), UID: types.UID(fmt.Sprintf("7d0f3a86-4c7f-4f6a-9b1e-%012d", i)),
 		Labels: map[string]string{"app": "web", "tier": fmt.Sprint(i % 7)}, CreationTimestamp: metav1.Unix(1_700_000_000, 0), Generation: 1,
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{
-			Raw: []byte(`{"f:metadata":{"f:labels":{"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"f:resources":{}}}}}`),
-		}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(
+			`{"f:metadata":{"f:labels":{"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"f:resources":{}}}}}`,
+		)}},
 	}
 	var obj runtime.Object = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: meta, Data: map[string]string{"text": strings.Repeat("some text of it ", 80)}}
 	path := "configmaps"
@@ -89,7 +90,7 @@ func largeObject(b *testing.B, i int) mvccpb.KeyValue {
 	s := protobuf.NewSerializer(nil, nil)
 	value, err := runtime.Encode(s, obj)
 	must(b, err)
-	return mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%s/%s/%s", path, meta.Namespace, meta.Name), Value: value}
+	return &mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/%s/%s/%s", path, meta.Namespace, meta.Name), Value: value}
 }
 
 func largePod(meta metav1.ObjectMeta) *corev1.Pod {

@@ -47,7 +47,7 @@ func NewLayout(prefix string) (*Layout, error) {
 	if prefix == "//" {
 		return nil, errors.New("the prefix is empty")
 	}
-	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"})
+	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"}, builtin.Forward{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/upstream"
@@ -45,7 +46,7 @@ func TestEventLeases(t *testing.T) {
 				return nil
 			}
 			var kv mvccpb.KeyValue
-			err := kv.Unmarshal(value)
+			err := proto.Unmarshal(value, &kv)
 			keys[kv.Lease]++
 			return err
 		})

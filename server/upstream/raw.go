@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
 )
@@ -134,7 +135,7 @@ func (r *Raw) Page(ctx context.Context) (rows []sqlstore.Row, err error) {
 			break
 		}
 		var kv mvccpb.KeyValue
-		if err := kv.Unmarshal(value); err != nil { // which copies key and value
+		if err := proto.Unmarshal(value, &kv); err != nil { // which copies key and value
 			return nil, fmt.Errorf("a key at revision %d cannot be read: %w", revisionOf(at), err)
 		}
 		if len(kv.Key) > sqlstore.MaxKeyBytes {

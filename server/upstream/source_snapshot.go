@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // Names in etcd's file. A key of the bucket "key" is a revision, an underscore and the number of the
@@ -110,7 +111,7 @@ func (s *snapshotSource) index(ctx context.Context, tx *bbolt.Tx) error {
 			return errNoSnapshot
 		}
 		var kv mvccpb.KeyValue
-		if err := kv.Unmarshal(value); err != nil {
+		if err := proto.Unmarshal(value, &kv); err != nil {
 			return fmt.Errorf("a key at revision %d cannot be read: %w", revisionOf(at), err)
 		}
 		s.revision = max(s.revision, revisionOf(at))
@@ -154,7 +155,7 @@ func (s *snapshotSource) Each(ctx context.Context, prefix string, f func([]Pair)
 				return nil
 			}
 			var kv mvccpb.KeyValue
-			if err := kv.Unmarshal(value); err != nil { // which copies key and value
+			if err := proto.Unmarshal(value, &kv); err != nil { // which copies key and value
 				return err
 			}
 			newest, there := s.newest[string(kv.Key)]

@@ -15,6 +15,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // ErrExists says that a target is there already.
@@ -66,7 +67,7 @@ func CreateSnapshot(file string) (Target, error) {
 	return t, nil
 }
 
-// begin makes the buckets, and the notes without which an etcd 3.5 or 3.6 takes a file for one of an
+// begin makes the buckets, and the notes without which an etcd from 3.5 on takes a file for one of an
 // older etcd. To restore the file replaces their values.
 func begin(tx *bbolt.Tx) error {
 	for _, name := range etcdBuckets {
@@ -115,14 +116,14 @@ func (t *snapshotTarget) Put(ctx context.Context, items []Item) error {
 }
 
 func marshal(item Item, lease int64) ([]byte, error) {
-	kv := mvccpb.KeyValue{
+	kv := &mvccpb.KeyValue{
 		Key: []byte(item.Key), Value: item.Value, Lease: lease,
 		ModRevision: item.Revision, CreateRevision: item.CreateRevision, Version: 1,
 	}
 	if kv.CreateRevision != kv.ModRevision {
 		kv.Version = 2 // or more: nobody counts in the log
 	}
-	return kv.Marshal()
+	return proto.Marshal(kv)
 }
 
 // flush writes what there is to write, in the order of the bucket, without which bbolt is slow.
@@ -200,8 +201,8 @@ const lastKey = "plinth/exported"
 
 // compacted notes that nothing below a revision can be read, which is the newest, and writes that one.
 func compacted(tx *bbolt.Tx, revision int64) error {
-	last := mvccpb.KeyValue{Key: []byte(lastKey), ModRevision: revision}
-	value, err := last.Marshal()
+	last := &mvccpb.KeyValue{Key: []byte(lastKey), ModRevision: revision}
+	value, err := proto.Marshal(last)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// oldestKubectl is the oldest minor version that has everything the tests use. Distributions
-// package older ones.
-const oldestKubectl = 28
+// oldestKubectl is the oldest minor version that tests run: the release's own, because documents show what it prints.
+// Distributions package older ones.
+var oldestKubectl, _ = strconv.Atoi(kind.Minor)
 
 // Path returns the path of a kubectl: the installed one if it is recent, else one built from the
 // release that plinth serves.
@@ -91,7 +91,7 @@ func buildKubectl() (string, error) {
 	}
 	defer spent.On("building kubectl", time.Now())
 	const reported = "k8s.io/component-base/version"
-	flags := "-X " + reported + ".gitMajor=" + kind.Major + " -X " + reported + ".gitMinor=" + kind.Minor
+	flags := "-X " + reported + ".gitVersion=" + kind.Release + " -X " + reported + ".gitMajor=" + kind.Major + " -X " + reported + ".gitMinor=" + kind.Minor
 	for _, args := range [][]string{
 		{"get", "k8s.io/kubectl@" + version, "k8s.io/component-base@" + version},
 		{"mod", "tidy"},

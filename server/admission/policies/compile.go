@@ -15,19 +15,16 @@ type compiler struct {
 	vars plugincel.OptionalVariableDeclarations // that expressions can use besides those of the policy
 }
 
-// shared are the environments of all policies without variables, by whether costs are strict:
-// to make them takes tens of milliseconds. Nothing that programs look at when they run is changed.
-var shared = map[bool]func() *plugincel.CompositedCompiler{true: sync.OnceValue(newStrict), false: sync.OnceValue(newLax)}
+// shared has the environments of all policies without variables: to make them takes tens of milliseconds. Nothing
+// that programs look at when they run is changed.
+var shared = sync.OnceValue(newEnvironments)
 
 // compiling is held while the expressions of one policy are compiled. cel-go adds the types that an
 // expression names to the environment, without a lock of its own: see LookupIdent in its package checker.
 var compiling sync.Mutex
 
-func newStrict() *plugincel.CompositedCompiler { return newEnvironments(true) }
-func newLax() *plugincel.CompositedCompiler    { return newEnvironments(false) }
-
-func newEnvironments(strict bool) *plugincel.CompositedCompiler {
-	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion(), strict))
+func newEnvironments() *plugincel.CompositedCompiler {
+	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		panic(err) // the environments depend on nothing: every test would fail
 	}
@@ -36,12 +33,12 @@ func newEnvironments(strict bool) *plugincel.CompositedCompiler {
 
 // newCompiler returns a compiler of expressions that can use variables. These are part of the type of
 // "variables" in its environments, so a policy that has variables has environments of its own.
-func newCompiler(params, strict bool, variables []plugincel.NamedExpressionAccessor) *compiler {
-	vars := plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true, StrictCost: strict}
+func newCompiler(params bool, variables []plugincel.NamedExpressionAccessor) *compiler {
+	vars := plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}
 	if len(variables) == 0 {
-		return &compiler{*shared[strict](), vars}
+		return &compiler{*shared(), vars}
 	}
-	c := &compiler{*newEnvironments(strict), vars}
+	c := &compiler{*newEnvironments(), vars}
 	c.CompileAndStoreVariables(variables, vars, environment.StoredExpressions)
 	return c
 }

@@ -2,7 +2,6 @@ package policies
 
 import (
 	v1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/api/admissionregistration/v1alpha1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 )
 
@@ -19,8 +18,8 @@ func Compile(variable bool) any {
 
 // CompileNaming compiles a mutating and a validating policy that name types.
 func CompileNaming(types string) {
-	compileMutating(&v1alpha1.MutatingAdmissionPolicy{Spec: v1alpha1.MutatingAdmissionPolicySpec{Mutations: []v1alpha1.Mutation{{
-		PatchType: v1alpha1.PatchTypeJSONPatch, JSONPatch: &v1alpha1.JSONPatch{Expression: "[" + types + "]"},
+	compileMutating(&v1.MutatingAdmissionPolicy{Spec: v1.MutatingAdmissionPolicySpec{Mutations: []v1.Mutation{{
+		PatchType: v1.PatchTypeJSONPatch, JSONPatch: &v1.JSONPatch{Expression: "[" + types + "]"},
 	}}}})
 	compileValidating(&v1.ValidatingAdmissionPolicy{Spec: v1.ValidatingAdmissionPolicySpec{
 		Validations: []v1.Validation{{Expression: "[" + types + "].size() > 0"}},

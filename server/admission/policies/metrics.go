@@ -4,6 +4,7 @@ package policies
 // They count all servers in the process.
 var UpstreamMetrics = []string{
 	"apiserver_validating_admission_policy_check_total", "apiserver_validating_admission_policy_check_duration_seconds",
+	"apiserver_mutating_admission_policy_check_total", "apiserver_mutating_admission_policy_check_duration_seconds",
 	"apiserver_admission_match_condition_evaluation_errors_total", "apiserver_admission_match_condition_evaluation_seconds",
 	"apiserver_admission_match_condition_exclusions_total",
 }

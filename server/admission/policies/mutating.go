@@ -4,7 +4,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/api/admissionregistration/v1alpha1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
@@ -23,8 +22,8 @@ import (
 // https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
 func NewMutating(o Options) apiadmission.MutationInterface {
 	s := source[*mutating.Policy, *mutating.PolicyBinding]{
-		policyPrefix:  storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicies"),
-		bindingPrefix: storeobject.Prefix(v1alpha1.GroupName, "mutatingadmissionpolicybindings"),
+		policyPrefix:  storeobject.Prefix(v1.GroupName, "mutatingadmissionpolicies"),
+		bindingPrefix: storeobject.Prefix(v1.GroupName, "mutatingadmissionpolicybindings"),
 	}
 	s.policies = func() ([]*mutating.Policy, error) { return lister.Everything[mutating.Policy](o.Store, s.policyPrefix) }
 	s.bindings = func() ([]*mutating.PolicyBinding, error) {
@@ -61,15 +60,11 @@ func compileMutating(policy *mutating.Policy) mutating.PolicyEvaluator {
 	for _, v := range spec.Variables {
 		variables = append(variables, &mutating.Variable{Name: v.Name, Expression: v.Expression})
 	}
-	var conditions []v1.MatchCondition
-	for _, condition := range spec.MatchConditions {
-		conditions = append(conditions, v1.MatchCondition(condition))
-	}
 	compiling.Lock()
 	defer compiling.Unlock()
-	c := newCompiler(spec.ParamKind != nil, true, variables)
-	compiled := mutating.PolicyEvaluator{CompositionEnv: c.CompositionEnv}
-	compiled.Matcher = c.matcher(conditions, mutating.NewMutatingAdmissionPolicyAccessor(policy).GetFailurePolicy(), policy.Name)
+	c := newCompiler(spec.ParamKind != nil, variables)
+	compiled := mutating.PolicyEvaluator{CompositedCompiler: &c.CompositedCompiler}
+	compiled.Matcher = c.matcher(spec.MatchConditions, spec.FailurePolicy, policy.Name)
 	for _, m := range spec.Mutations {
 		if p := c.patcher(&m); p != nil {
 			compiled.Mutators = append(compiled.Mutators, p)
@@ -79,16 +74,16 @@ func compileMutating(policy *mutating.Policy) mutating.PolicyEvaluator {
 }
 
 // patcher compiles a mutation; nil if the mutation lacks the field that its type asks for.
-func (c *compiler) patcher(m *mutating.PolicyMutation) patch.Patcher {
+func (c *compiler) patcher(m *v1.Mutation) patch.Patcher {
 	vars := c.vars
 	vars.HasPatchTypes = true
 	compile := func(e plugincel.ExpressionAccessor) plugincel.MutatingEvaluator {
 		return c.CompileMutatingEvaluator(e, vars, environment.StoredExpressions)
 	}
 	switch {
-	case m.PatchType == v1alpha1.PatchTypeJSONPatch && m.JSONPatch != nil:
+	case m.PatchType == v1.PatchTypeJSONPatch && m.JSONPatch != nil:
 		return patch.NewJSONPatcher(compile(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}))
-	case m.PatchType == v1alpha1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
+	case m.PatchType == v1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
 		return patch.NewApplyConfigurationPatcher(compile(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}))
 	}
 	return nil

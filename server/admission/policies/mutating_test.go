@@ -3,7 +3,7 @@ package policies_test
 import (
 	"testing"
 
-	"k8s.io/api/admissionregistration/v1alpha1"
+	v1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -18,9 +18,7 @@ import (
 func TestMutatingGate(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MutatingAdmissionPolicy, on)
-		srv := server.New(server.Config{
-			Controllers: []string{}, RuntimeConfig: map[string]string{"admissionregistration.k8s.io/v1alpha1": "true"},
-		})
+		srv := server.New(server.Config{Controllers: []string{}})
 		if err := srv.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -37,26 +35,26 @@ func TestMutatingGate(t *testing.T) {
 // putMutating stores a policy that adds data to ConfigMaps, and its binding.
 func putMutating(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	r := client.AdmissionregistrationV1alpha1()
-	_, err := r.MutatingAdmissionPolicies().Create(t.Context(), &v1alpha1.MutatingAdmissionPolicy{
+	r := client.AdmissionregistrationV1()
+	_, err := r.MutatingAdmissionPolicies().Create(t.Context(), &v1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
-		Spec: v1alpha1.MutatingAdmissionPolicySpec{
-			ReinvocationPolicy: v1alpha1.NeverReinvocationPolicy,
-			MatchConstraints: &v1alpha1.MatchResources{ResourceRules: []v1alpha1.NamedRuleWithOperations{{RuleWithOperations: v1alpha1.RuleWithOperations{
-				Operations: []v1alpha1.OperationType{v1alpha1.Create},
-				Rule:       v1alpha1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		Spec: v1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: v1.NeverReinvocationPolicy,
+			MatchConstraints: &v1.MatchResources{ResourceRules: []v1.NamedRuleWithOperations{{RuleWithOperations: v1.RuleWithOperations{
+				Operations: []v1.OperationType{v1.Create},
+				Rule:       v1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 			}}}},
-			Mutations: []v1alpha1.Mutation{{
-				PatchType:          v1alpha1.PatchTypeApplyConfiguration,
-				ApplyConfiguration: &v1alpha1.ApplyConfiguration{Expression: `Object{data: {"by": "policy"}}`},
+			Mutations: []v1.Mutation{{
+				PatchType:          v1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &v1.ApplyConfiguration{Expression: `Object{data: {"by": "policy"}}`},
 			}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.MutatingAdmissionPolicyBindings().Create(t.Context(), &v1alpha1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.MutatingAdmissionPolicyBindingSpec{PolicyName: "p"},
+	_, err = r.MutatingAdmissionPolicyBindings().Create(t.Context(), &v1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.MutatingAdmissionPolicyBindingSpec{PolicyName: "p"},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -358,6 +358,8 @@ func TestMetrics(t *testing.T) {
 	policy := newPolicy("counted", "configmaps", "false")
 	policy.Spec.MatchConditions = []v1.MatchCondition{{Name: "c", Expression: "object.metadata.name == 'x'"}}
 	policy.Spec.FailurePolicy = ptr.To(v1.Fail)
+	// The server writes ConfigMaps of its own into kube-system when it has begun.
+	policy.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "default"}}
 	putPolicy(t, client, policy, newBinding("counted"))
 	if !refused(t, tryCreate(t.Context(), client, nil), "counted") {
 		t.Error("not refused")

@@ -15,8 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/server/lister"
 	storeobject "github.com/plinth-io/plinth/sqlstore/object"
@@ -75,7 +73,7 @@ func newLateValidator(policy *v1.ValidatingAdmissionPolicy) validating.Validator
 
 // Validate implements validating.Validator. It evaluates nothing once the time of the request
 // is over: an expression may take most of a second.
-func (l *lateValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *apiadmission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, authz authorizer.Authorizer) validating.ValidateResult {
+func (l *lateValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *apiadmission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, authz authorizer.UnconditionalAuthorizer) validating.ValidateResult {
 	if err := ctx.Err(); err != nil {
 		return validating.ValidateResult{Decisions: []validating.PolicyDecision{{
 			Action: validating.ActionDeny, Evaluation: validating.EvalError, Message: err.Error(),
@@ -84,10 +82,13 @@ func (l *lateValidator) Validate(ctx context.Context, resource schema.GroupVersi
 	return l.validator().Validate(ctx, resource, a, param, namespace, budget, authz)
 }
 
+// CompileError implements validating.Validator.
+func (l *lateValidator) CompileError() error { return l.validator().CompileError() }
+
 // compileValidating compiles the expressions of a policy. An expression that does not compile
 // is an error when it is evaluated.
 func compileValidating(policy *v1.ValidatingAdmissionPolicy) validating.Validator {
-	spec, strict := &policy.Spec, utilfeature.DefaultFeatureGate.Enabled(features.StrictCostEnforcementForVAP)
+	spec := &policy.Spec
 	var variables []plugincel.NamedExpressionAccessor
 	for _, v := range spec.Variables {
 		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
@@ -107,7 +108,7 @@ func compileValidating(policy *v1.ValidatingAdmissionPolicy) validating.Validato
 
 	compiling.Lock()
 	defer compiling.Unlock()
-	c := newCompiler(spec.ParamKind != nil, strict, variables)
+	c := newCompiler(spec.ParamKind != nil, variables)
 	conditions := c.matcher(spec.MatchConditions, spec.FailurePolicy, policy.Name)
-	return validating.NewValidator(c.condition(validations), conditions, c.condition(annotations), c.message(messages), spec.FailurePolicy)
+	return validating.NewValidator(c.condition(validations), conditions, c.condition(annotations), c.message(messages), spec.FailurePolicy, nil)
 }

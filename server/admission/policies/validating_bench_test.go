@@ -28,13 +28,16 @@ func newUpstream(t testing.TB, a *apitest.API) apiadmission.ValidationInterface 
 		close(stop)
 		factory.Shutdown()
 	})
-	p := validating.NewPlugin(nil)
+	p, err := validating.NewPlugin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.SetExternalKubeInformerFactory(factory)
 	p.SetExternalKubeClientSet(a.Client)
 	p.SetRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme))
 	p.SetDynamicClient(client)
 	p.SetDrainedNotification(stop)
-	p.SetAuthorizer(authorizerfactory.NewAlwaysAllowAuthorizer())
+	p.SetUnconditionalAuthorizer(authorizerfactory.NewAlwaysAllowAuthorizer())
 	if err := p.ValidateInitialization(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 )
 
 // GenerateClients returns a sequence for each of several clients that write at once. Each has keys
@@ -141,7 +142,7 @@ type ownClient struct {
 }
 
 func (c *ownClient) play(ctx context.Context, s Step) {
-	m := clone(s.Request)
+	m := proto.Clone(s.Request)
 	c.record.Sent = append(c.record.Sent, fmt.Sprintf("%T %s", m, m)) // before revisions are filled in
 	resolve(m, func(back int64) int64 {
 		if n := len(c.writes) - 1 - int(back); n >= 0 && n < len(c.writes) {

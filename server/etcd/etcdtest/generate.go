@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // Step is one request of a sequence.
@@ -18,13 +19,7 @@ type Step struct {
 }
 
 // Message is a message of etcd's protocol.
-type Message interface {
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-	String() string
-	Reset()
-	ProtoMessage()
-}
+type Message = proto.Message
 
 // head is added to a revision of a Step's Request that counts from the newest revision that
 // the client has seen when it sends the request. So a sequence of which requests are left out still

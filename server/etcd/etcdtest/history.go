@@ -196,7 +196,7 @@ func responseOf(r *pb.WatchResponse, at time.Duration) Response {
 	}
 	response.Progress = !r.Canceled && !r.Created && len(r.Events) == 0
 	for _, e := range r.Events {
-		c := Change{Delete: e.Type == mvccpb.DELETE, KV: kvOf(e.Kv)}
+		c := Change{Delete: e.Type == mvccpb.Event_DELETE, KV: kvOf(e.Kv)}
 		if e.PrevKv != nil {
 			before := kvOf(e.PrevKv)
 			c.Before = &before

@@ -6,22 +6,10 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
-
-// clone returns a deep copy.
-func clone(m Message) Message {
-	b, err := m.Marshal()
-	if err != nil {
-		panic(err) // a message that was made here
-	}
-	c := reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message)
-	if err := c.Unmarshal(b); err != nil {
-		panic(err)
-	}
-	return c
-}
 
 // resolve replaces revisions of m that count from the newest by what ago returns for how long ago
 // they were, which is negative for the future.
@@ -89,7 +77,8 @@ func level(a answer, member uint64) {
 			a.DbSize, a.DbSizeInUse, a.Leader, a.RaftIndex, a.RaftTerm, a.RaftAppliedIndex = 1, 1, 1, 1, 1, 1
 		}
 		for i, e := range a.Errors {
-			a.Errors[i] = memberID.ReplaceAllString(e, "memberID:1")
+			// What protobuf writes as text has one space or two, by the program.
+			a.Errors[i] = strings.ReplaceAll(memberID.ReplaceAllString(e, "memberID:1"), "  ", " ")
 		}
 	case *pb.AlarmResponse:
 		for _, m := range a.Alarms {

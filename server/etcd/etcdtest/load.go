@@ -312,7 +312,13 @@ func (c *client) list(ctx context.Context, span [2]string) bool {
 
 func (c *client) page(ctx context.Context, call Call) Call {
 	return c.call(ctx, call, func(ctx context.Context) (a Answer, err error) {
-		r, err := c.kv().Range(ctx, &pb.RangeRequest{Key: []byte(call.Keys[0]), RangeEnd: []byte(call.Keys[1]), Revision: call.At, Limit: call.Limit})
+		ask := &pb.RangeRequest{Key: []byte(call.Keys[0]), RangeEnd: []byte(call.Keys[1]), Revision: call.At, Limit: call.Limit}
+		var r *pb.RangeResponse
+		if c.rand.IntN(2) == 0 {
+			r, err = c.kv().Range(ctx, ask)
+		} else {
+			r, err = rangeStream(ctx, c.kv(), ask)
+		}
 		if err != nil {
 			return a, err
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // Record is what an endpoint has answered to a sequence.
@@ -29,7 +31,7 @@ func Play(ctx context.Context, conn *grpc.ClientConn, steps []Step) (*Record, er
 		return nil, err
 	}
 	for _, s := range steps {
-		r := clone(s.Request)
+		r := proto.Clone(s.Request)
 		resolve(r, func(ago int64) int64 { return max(p.head-ago, 1) })
 		p.record.Sent = append(p.record.Sent, fmt.Sprintf("%T %s", r, r))
 		if a, isAlarm := r.(*pb.AlarmRequest); isAlarm {
@@ -85,7 +87,7 @@ func newPlayer(ctx context.Context, conn *grpc.ClientConn) (*player, error) {
 func (p *player) send(s Step) string {
 	switch r := s.Request.(type) {
 	case *pb.RangeRequest:
-		return told(p, r, p.kv.Range)
+		return told(p, r, p.kv.Range) + p.streamed(r)
 	case *pb.PutRequest:
 		return told(p, r, p.kv.Put)
 	case *pb.DeleteRangeRequest:
@@ -129,8 +131,37 @@ func (p *player) send(s Step) string {
 
 // answer is an answer of etcd.
 type answer interface {
+	proto.Message
 	GetHeader() *pb.ResponseHeader
 	String() string
+}
+
+// streamed returns what the parts of a stream are together. An etcd loses keys if they are to be sorted, and does not say so.
+func (p *player) streamed(r *pb.RangeRequest) string {
+	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget != pb.RangeRequest_KEY {
+		return ""
+	}
+	return "; stream: " + told(p, r, func(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+		return rangeStream(ctx, p.kv, r)
+	})
+}
+
+// rangeStream returns what the parts of a stream are together.
+func rangeStream(ctx context.Context, kv pb.KVClient, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	s, err := kv.RangeStream(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for all := (&pb.RangeResponse{}); ; {
+		part, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		proto.Merge(all, part.RangeResponse)
+	}
 }
 
 func told[Q any, A answer](p *player, request Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) string {

@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -34,7 +35,7 @@ var fuzzed = []struct {
 // etcd's, never that the server is broken, and the server goes on.
 func FuzzRequest(f *testing.F) {
 	for _, s := range etcdtest.Generate(7, 400) {
-		b, err := s.Request.Marshal()
+		b, err := proto.Marshal(s.Request)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
 		k := fuzzed[int(kind)%len(fuzzed)]
 		request := reflect.New(reflect.TypeOf(k.request).Elem()).Interface().(etcdtest.Message)
-		if request.Unmarshal(b) != nil {
+		if proto.Unmarshal(b, request) != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
@@ -76,7 +77,7 @@ func deep(t testing.TB, depth int) []byte {
 	for range depth {
 		r = &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: r}}}}
 	}
-	b, err := r.Marshal()
+	b, err := proto.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}

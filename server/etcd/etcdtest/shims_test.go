@@ -253,7 +253,7 @@ func TestShimLeasesAreNotTimesToLive(t *testing.T) {
 func TestShimEmptyVersion(t *testing.T) {
 	shim(t, func(t *testing.T, ctx context.Context, c *clientv3.Client) {
 		r, err := c.Status(ctx, c.Endpoints()[0])
-		if err != nil || r.Version != "3.6.16" || r.Leader != r.Header.MemberId || r.DbSize <= 0 {
+		if err != nil || r.Version != "3.7.3" || r.Leader != r.Header.MemberId || r.DbSize <= 0 {
 			t.Errorf("status: %v, %v", r, err)
 		}
 	})

@@ -287,7 +287,9 @@ func keepAliveLine(t *testing.T, conn *grpc.ClientConn, size int) string {
 		t.Fatal(err)
 	}
 	unknown := binary.AppendUvarint([]byte{15<<3 | 2}, uint64(size)) // field 15, bytes
-	_ = stream.Send(&pb.LeaseKeepAliveRequest{ID: 1, XXX_unrecognized: append(unknown, make([]byte, size)...)})
+	r := &pb.LeaseKeepAliveRequest{ID: 1}
+	r.ProtoReflect().SetUnknown(append(unknown, make([]byte, size)...))
+	_ = stream.Send(r)
 	a, err := stream.Recv()
 	if err != nil {
 		return errorLine(err)

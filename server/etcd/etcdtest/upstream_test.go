@@ -34,6 +34,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
@@ -64,19 +65,51 @@ func TestUpstreamStorageAlone(t *testing.T) {
 	}
 }
 
+// Lists and watches are tested as kube-apiserver makes them, with RangeStream, and without.
 var upstreamGateTests = map[string]func(context.Context, *testing.T, string){
-	"WatchWithUnsafeDelete": func(ctx context.Context, t *testing.T, address string) {
-		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
-		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, newUpstream(t, address))
+	"GetListWithoutErrorAggregation": func(ctx context.Context, t *testing.T, address string) {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, false)
+		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newUpstream(t, address), corruptError(ctx))
 	},
-	"WatchSemantics":                     alone(storagetesting.RunWatchSemantics),
-	"WatchSemanticInitialEventsExtended": alone(storagetesting.RunWatchSemanticInitialEventsExtended),
-	"WatchListMatchSingle":               alone(storagetesting.RunWatchListMatchSingle),
-	"SendInitialEvents":                  alone(storagetesting.RunSendInitialEventsBackwardCompatibility),
+	"ListPaged": func(ctx context.Context, t *testing.T, address string) {
+		withoutStreams(t)
+		u := newUpstream(t, address)
+		storagetesting.RunTestList(ctx, t, u, u.compact, false, u.lists)
+		if n := u.reads.GetStreamReadsAndReset(); n > 0 {
+			t.Errorf("%d streams, want none", n)
+		}
+	},
+	"ConsistentListPaged": func(ctx context.Context, t *testing.T, address string) {
+		withoutStreams(t)
+		u := newUpstream(t, address)
+		storagetesting.RunTestConsistentList(ctx, t, u, u.increase, false, true, false)
+	},
+	"WatchSemanticsConcurrent": func(ctx context.Context, t *testing.T, address string) {
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ConcurrentWatchObjectDecode, true)
+		storagetesting.RunWatchSemantics(ctx, t, newUpstream(t, address))
+	},
+	"WatchSemantics":                          alone(storagetesting.RunWatchSemantics),
+	"WatchSemanticsPaged":                     paged(storagetesting.RunWatchSemantics),
+	"WatchSemanticInitialEventsExtended":      alone(storagetesting.RunWatchSemanticInitialEventsExtended),
+	"WatchSemanticInitialEventsExtendedPaged": paged(storagetesting.RunWatchSemanticInitialEventsExtended),
+	"WatchListMatchSingle":                    alone(storagetesting.RunWatchListMatchSingle),
+	"WatchListMatchSinglePaged":               paged(storagetesting.RunWatchListMatchSingle),
+	"SendInitialEvents":                       alone(storagetesting.RunSendInitialEventsBackwardCompatibility),
 }
 
 func alone(test func(context.Context, *testing.T, storage.Interface)) func(context.Context, *testing.T, string) {
 	return func(ctx context.Context, t *testing.T, address string) { test(ctx, t, newUpstream(t, address)) }
+}
+
+func paged(test func(context.Context, *testing.T, storage.Interface)) func(context.Context, *testing.T, string) {
+	return func(ctx context.Context, t *testing.T, address string) {
+		withoutStreams(t)
+		test(ctx, t, newUpstream(t, address))
+	}
+}
+
+func withoutStreams(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EtcdRangeStream, false)
 }
 
 // upstreamTests are the others that upstream runs on its storage of etcd, in the order of its store_test.go
@@ -102,7 +135,29 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"ValidateDeletionWithOnlySuggestion": plain(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
 	"PreconditionalDelete":               plain(storagetesting.RunTestPreconditionalDeleteWithSuggestion),
 	"PreconditionalDeletePass":           plain(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
-	"ListPaging":                         plain(storagetesting.RunTestListPaging),
+	"DeleteWithConflictAndMissingExpectedDecodeError": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, u, u.decoding.setFailing)
+	},
+	"DeleteExpectedTransformError": func(ctx context.Context, t *testing.T, u *upstream) {
+		restore := func() {}
+		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, u, func(fail bool) {
+			if restore(); fail {
+				restore = u.transformer.exchange(corrupt{})
+			}
+		})
+	},
+	"DeleteExpectedDecodeError": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, u, u.decoding.setFailing)
+	},
+	"DeleteWithSuggestionAndMissingExpectedDecodeError": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, u)
+	},
+	"ListPaging": plain(storagetesting.RunTestListPaging),
+	"KeySchema":  plain(storagetesting.RunTestKeySchema),
+	"GetListWithErrorAggregation": func(ctx context.Context, t *testing.T, u *upstream) {
+		u.Interface = etcd3.NewStoreWithUnsafeCorruptObjectDeletion(u.Interface, schema.GroupResource{Resource: "pods"})
+		storagetesting.RunTestGetListWithErrorAggregation(ctx, t, u, corruptError(ctx))
+	},
 	"GetListNonRecursive": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestGetListNonRecursive(ctx, t, u.increase, u)
 	},
@@ -120,7 +175,10 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 		storagetesting.RunTestTransformationFailure(ctx, t, u)
 	},
 	"List": func(ctx context.Context, t *testing.T, u *upstream) {
-		storagetesting.RunTestList(ctx, t, u, u.increase, false)
+		storagetesting.RunTestList(ctx, t, u, u.compact, false, u.lists)
+		if u.reads.GetStreamReadsAndReset() == 0 {
+			t.Error("no stream")
+		}
 	},
 	"ConsistentList": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestConsistentList(ctx, t, u, u.increase, false, true, false)
@@ -141,7 +199,18 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"ListResourceVersionMatch": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestListResourceVersionMatch(ctx, t, u)
 	},
-	"Count": plain(storagetesting.RunTestCount),
+	"Stats": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestStats(ctx, t, u, u.codec, u.transformer, false)
+	},
+	"StatsWithSizes": func(ctx context.Context, t *testing.T, u *upstream) {
+		if err := u.EnableResourceSizeEstimation(u.keys); err != nil {
+			t.Fatal(err)
+		}
+		storagetesting.RunTestStats(ctx, t, u, u.codec, u.transformer, true)
+	},
+	"CompactRevision": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestCompactRevision(ctx, t, u, u.increase, u.compact)
+	},
 
 	"Watch":                plain(storagetesting.RunTestWatch),
 	"ClusterScopedWatch":   plain(storagetesting.RunTestClusterScopedWatch),
@@ -159,24 +228,11 @@ var upstreamTests = map[string]func(context.Context, *testing.T, *upstream){
 	"WatcherTimeout":            plain(storagetesting.RunTestWatcherTimeout),
 	"WatchDeleteEventObject":    plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 	"WatchInitializationSignal": plain(storagetesting.RunTestWatchInitializationSignal),
-	// Since 3.6, etcd tells no progress to a watch that starts at the next revision, until there is one.
 	"ProgressNotify": func(ctx context.Context, t *testing.T, u *upstream) {
-		u.increase(ctx, t)
-		stop := make(chan struct{})
-		var writer sync.WaitGroup
-		writer.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(200 * time.Millisecond):
-					_, _ = u.client.KV.Put(ctx, "increase", "more")
-				}
-			}
-		})
-		defer writer.Wait()
-		defer close(stop)
-		storagetesting.RunOptionalTestProgressNotify(ctx, t, u)
+		storagetesting.RunOptionalTestProgressNotify(ctx, t, u, u.increase)
+	},
+	"WatchWithUnsafeDelete": func(ctx context.Context, t *testing.T, u *upstream) {
+		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, u, corruptError(ctx))
 	},
 	"WatchDispatchBookmarks": func(ctx context.Context, t *testing.T, u *upstream) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, u, false)
@@ -244,8 +300,10 @@ type upstream struct {
 	storage.Interface
 	client      *kubernetes.Client
 	codec       runtime.Codec
+	decoding    *failingCodec // codec
 	transformer *exchangeable
-	reads       *readCounter
+	reads       *storagetesting.KVRecorder
+	lists       *storagetesting.KubernetesRecorder
 }
 
 const storedPrefix = "test!"
@@ -260,18 +318,48 @@ var upstreamCodecs = func() serializer.CodecFactory {
 
 func newUpstream(t testing.TB, address string) *upstream {
 	t.Helper()
+	client := upstreamClient(t, address)
+	u := &upstream{client: client, lists: storagetesting.NewKubernetesRecorder(client.Kubernetes)}
+	u.decoding = &failingCodec{Codec: apitesting.TestCodec(upstreamCodecs, examplev1.SchemeGroupVersion)}
+	u.codec = u.decoding
+	u.transformer = &exchangeable{now: storagetesting.NewPrefixTransformer([]byte(storedPrefix), false)}
+	u.reads = storagetesting.NewKVRecorder(client.KV, u.lists)
+	client.KV, client.Kubernetes = u.reads, u.lists
+	// It has a client of its own, because what it reads is not to be counted.
+	compactor := etcd3.NewCompactor(upstreamClient(t, address).Client, 0, clock.RealClock{}, nil)
+	t.Cleanup(compactor.Stop)
+	versioner := storage.APIObjectVersioner{}
+	store, err := etcd3.New(client, compactor, u.codec, newPod, newPodList, "", "/pods/", schema.GroupResource{Resource: "pods"},
+		u.transformer, etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(u.codec, versioner), versioner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	u.Interface = store
+	return u
+}
+
+func upstreamClient(t testing.TB, address string) *kubernetes.Client {
+	t.Helper()
 	client, err := kubernetes.New(clientv3.Config{Endpoints: []string{"http://" + address}, DialTimeout: etcdtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	u := &upstream{client: client, reads: &readCounter{KV: client.KV}, codec: apitesting.TestCodec(upstreamCodecs, examplev1.SchemeGroupVersion)}
-	u.transformer = &exchangeable{now: storagetesting.NewPrefixTransformer([]byte(storedPrefix), false)}
-	client.KV = u.reads
-	versioner := storage.APIObjectVersioner{}
-	u.Interface = etcd3.New(client, u.codec, newPod, newPodList, "", "/pods", schema.GroupResource{Resource: "pods"},
-		u.transformer, etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(u.codec, versioner), versioner)
-	return u
+	return client
+}
+
+// keys returns the names of all objects.
+func (u *upstream) keys(ctx context.Context) ([]string, error) {
+	r, err := u.client.KV.Get(ctx, "/pods/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]string, len(r.Kvs))
+	for i, kv := range r.Kvs {
+		keys[i] = string(kv.Key)
+	}
+	return keys, nil
 }
 
 func newPod() runtime.Object     { return &example.Pod{} }
@@ -328,7 +416,7 @@ func (u *upstream) checkCalls(t *testing.T, page, objects uint64) {
 		page = min(2*page, 10_000)
 		sum += page
 	}
-	if n := u.reads.n.Swap(0); n != calls {
+	if n := u.reads.GetReadsAndReset() + u.reads.GetStreamReadsAndReset(); n != calls {
 		t.Errorf("%d pages were read, want %d", n, calls)
 	}
 }
@@ -338,24 +426,38 @@ func (u *upstream) compact(ctx context.Context, t *testing.T, resourceVersion st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.client.Compact(ctx, int64(revision)); err != nil {
+	at, _, compacted, err := etcd3.Compact(ctx, u.client.Client, 0, int64(revision))
+	if err == nil && compacted != int64(revision) { // it was compacted before
+		_, _, _, err = etcd3.Compact(ctx, u.client.Client, at, int64(revision))
+	}
+	if err != nil {
 		t.Fatal(err)
+	}
+	for u.CompactRevision() != int64(revision) {
+		if ctx.Err() != nil {
+			t.Fatal("the storage has not seen the compaction")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func (u *upstream) increase(ctx context.Context, t *testing.T) {
-	if _, err := u.client.KV.Put(ctx, "increase", "ok"); err != nil {
+func (u *upstream) increase(ctx context.Context, t *testing.T) int64 {
+	r, err := u.client.KV.Put(ctx, "increase", "ok")
+	if err != nil {
 		t.Fatal(err)
 	}
+	return r.Header.Revision
 }
 
-// UpdatePrefixTransformer and CorruptTransformer are asked for by some of the tests.
+// UpdatePrefixTransformer and UpdateTransformer are asked for by some of the tests.
 func (u *upstream) UpdatePrefixTransformer(change storagetesting.PrefixTransformerModifier) func() {
 	changed := *u.transformer.original()
 	return u.transformer.exchange(change(&changed))
 }
 
-func (u *upstream) CorruptTransformer() func() { return u.transformer.exchange(corrupt{}) }
+func (u *upstream) UpdateTransformer(change storagetesting.TransformerModifier) func() {
+	return u.transformer.exchange(change(u.transformer.get()))
+}
 
 // exchangeable is a transformer that tests replace.
 type exchangeable struct {
@@ -407,15 +509,25 @@ func (corrupt) TransformToStorage(_ context.Context, data []byte, _ value.Contex
 	return data, nil
 }
 
-// readCounter counts the pages that are read.
-type readCounter struct {
-	clientv3.KV
-	n atomic.Uint64
+// corruptError is what the storage takes for an object that is corrupt, of a type that it does not export.
+func corruptError(ctx context.Context) error {
+	_, _, err := etcd3.WithCorruptObjErrorHandlingTransformer(corrupt{}).TransformFromStorage(ctx, nil, value.DefaultContext{})
+	return err
 }
 
-func (c *readCounter) Get(ctx context.Context, key string, o ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	c.n.Add(1)
-	return c.KV.Get(ctx, key, o...)
+// failingCodec decodes nothing while it fails.
+type failingCodec struct {
+	runtime.Codec
+	fails atomic.Bool
+}
+
+func (c *failingCodec) setFailing(fails bool) { c.fails.Store(fails) }
+
+func (c *failingCodec) Decode(data []byte, kind *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if c.fails.Load() {
+		return nil, nil, errCorrupt
+	}
+	return c.Codec.Decode(data, kind, into)
 }
 
 // longLease grants leases that outlive a test.

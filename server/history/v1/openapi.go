@@ -5,11 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-)
-
-const (
-	packagePath = "github.com/plinth-io/plinth/server/history/v1."
 )
 
 // help says what fields are for.
@@ -41,7 +38,7 @@ var help = map[string]string{
 // OpenAPIDefinitions describes the types of the group.
 func OpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := map[string]common.OpenAPIDefinition{}
-	for what, obj := range map[string]any{
+	for what, obj := range map[string]util.OpenAPIModelNamer{
 		"A change of an object: who made it, when and how.":           Change{},
 		"Changes, the newest first.":                                  ChangeList{},
 		"A change of an object with what the object was after it.":    Version{},
@@ -54,7 +51,7 @@ func OpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPID
 		d.Description = what
 		d.Properties = map[string]spec.Schema{}
 		d.add(t)
-		all[packagePath+t.Name()] = common.OpenAPIDefinition{
+		all[obj.OpenAPIModelName()] = common.OpenAPIDefinition{
 			Schema: spec.Schema{SchemaProps: d.SchemaProps}, Dependencies: d.needs,
 		}
 	}
@@ -95,7 +92,7 @@ func (d *described) property(t reflect.Type, text string) spec.Schema {
 	case t.Kind() == reflect.Int64:
 		p.Type, p.Format = []string{"integer"}, "int64"
 	default:
-		name := t.PkgPath() + "." + t.Name()
+		name := util.GetCanonicalTypeName(reflect.Zero(t).Interface())
 		d.needs = append(d.needs, name)
 		p.Ref = d.ref(name)
 		if t.Name() != "MicroTime" && t.Name() != "RawExtension" {

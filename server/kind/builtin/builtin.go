@@ -94,13 +94,14 @@ func (s *stores) kinds() []*kind.Kind {
 		authorizationKinds(s.Options),
 		autoscalingKinds(),
 		batchKinds(),
-		certificatesKinds(),
+		certificatesKinds(s.Options),
 		coordinationKinds(),
 		discoveryKinds(),
 		eventsKinds(),
 		apiextensionsKinds(),
 		flowcontrolKinds(),
 		internalKinds(),
+		lifecycleKinds(),
 		networkingKinds(),
 		nodeKinds(),
 		policyKinds(),
@@ -118,7 +119,6 @@ type group struct {
 	scheme   *runtime.Scheme
 	name     string
 	versions []string // most preferred first; a kind has those in which its type is served
-	stored   string   // version, where a kind has it; empty: the most preferred
 }
 
 // kinds completes the Kinds of list; nil entries are left out.
@@ -142,10 +142,7 @@ func (g group) complete(k *kind.Kind) {
 		}
 	}
 	if k.Stored == (kind.Stored{}) {
-		k.Stored = kind.Stored{Group: g.name, Resource: k.Resource, Version: k.Versions[0].Name}
-		if k.Version(g.stored) != nil {
-			k.Stored.Version = g.stored
-		}
+		k.Stored = kind.Stored{Group: g.name, Resource: k.Resource, Version: storageVersion(g.scheme, schema.GroupResource{Group: g.name, Resource: k.Resource}, k.Kind)}
 	}
 	if k.Verbs == nil {
 		k.Verbs = allVerbs

@@ -4,6 +4,7 @@ import (
 	"net"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,14 +22,17 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clientdiscovery "k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/controlplane"
+	"k8s.io/kubernetes/pkg/features"
 	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
 	admissionregistration "k8s.io/kubernetes/pkg/registry/admissionregistration/rest"
 	internal "k8s.io/kubernetes/pkg/registry/apiserverinternal/rest"
@@ -54,6 +58,7 @@ import (
 	discoveryrest "k8s.io/kubernetes/pkg/registry/discovery/rest"
 	eventsrest "k8s.io/kubernetes/pkg/registry/events/rest"
 	flowcontrol "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
+	lifecycle "k8s.io/kubernetes/pkg/registry/lifecycle/rest"
 	networking "k8s.io/kubernetes/pkg/registry/networking/rest"
 	node "k8s.io/kubernetes/pkg/registry/node/rest"
 	policy "k8s.io/kubernetes/pkg/registry/policy/rest"
@@ -110,9 +115,10 @@ func upstream(t *testing.T, settings map[string]string) map[schema.GroupVersion]
 		authorization.RESTStorageProvider{Authorizer: never, RuleResolver: never},
 		autoscaling.RESTStorageProvider{},
 		batch.RESTStorageProvider{},
-		certificates.RESTStorageProvider{},
+		certificates.RESTStorageProvider{Authorizer: never},
 		coordination.RESTStorageProvider{},
 		discoveryrest.StorageProvider{},
+		lifecycle.RESTStorageProvider{},
 		networking.RESTStorageProvider{},
 		node.RESTStorageProvider{},
 		policy.RESTStorageProvider{},
@@ -123,7 +129,7 @@ func upstream(t *testing.T, settings map[string]string) map[schema.GroupVersion]
 		apps.StorageProvider{},
 		admissionregistration.RESTStorageProvider{Authorizer: never, DiscoveryClient: clientdiscovery.NewDiscoveryClient(client.RESTClient())},
 		eventsrest.RESTStorageProvider{},
-		resource.RESTStorageProvider{NamespaceClient: client.CoreV1().Namespaces()},
+		resource.RESTStorageProvider{NamespaceClient: client.CoreV1().Namespaces(), Authorizer: never},
 		internal.StorageProvider{},
 		migration.RESTStorageProvider{},
 	} {
@@ -158,7 +164,7 @@ func coreStorages(t *testing.T) map[string]apirest.Storage {
 			t.Fatal(err)
 		}
 	}
-	pods, err := podstore.NewStorage(restOptions{}, nil, nil, nil)
+	pods, err := podstore.NewStorage(restOptions{}, nil, nil, nil, nil)
 	check(err)
 	nodes, err := nodestore.NewStorage(restOptions{}, kubeletclient.KubeletClientConfig{}, nil)
 	check(err)
@@ -199,7 +205,7 @@ func living(gv schema.GroupVersion, storages map[string]apirest.Storage) map[str
 		versioned, err := legacyscheme.Scheme.ConvertToVersion(s.New(), gv)
 		r, ok := versioned.(interface{ APILifecycleRemoved() (int, int) })
 		if err == nil && ok {
-			if major, minor := r.APILifecycleRemoved(); major == 1 && minor <= 33 {
+			if major, minor := r.APILifecycleRemoved(); major == 1 && strconv.Itoa(minor) <= kind.Minor {
 				continue
 			}
 		}
@@ -253,12 +259,35 @@ func TestResourcesMatchUpstream(t *testing.T) {
 		"only core":           {"api/all": "false", "/v1": "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			enabled, err := builtin.ParseEnabled(settings)
+			enabled, err := builtin.ParseEnabled(settings, builtin.Forward{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			compareUpstream(t, settings, builtin.Kinds(builtin.Options{Enabled: enabled}))
 		})
+	}
+}
+
+// TestGatedResourcesMatchUpstream has the resources that need a feature gate which is off by default.
+func TestGatedResourcesMatchUpstream(t *testing.T) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true, features.GenericWorkload: true,
+		features.TopologyAwareWorkloadScheduling: true, features.CompositePodGroup: true,
+	})
+	settings := map[string]string{"api/all": "true"}
+	enabled, err := builtin.ParseEnabled(settings, builtin.Forward{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := builtin.Kinds(builtin.Options{Enabled: enabled})
+	compareUpstream(t, settings, kinds)
+	for _, k := range kinds {
+		if k.Group != "lifecycle.k8s.io" && k.Group != "scheduling.k8s.io" {
+			continue
+		}
+		for seed := range int64(10) {
+			roundTrip(t, k, randomObject(t, k, seed))
+		}
 	}
 }
 
@@ -274,7 +303,7 @@ func compareUpstream(t *testing.T, settings map[string]string, kinds []*kind.Kin
 			if ours[gv] == nil {
 				ours[gv] = map[string]declared{}
 			}
-			ours[gv][k.Resource] = declare(k)
+			ours[gv][k.Resource] = declare(k, v.Name)
 		}
 	}
 	for gv, storages := range upstream(t, settings) {
@@ -285,10 +314,10 @@ func compareUpstream(t *testing.T, settings map[string]string, kinds []*kind.Kin
 	}
 }
 
-func declare(k *kind.Kind) declared {
+func declare(k *kind.Kind, version string) declared {
 	d := declared{
 		Kind: k.Kind, Singular: k.Singular, Namespaced: k.Namespaced, ShortNames: k.ShortNames, Categories: k.Categories,
-		Verbs: k.Verbs, ReturnDeleted: k.ReturnDeleted, Subresources: map[string][]string{},
+		Verbs: k.Verbs, ReturnDeleted: k.ReturnsDeleted(version), Subresources: map[string][]string{},
 	}
 	for name, s := range k.Subresources {
 		d.Subresources[name] = s.Verbs

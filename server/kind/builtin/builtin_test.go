@@ -68,7 +68,7 @@ func TestFields(t *testing.T) {
 		}
 		for _, v := range k.Versions {
 			labels := []string{"metadata.name"}
-			if k.Namespaced {
+			if k.Namespaced && k.Resource != "podcertificaterequests" { // as upstream
 				labels = append(labels, "metadata.namespace")
 			}
 			for _, label := range labels {

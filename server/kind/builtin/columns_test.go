@@ -11,7 +11,7 @@ import (
 
 // TestColumns renders a random object of each kind.
 func TestColumns(t *testing.T) {
-	without := []string{"limitranges", "csistoragecapacities", "roles", "clusterroles", "customresourcedefinitions"}
+	without := []string{"limitranges", "csistoragecapacities", "roles", "clusterroles"}
 	for _, k := range builtin.Kinds(builtin.Options{}) {
 		if k.Virtual != nil || k.Observed != nil {
 			continue

@@ -20,6 +20,9 @@ import (
 type Enabled struct {
 	config   *storage.ResourceConfig
 	settings map[string]string // the result of plainSettings
+	forward  Forward
+
+	everything bool // also what is newer than the release that is emulated
 }
 
 var stable = regexp.MustCompile(`^v\d+$`)
@@ -39,13 +42,15 @@ func DefaultEnabled() *Enabled {
 // ParseEnabled changes the default by the settings of kube-apiserver's --runtime-config:
 // api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE, each true
 // (or empty) or false. The more specific setting wins. The core group is api, as in paths, or
-// empty. The error names a key that matches nothing.
+// empty. The error names a key that matches nothing, or only what is newer than the release that is emulated and not
+// wanted by forward.
 //
 // Versions that Kubernetes has removed are enabled by name only, see Enabled.Removed.
-func ParseEnabled(settings map[string]string) (*Enabled, error) {
+func ParseEnabled(settings map[string]string, forward Forward) (*Enabled, error) {
 	e := DefaultEnabled()
+	e.forward = forward
 	if len(settings) == 0 {
-		return e, nil
+		return e, e.enableSuccessors()
 	}
 	settings = plainSettings(settings)
 	if len(settings) == 1 && settings[resourceconfig.APIAll] == "false" {
@@ -57,8 +62,13 @@ func ParseEnabled(settings map[string]string) (*Enabled, error) {
 		}
 	}
 	e.settings = settings
-	_, err := resourceconfig.MergeAPIResourceConfigs(e.config, settings, registered{e.config})
-	return e, err
+	if _, err := resourceconfig.MergeAPIResourceConfigs(e.config, settings, registered{e.config}); err != nil {
+		return nil, err
+	}
+	if err := e.enableSuccessors(); err != nil {
+		return nil, err
+	}
+	return e, e.checkIntroduced()
 }
 
 // registered is a resourceconfig.GroupVersionRegistry of all group versions in a config.
@@ -139,6 +149,7 @@ func known(gvr schema.GroupVersionResource) bool {
 // allKinds are all kinds in all versions that this release of Kubernetes has.
 func allKinds() []*kind.Kind {
 	all := DefaultEnabled()
+	all.everything = true
 	for gv := range all.config.GroupVersionConfigs {
 		all.config.GroupVersionConfigs[gv] = true
 	}
@@ -151,6 +162,7 @@ func (e *Enabled) of(kinds []*kind.Kind) []*kind.Kind {
 		k.Versions = slices.DeleteFunc(k.Versions, func(v kind.Version) bool {
 			return !e.config.ResourceEnabled(k.GroupResource().WithVersion(v.Name))
 		})
+		e.introduce(k)
 		addFieldManagers(k)
 		return len(k.Versions) == 0
 	})

@@ -36,7 +36,7 @@ func TestParseEnabled(t *testing.T) {
 		{"apps/v1/Deployments", "false", `resource "Deployments" is not known in apps/v1; write its plural name`},
 		{"resource.k8s.io/v1beta1/devicetaintrules", "true", `resource "devicetaintrules" is not known in resource.k8s.io/v1beta1; write its plural name`},
 	} {
-		_, err := builtin.ParseEnabled(map[string]string{c.key: c.value})
+		_, err := builtin.ParseEnabled(map[string]string{c.key: c.value}, builtin.Forward{})
 		if got := text(err); got != c.err {
 			t.Errorf("%s=%s: error %q, want %q", c.key, c.value, got, c.err)
 		}
@@ -50,11 +50,14 @@ func TestGatedResources(t *testing.T) {
 		version, group, resource string
 	}{
 		{features.ClusterTrustBundle, "v1beta1", "certificates.k8s.io", "clustertrustbundles"},
-		{features.StorageVersionMigrator, "v1alpha1", "storagemigration.k8s.io", "storageversionmigrations"},
+		{features.PodCertificateRequest, "v1beta1", "certificates.k8s.io", "podcertificaterequests"},
+		{features.StorageVersionMigrator, "v1beta1", "storagemigration.k8s.io", "storageversionmigrations"},
+		{features.EvictionRequestAPI, "v1alpha1", "lifecycle.k8s.io", "evictionrequests"},
+		{features.GenericWorkload, "v1beta1", "scheduling.k8s.io", "podgroups"},
 	} {
 		for _, on := range []bool{true, false} {
 			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, c.gate, on)
-			enabled, err := builtin.ParseEnabled(map[string]string{c.group + "/" + c.version: "true"})
+			enabled, err := builtin.ParseEnabled(map[string]string{c.group + "/" + c.version: "true"}, builtin.Forward{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +74,7 @@ func TestGatedResources(t *testing.T) {
 
 // TestStoredVersionsStay: storage versions do not depend on the served versions.
 func TestStoredVersionsStay(t *testing.T) {
-	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"})
+	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"}, builtin.Forward{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func TestStoredVersionsStay(t *testing.T) {
 		{"api/all": "false", "api/alpha": "true"},
 		{"autoscaling/v2": "false"},
 	} {
-		enabled, err := builtin.ParseEnabled(settings)
+		enabled, err := builtin.ParseEnabled(settings, builtin.Forward{})
 		if err != nil {
 			t.Fatal(err)
 		}

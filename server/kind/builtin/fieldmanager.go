@@ -1,9 +1,7 @@
 package builtin
 
 import (
-	"fmt"
 	"maps"
-	"reflect"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -17,11 +15,10 @@ import (
 	applyconfigurations "k8s.io/client-go/applyconfigurations"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
-	"k8s.io/kube-openapi/pkg/util"
 	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
-	"sigs.k8s.io/structured-merge-diff/v4/value"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -130,9 +127,7 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 // parsed once per process.
 type applied struct {
 	managedfields.TypeConverter
-	types interface {
-		Type(name string) typed.ParseableType
-	}
+	scheme *runtime.Scheme
 }
 
 // ParseSchemas parses the schemas of built-in types, once per process, so that the first write
@@ -144,8 +139,7 @@ var ParseSchemas = sync.OnceFunc(func() {
 
 func newApplied(scheme *runtime.Scheme) *applied {
 	ParseSchemas()
-	c := applyconfigurations.NewTypeConverter(scheme)
-	return &applied{c, c.TypeResolver}
+	return &applied{applyconfigurations.NewTypeConverter(scheme), scheme}
 }
 
 // ObjectToTyped does not validate an object of a Go type against its schema, because the schema
@@ -155,13 +149,35 @@ func (c *applied) ObjectToTyped(obj runtime.Object, options ...typed.ValidationO
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return c.TypeConverter.ObjectToTyped(obj, options...)
 	}
+	of, err := c.exampleOf(obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
 	v, err := value.NewValueReflect(obj)
 	if err != nil {
 		return nil, err
 	}
-	t := c.types.Type(schemaName(reflect.TypeOf(obj).Elem()))
 	//lint:ignore SA1019 the reason to deprecate it was that checking is cheap enough
-	return typed.AsTypedUnvalidated(objectValue{v, obj}, t.Schema, t.TypeRef), nil
+	return typed.AsTypedUnvalidated(objectValue{v, obj}, of.Schema(), of.TypeRef()), nil
+}
+
+var examples sync.Map // schema.GroupVersionKind to *typed.TypedValue
+
+// exampleOf is an empty object of a kind, which has the schema of all objects of the kind.
+func (c *applied) exampleOf(gvk schema.GroupVersionKind) (*typed.TypedValue, error) {
+	if v, ok := examples.Load(gvk); ok {
+		return v.(*typed.TypedValue), nil
+	}
+	empty, err := c.scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	empty.GetObjectKind().SetGroupVersionKind(gvk)
+	v, err := c.TypeConverter.ObjectToTyped(empty)
+	if err == nil {
+		examples.Store(gvk, v)
+	}
+	return v, err
 }
 
 // objectValue is a value with the object that it was made from.
@@ -179,52 +195,43 @@ func (c *applied) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return c.TypeConverter.TypedToObject(v)
 }
 
-var schemaNames sync.Map // reflect.Type to string
-
-// schemaName is the name of a Go type in OpenAPI.
-func schemaName(t reflect.Type) string {
-	if name, ok := schemaNames.Load(t); ok {
-		return name.(string)
-	}
-	name := util.ToRESTFriendlyName(t.PkgPath() + "." + t.Name())
-	schemaNames.Store(t, name)
-	return name
-}
-
-// described are the kinds without apply configurations, with the Go types of their bodies.
+// described are the kinds without apply configurations, with their versions.
 var described = map[schema.GroupKind][]string{
-	{Group: "", Kind: "Binding"}:                                      versions("k8s.io/api/core/%s.Binding", "v1"),
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: versions("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/%s.CustomResourceDefinition", "v1", "v1beta1"),
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             versions("k8s.io/kube-aggregator/pkg/apis/apiregistration/%s.APIService", "v1", "v1beta1"),
-	{Group: "apps", Kind: "Scale"}:                                    versions("k8s.io/api/apps/%s.Scale", "v1beta1", "v1beta2"),
-	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       versions("k8s.io/api/authentication/%s.SelfSubjectReview", "v1"),
-	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            versions("k8s.io/api/authentication/%s.TokenRequest", "v1"),
-	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             versions("k8s.io/api/authentication/%s.TokenReview", "v1", "v1beta1"),
-	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: versions("k8s.io/api/authorization/%s.LocalSubjectAccessReview", "v1", "v1beta1"),
-	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  versions("k8s.io/api/authorization/%s.SelfSubjectAccessReview", "v1", "v1beta1"),
-	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   versions("k8s.io/api/authorization/%s.SelfSubjectRulesReview", "v1", "v1beta1"),
-	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      versions("k8s.io/api/authorization/%s.SubjectAccessReview", "v1", "v1beta1"),
-	{Group: "autoscaling", Kind: "Scale"}:                             versions("k8s.io/api/autoscaling/%s.Scale", "v1"),
-	{Group: "extensions", Kind: "Scale"}:                              versions("k8s.io/api/extensions/%s.Scale", "v1beta1"),
-}
-
-// versions puts each version into the name of a Go type.
-func versions(name string, versions ...string) (names []string) {
-	for _, v := range versions {
-		names = append(names, fmt.Sprintf(name, v))
-	}
-	return names
+	{Group: "", Kind: "Binding"}:                                      {"v1"},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {"v1", "v1beta1"},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {"v1", "v1beta1"},
+	{Group: "apps", Kind: "Scale"}:                                    {"v1beta1", "v1beta2"},
+	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       {"v1"},
+	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            {"v1"},
+	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             {"v1", "v1beta1"},
+	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: {"v1", "v1beta1"},
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"}:  {"v1", "v1beta1"},
+	{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"}:   {"v1", "v1beta1"},
+	{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}:      {"v1", "v1beta1"},
+	{Group: "autoscaling", Kind: "Scale"}:                             {"v1"},
+	{Group: "extensions", Kind: "Scale"}:                              {"v1beta1"},
 }
 
 // describedTopology is the TypeConverter of described, made of upstream's OpenAPI definitions.
 var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
+	var names []string
+	for kind, versions := range described {
+		for _, v := range versions {
+			gvk := kind.WithVersion(v)
+			name, err := schemeOf(gvk).ToOpenAPIDefinitionName(gvk)
+			if err != nil {
+				panic(err) // a kind above that does not exist: every test of it would fail
+			}
+			names = append(names, name)
+		}
+	}
 	namer := apiopenapi.NewDefinitionNamer(Schemes()...)
 	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
 		GetDefinitionName: namer.GetDefinitionName,
 		GetDefinitions:    builtinopenapi.GetOpenAPIDefinitions,
-	}, slices.Concat(slices.Collect(maps.Values(described))...)...)
+	}, names...)
 	if err != nil {
-		panic(err) // a name above that does not exist: every test of these kinds would fail
+		panic(err)
 	}
 	converter, err := managedfields.NewTypeConverter(schemas, false)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/tableconvertor"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -24,7 +25,7 @@ func apiextensionsKinds() []*kind.Kind {
 				MarkTerminating: holdDefinition,
 			},
 			Attrs:        customresourcedefinition.GetAttrs,
-			Table:        nameAndCreated("apiextensions.k8s.io", "customresourcedefinitions"),
+			Table:        tableconvertor.New(),
 			Subresources: subresources(untabled(status(customresourcedefinition.NewStatusStrategy(crdScheme())))),
 		},
 	)

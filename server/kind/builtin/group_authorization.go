@@ -13,12 +13,12 @@ import (
 func authorizationKinds(o Options) []*kind.Kind {
 	return group{scheme: legacyscheme.Scheme, name: "authorization.k8s.io", versions: []string{"v1"}}.kinds(
 		review(kind.Kind{Resource: "localsubjectaccessreviews", Singular: "localsubjectaccessreview", Kind: "LocalSubjectAccessReview", Namespaced: true},
-			boundedReview{localsubjectaccessreview.NewREST(o.Authorizer)}),
+			boundedReview{localsubjectaccessreview.NewREST(o.Authorizer, legacyscheme.Scheme)}),
 		review(kind.Kind{Resource: "selfsubjectaccessreviews", Singular: "selfsubjectaccessreview", Kind: "SelfSubjectAccessReview"},
-			boundedReview{selfsubjectaccessreview.NewREST(o.Authorizer)}),
+			boundedReview{selfsubjectaccessreview.NewREST(o.Authorizer, legacyscheme.Scheme)}),
 		review(kind.Kind{Resource: "selfsubjectrulesreviews", Singular: "selfsubjectrulesreview", Kind: "SelfSubjectRulesReview"},
 			selfsubjectrulesreview.NewREST(o.Rules)),
 		review(kind.Kind{Resource: "subjectaccessreviews", Singular: "subjectaccessreview", Kind: "SubjectAccessReview"},
-			boundedReview{subjectaccessreview.NewREST(o.Authorizer)}),
+			boundedReview{subjectaccessreview.NewREST(o.Authorizer, legacyscheme.Scheme)}),
 	)
 }

@@ -13,11 +13,13 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
 	"k8s.io/kubernetes/pkg/registry/certificates/clustertrustbundle"
+	"k8s.io/kubernetes/pkg/registry/certificates/podcertificaterequest"
+	"k8s.io/utils/clock"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-func certificatesKinds() []*kind.Kind {
+func certificatesKinds(o Options) []*kind.Kind {
 	kinds := []*kind.Kind{{
 		Resource: "certificatesigningrequests", Singular: "certificatesigningrequest", Kind: "CertificateSigningRequest",
 		ShortNames: []string{"csr"},
@@ -34,6 +36,21 @@ func certificatesKinds() []*kind.Kind {
 			Attributes: attributes{"spec.signerName": absentIs("", "spec.signerName")},
 		})
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.PodCertificateRequest) {
+		requests := podcertificaterequest.NewStrategy()
+		kinds = append(kinds, &kind.Kind{
+			Resource: "podcertificaterequests", Singular: "podcertificaterequest", Kind: "PodCertificateRequest",
+			Namespaced: true,
+			Create:     requests, Update: requests, Delete: requests,
+			Attrs: podRequestAttrs,
+			Attributes: attributes{
+				"spec.signerName": absentIs("", "spec.signerName"),
+				"spec.podName":    absentIs("", "spec.podName"),
+				"spec.nodeName":   absentIs("", "spec.nodeName"),
+			},
+			Subresources: subresources(status(podcertificaterequest.NewStatusStrategy(requests, o.Authorizer, clock.RealClock{}))),
+		})
+	}
 	return group{scheme: legacyscheme.Scheme, name: "certificates.k8s.io", versions: []string{"v1", "v1beta1", "v1alpha1"}}.kinds(kinds...)
 }
 
@@ -45,4 +62,18 @@ func bundleAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	}
 	names := generic.ObjectMetaFieldsSet(&bundle.ObjectMeta, false)
 	return bundle.Labels, generic.MergeFieldsSets(names, fields.Set{"spec.signerName": bundle.Spec.SignerName}), nil
+}
+
+// podRequestAttrs makes requests selectable by their signer, pod and node.
+func podRequestAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
+	request, ok := obj.(*api.PodCertificateRequest)
+	if !ok {
+		return nil, nil, fmt.Errorf("%T is no PodCertificateRequest", obj)
+	}
+	names := generic.ObjectMetaFieldsSet(&request.ObjectMeta, true)
+	return request.Labels, generic.MergeFieldsSets(names, fields.Set{
+		"spec.signerName": request.Spec.SignerName,
+		"spec.podName":    request.Spec.PodName,
+		"spec.nodeName":   string(request.Spec.NodeName),
+	}), nil
 }

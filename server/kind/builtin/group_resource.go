@@ -6,16 +6,17 @@ import (
 	"k8s.io/kubernetes/pkg/registry/resource/devicetaintrule"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
+	"k8s.io/kubernetes/pkg/registry/resource/resourcepoolstatusrequest"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// resourceKinds are the resources of dynamic resource allocation. None is stable yet.
+// resourceKinds are the resources of dynamic resource allocation.
 func resourceKinds(o Options) []*kind.Kind {
-	claim := resourceclaim.NewStrategy(namespaces{store: o.Store})
+	claim := resourceclaim.NewStrategy(namespaces{store: o.Store}, o.Authorizer)
 	template := resourceclaimtemplate.NewStrategy(namespaces{store: o.Store})
-	return group{scheme: legacyscheme.Scheme, name: "resource.k8s.io", versions: []string{"v1beta2", "v1beta1", "v1alpha3"}, stored: "v1beta1"}.kinds(
+	return group{scheme: legacyscheme.Scheme, name: "resource.k8s.io", versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}}.kinds(
 		&kind.Kind{
 			Resource: "deviceclasses", Singular: "deviceclass", Kind: "DeviceClass",
 			Create: deviceclass.Strategy, Update: deviceclass.Strategy, Delete: deviceclass.Strategy,
@@ -24,7 +25,9 @@ func resourceKinds(o Options) []*kind.Kind {
 		&kind.Kind{
 			Resource: "devicetaintrules", Singular: "devicetaintrule", Kind: "DeviceTaintRule",
 			Create: devicetaintrule.Strategy, Update: devicetaintrule.Strategy, Delete: devicetaintrule.Strategy,
-			ReturnDeleted: true,
+			ReturnDeleted:   true,
+			ReturnStatusFor: []string{"v1"},
+			Subresources:    subresources(untabled(status(devicetaintrule.StatusStrategy))),
 		},
 		&kind.Kind{
 			Resource: "resourceclaims", Singular: "resourceclaim", Kind: "ResourceClaim",
@@ -32,7 +35,7 @@ func resourceKinds(o Options) []*kind.Kind {
 			Create:     claim, Update: claim, Delete: claim,
 			Attrs:         resourceclaim.GetAttrs,
 			ReturnDeleted: true,
-			Subresources:  subresources(status(resourceclaim.NewStatusStrategy(claim))),
+			Subresources:  subresources(untabled(status(resourceclaim.NewStatusStrategy(claim)))),
 		},
 		&kind.Kind{
 			Resource: "resourceclaimtemplates", Singular: "resourceclaimtemplate", Kind: "ResourceClaimTemplate",
@@ -42,10 +45,20 @@ func resourceKinds(o Options) []*kind.Kind {
 			ReturnDeleted: true,
 		},
 		&kind.Kind{
+			Resource: "resourcepoolstatusrequests", Singular: "resourcepoolstatusrequest", Kind: "ResourcePoolStatusRequest",
+			Create: resourcepoolstatusrequest.Strategy, Update: resourcepoolstatusrequest.Strategy, Delete: resourcepoolstatusrequest.Strategy,
+			ReturnDeleted: true,
+			Subresources:  subresources(untabled(status(resourcepoolstatusrequest.StatusStrategy))),
+		},
+		&kind.Kind{
 			Resource: "resourceslices", Singular: "resourceslice", Kind: "ResourceSlice",
 			Create: resourceslice.Strategy, Update: resourceslice.Strategy, Delete: resourceslice.Strategy,
-			Attrs:         resourceslice.GetAttrs,
-			Attributes:    attributes{"spec.nodeName": absentIs("", "spec.nodeName"), "spec.driver": absentIs("", "spec.driver")},
+			Attrs: resourceslice.GetAttrs,
+			Attributes: attributes{
+				"spec.nodeName":  absentIs("", "spec.nodeName"),
+				"spec.driver":    absentIs("", "spec.driver"),
+				"spec.pool.name": absentIs("", "spec.pool.name"),
+			},
 			ReturnDeleted: true,
 		},
 	)

@@ -13,7 +13,7 @@ import (
 )
 
 func storageKinds() []*kind.Kind {
-	return group{scheme: legacyscheme.Scheme, name: "storage.k8s.io", versions: []string{"v1", "v1beta1", "v1alpha1"}}.kinds(
+	return group{scheme: legacyscheme.Scheme, name: "storage.k8s.io", versions: []string{"v1", "v1beta1"}}.kinds(
 		&kind.Kind{
 			Resource: "csidrivers", Singular: "csidriver", Kind: "CSIDriver",
 			Create: csidriver.Strategy, Update: csidriver.Strategy, Delete: csidriver.Strategy,
@@ -23,6 +23,7 @@ func storageKinds() []*kind.Kind {
 			Resource: "csinodes", Singular: "csinode", Kind: "CSINode",
 			Create: csinode.Strategy, Update: csinode.Strategy, Delete: csinode.Strategy,
 			ReturnDeleted: true,
+			Subresources:  subresources(status(csinode.StatusStrategy)),
 		},
 		&kind.Kind{
 			Resource: "csistoragecapacities", Singular: "csistoragecapacity", Kind: "CSIStorageCapacity",

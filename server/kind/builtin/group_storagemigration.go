@@ -13,7 +13,7 @@ func storageMigrationKinds() []*kind.Kind {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.StorageVersionMigrator) {
 		return nil
 	}
-	return group{scheme: legacyscheme.Scheme, name: "storagemigration.k8s.io", versions: []string{"v1alpha1"}}.kinds(
+	return group{scheme: legacyscheme.Scheme, name: "storagemigration.k8s.io", versions: []string{"v1", "v1beta1"}}.kinds(
 		&kind.Kind{
 			Resource: "storageversionmigrations", Singular: "storageversionmigration", Kind: "StorageVersionMigration",
 			Create: storagemigration.Strategy, Update: storagemigration.Strategy, Delete: storagemigration.Strategy,

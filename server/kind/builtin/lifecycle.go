@@ -12,7 +12,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// minor is the release of Kubernetes 1.x whose resources these are.
+// minor is the release of Kubernetes 1.x that says what is deprecated, also while an older one is emulated, as upstream does.
 var minor, _ = strconv.Atoi(kind.Minor)
 
 // version is a version with the releases that deprecate and remove it, as the type tells.
@@ -40,12 +40,12 @@ func version(scheme *runtime.Scheme, gvk schema.GroupVersionKind) kind.Version {
 	return v
 }
 
-// stillServed reports whether a kind is in a version and this release of Kubernetes serves it
+// stillServed reports whether a kind is in a version and the release that is emulated serves it
 // (upstream: apiserver/pkg/server/deleted_kinds.go).
 func stillServed(scheme *runtime.Scheme, gvk schema.GroupVersionKind) bool {
 	if !scheme.Recognizes(gvk) {
 		return false
 	}
 	removed := version(scheme, gvk).RemovedIn
-	return removed == "" || utilversion.MustParseGeneric(removed).GreaterThan(utilversion.MajorMinor(1, uint(minor)))
+	return removed == "" || utilversion.MustParseGeneric(removed).GreaterThan(kind.Emulated())
 }

@@ -42,6 +42,7 @@ func Priorities() map[string]int {
 		"flowcontrol.apiserver.k8s.io": 16100,
 		"internal.apiserver.k8s.io":    16000,
 		"storagemigration.k8s.io":      15800,
+		"lifecycle.k8s.io":             15700,
 
 		"history.plinth.io": 1100, // plinth's own, before custom resources
 	}
@@ -65,11 +66,15 @@ var versionPriorities = map[schema.GroupVersion]int32{
 	{Group: "coordination.k8s.io", Version: "v1alpha2"}:          12,
 	{Group: "internal.apiserver.k8s.io", Version: "v1alpha1"}:    9,
 	{Group: "networking.k8s.io", Version: "v1beta1"}:             9,
+	{Group: "lifecycle.k8s.io", Version: "v1alpha1"}:             1,
+	{Group: "resource.k8s.io", Version: "v1"}:                    21,
 	{Group: "resource.k8s.io", Version: "v1beta1"}:               9,
 	{Group: "resource.k8s.io", Version: "v1alpha3"}:              1,
+	{Group: "scheduling.k8s.io", Version: "v1beta1"}:             9,
+	{Group: "scheduling.k8s.io", Version: "v1alpha3"}:            3,
 	{Group: "storage.k8s.io", Version: "v1beta1"}:                9,
 	{Group: "storage.k8s.io", Version: "v1alpha1"}:               1,
-	{Group: "storagemigration.k8s.io", Version: "v1alpha1"}:      9,
+	{Group: "storagemigration.k8s.io", Version: "v1beta1"}:       9,
 }
 
 // APIServices are the objects that kube-apiserver registers for the built-in group versions of

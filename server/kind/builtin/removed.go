@@ -32,8 +32,6 @@ var removals = []removal{
 	{version: "apps/v1beta2", resources: "controllerrevisions.apps daemonsets.apps deployments.apps replicasets.apps statefulsets.apps"},
 	{version: "authentication.k8s.io/v1beta1", resources: "tokenreviews.authentication.k8s.io"},
 	{version: "authorization.k8s.io/v1beta1", resources: "localsubjectaccessreviews.authorization.k8s.io selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io"},
-	{version: "autoscaling/v2beta1", resources: "horizontalpodautoscalers.autoscaling"},
-	{version: "autoscaling/v2beta2", resources: "horizontalpodautoscalers.autoscaling"},
 	{version: "batch/v1beta1", resources: "cronjobs.batch"},
 	{version: "certificates.k8s.io/v1beta1", resources: "certificatesigningrequests.certificates.k8s.io"},
 	{version: "coordination.k8s.io/v1beta1", resources: "leases.coordination.k8s.io"},
@@ -48,16 +46,24 @@ var removals = []removal{
 	{version: "policy/v1beta1", resources: "poddisruptionbudgets.policy"},
 	{version: "rbac.authorization.k8s.io/v1alpha1", since: 22, resources: "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
 	{version: "rbac.authorization.k8s.io/v1beta1", resources: "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
-	{version: "scheduling.k8s.io/v1alpha1", since: 22, resources: "priorityclasses.scheduling.k8s.io"},
 	{version: "scheduling.k8s.io/v1beta1", resources: "priorityclasses.scheduling.k8s.io"},
 	{version: "storage.k8s.io/v1alpha1", resources: "csistoragecapacities.storage.k8s.io volumeattachments.storage.k8s.io"},
 	{version: "storage.k8s.io/v1beta1", resources: "csidrivers.storage.k8s.io csinodes.storage.k8s.io csistoragecapacities.storage.k8s.io storageclasses.storage.k8s.io volumeattachments.storage.k8s.io"},
 }
 
+const typesGone = "its types are gone from Kubernetes; plinth migrate-manifests brings objects to its successor"
+
 // lost are the resources of removed versions that cannot be served, and why.
 var lost = map[string]string{
 	"extensions/v1beta1/podsecuritypolicies": "it has no successor, and its types are gone from Kubernetes",
 	"policy/v1beta1/podsecuritypolicies":     "it has no successor, and its types are gone from Kubernetes",
+
+	"autoscaling/v2beta1":                          typesGone,
+	"autoscaling/v2beta1/horizontalpodautoscalers": typesGone,
+	"autoscaling/v2beta2":                          typesGone,
+	"autoscaling/v2beta2/horizontalpodautoscalers": typesGone,
+	"scheduling.k8s.io/v1alpha1":                   typesGone,
+	"scheduling.k8s.io/v1alpha1/priorityclasses":   typesGone,
 }
 
 // Removed is one resource in a version that Kubernetes no longer serves.

@@ -121,6 +121,7 @@ func TestRemovedAPIs(t *testing.T) {
 		{"extensions", "", `removed API "extensions": write all`},
 		{"batch/v1beta1/jobs", "", `removed API "batch/v1beta1/jobs": write all`},
 		{"policy/v1beta1/podsecuritypolicies", "", `removed API "policy/v1beta1/podsecuritypolicies" cannot be served: it has no successor`},
+		{"autoscaling/v2beta2", "", `removed API "autoscaling/v2beta2" cannot be served: its types are gone`},
 	} {
 		all, err := builtin.RemovedAPIs(strings.Split(c.names, ","))
 		var got []string

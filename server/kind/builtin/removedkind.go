@@ -31,7 +31,7 @@ func (s *stores) removedKinds(today map[schema.GroupResource]*kind.Kind) []*kind
 func (s *stores) removedKind(k *kind.Kind, r Removed) *kind.Kind {
 	scheme := k.Codec.(*codec).scheme
 	v := version(scheme, r.GVK)
-	v.Deprecated, v.RemovedIn, v.Replacement = r.Warning(), fmt.Sprintf("1.%d", r.Since), r.Now
+	v.Deprecated, v.RemovedIn, v.Replacement, v.Declared = r.Warning(), fmt.Sprintf("1.%d", r.Since), r.Now, r.Now.GroupVersion()
 	old := *k
 	old.Group = r.GVK.Group
 	old.Versions = []kind.Version{v}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // Removed returns RemovedAPIs(names) without the versions and resources that the settings
@@ -14,6 +16,9 @@ func (e *Enabled) Removed(names []string) ([]Removed, error) {
 	all, err := RemovedAPIs(names)
 	if err != nil {
 		return nil, err
+	}
+	if kind.Emulates() { // an older release has the version, perhaps without the feature that its resources need
+		return slices.DeleteFunc(all, e.switchesOff), nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.settings)) {
 		if e.settings[key] == "true" && onlyRemoved(key) && !slices.ContainsFunc(all, func(r Removed) bool { return r.is(key) }) {

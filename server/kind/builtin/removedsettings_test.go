@@ -17,7 +17,7 @@ func TestRemovedSettings(t *testing.T) {
 		{"batch/v1beta1", "api/beta=false", "batch/v1beta1/cronjobs", ""},
 		{"batch/v1beta1", "batch/v1beta1=true", "batch/v1beta1/cronjobs", ""},
 		{"", "batch/v1beta1=false", "", ""},
-		{"", "networking.k8s.io/v1beta1=true", "", ""}, // it has live resources, too
+		{"", "coordination.k8s.io/v1beta1=true", "", ""}, // it has live resources, too
 		{"", "batch/v1beta1=true", "", "batch/v1beta1=true: Kubernetes has removed it; write --serve-removed-apis=batch/v1beta1"},
 		{"batch/v1beta1", "extensions/v1beta1/ingresses=true", "", "extensions/v1beta1/ingresses=true: Kubernetes has removed it; write --serve-removed-apis=extensions/v1beta1/ingresses"},
 	} {
@@ -29,7 +29,7 @@ func TestRemovedSettings(t *testing.T) {
 		if c.names != "" {
 			names = []string{c.names}
 		}
-		enabled, err := builtin.ParseEnabled(settings)
+		enabled, err := builtin.ParseEnabled(settings, builtin.Forward{})
 		if err != nil {
 			t.Fatal(err)
 		}

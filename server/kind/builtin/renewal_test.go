@@ -19,7 +19,7 @@ func TestRenewalMayWait(t *testing.T) {
 		return &coordination.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "node-1", Namespace: "kube-node-lease", UID: "u", ResourceVersion: "5", Labels: map[string]string{"a": "b"},
-				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", Time: &wrote, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", Time: &wrote, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}},
 			},
 			Spec: coordination.LeaseSpec{HolderIdentity: ptr.To("node-1"), LeaseDurationSeconds: ptr.To(int32(40)), LeaseTransitions: ptr.To(int32(3)), RenewTime: at(0)},
 		}
@@ -48,7 +48,7 @@ func TestRenewalMayWait(t *testing.T) {
 		{"a label", func(l *coordination.Lease) { l.Labels = map[string]string{"a": "c"} }, 0},
 		{"a finalizer", func(l *coordination.Lease) { l.Finalizers = []string{"example.com/a"} }, 0},
 		{"another manager", func(l *coordination.Lease) { l.ManagedFields[0].Manager = "kubectl" }, 0},
-		{"other managed fields", func(l *coordination.Lease) { l.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:metadata":{}}`) }, 0},
+		{"other managed fields", func(l *coordination.Lease) { l.ManagedFields[0].FieldsV1.SetRawString(`{"f:metadata":{}}`) }, 0},
 	} {
 		obj := old()
 		later(obj)

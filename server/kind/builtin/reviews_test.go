@@ -18,8 +18,10 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
-func as(name string) context.Context {
-	return request.WithUser(context.Background(), &user.DefaultInfo{Name: name, Groups: []string{"people"}})
+// as is the context of a request for a review.
+func as(name, group string) context.Context {
+	ctx := request.WithRequestInfo(context.Background(), &request.RequestInfo{APIGroup: group, APIVersion: "v1"})
+	return request.WithUser(ctx, &user.DefaultInfo{Name: name, Groups: []string{"people"}})
 }
 
 func TestReviews(t *testing.T) {
@@ -32,7 +34,7 @@ func TestReviews(t *testing.T) {
 		t.Helper()
 		for _, k := range builtin.Kinds(o) {
 			if k.Resource == resource {
-				out, err := k.Virtual.Create(as("ann"), obj, apirest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+				out, err := k.Virtual.Create(as("ann", k.Group), obj, apirest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 				if err != nil {
 					t.Fatalf("%s: %v", resource, err)
 				}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -52,8 +53,8 @@ func scaleAs(gvk schema.GroupVersionKind, resource schema.GroupResource, update 
 			}
 			return body, ownScale(resource.Group, version, obj, body)
 		},
-		Apply: func(version string, obj, body runtime.Object) error {
-			if err := applyScale(resource, obj, body, of); err != nil {
+		Apply: func(ctx context.Context, version string, obj, body runtime.Object) error {
+			if err := applyScale(ctx, resource, obj, body, of); err != nil {
 				return err
 			}
 			return disownScale(resource.Group, version, obj, body)
@@ -80,7 +81,7 @@ func viewScale(obj runtime.Object, of func(runtime.Object) (scaled, error)) (run
 }
 
 // applyScale validates body and copies its replicas and resourceVersion into obj.
-func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func(runtime.Object) (scaled, error)) error {
+func applyScale(ctx context.Context, resource schema.GroupResource, obj, body runtime.Object, of func(runtime.Object) (scaled, error)) error {
 	scale, ok := body.(*autoscaling.Scale)
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("expected a Scale, got %T", body))
@@ -89,7 +90,11 @@ func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	if errs := validation.ValidateScale(scale); len(errs) > 0 {
+	old, err := viewScale(obj, of)
+	if err != nil {
+		return err
+	}
+	if errs := validation.ValidateScaleUpdate(ctx, scale, old.(*autoscaling.Scale), legacyscheme.Scheme, asScale{}); len(errs) > 0 {
 		return apierrors.NewInvalid(autoscaling.Kind("Scale"), s.meta.Name, errs)
 	}
 	if scale.UID != "" && scale.UID != s.meta.UID {
@@ -100,6 +105,14 @@ func applyScale(resource schema.GroupResource, obj, body runtime.Object, of func
 	s.set(scale.Spec.Replicas)
 	s.meta.ResourceVersion = scale.ResourceVersion
 	return nil
+}
+
+// asScale says that a Scale is validated in its own version, not in that of the scaled object.
+type asScale struct{}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (asScale) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 }
 
 // scaledBy are the functions for resources that had a Scale in removed versions.

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 )
@@ -24,6 +25,7 @@ func TestScale(t *testing.T) {
 			sub := k.Subresources["scale"]
 			obj := decode(t, k, c.body)
 			old := obj.DeepCopyObject()
+			ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{APIGroup: c.group, APIVersion: "v1", Resource: c.resource, Subresource: "scale"})
 			view, err := sub.View(obj)
 			if err != nil {
 				t.Fatal(err)
@@ -33,7 +35,7 @@ func TestScale(t *testing.T) {
 				t.Errorf("view %+v", scale)
 			}
 			scale.Spec.Replicas, scale.ResourceVersion = 5, "9"
-			if err := sub.Apply("v1", obj, scale); err != nil {
+			if err := sub.Apply(ctx, "v1", obj, scale); err != nil {
 				t.Fatal(err)
 			}
 			again, err := sub.View(obj)
@@ -44,11 +46,11 @@ func TestScale(t *testing.T) {
 				t.Error("the object is the same")
 			}
 			scale.Spec.Replicas = -1
-			if err := sub.Apply("v1", obj, scale); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.replicas") {
+			if err := sub.Apply(ctx, "v1", obj, scale); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.replicas") {
 				t.Errorf("negative replicas: %v", err)
 			}
 			scale.Spec.Replicas, scale.UID = 1, "other"
-			if err := sub.Apply("v1", obj, scale); !apierrors.IsConflict(err) {
+			if err := sub.Apply(ctx, "v1", obj, scale); !apierrors.IsConflict(err) {
 				t.Errorf("another object's UID: %v", err)
 			}
 		})

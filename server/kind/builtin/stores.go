@@ -6,13 +6,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/proxy"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/kubelet/client"
-	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
 	noderest "k8s.io/kubernetes/pkg/registry/core/node/rest"
 	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
+	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/storageadapter"
 )
 
@@ -67,7 +71,7 @@ func (s *stores) build() error {
 		return err
 	}
 	kubelets := &kubelets{nodes: nodes.Node.Store, Reach: s.Reach}
-	if s.pods, err = podstore.NewStorage(s.getter, kubelets, s.Reach.Proxy, budgets); err != nil {
+	if s.pods, err = podstore.NewStorage(s.getter, kubelets, s.Reach.Proxy, budgets, s.Authorizer); err != nil {
 		return err
 	}
 	toNodes := &noderest.ProxyREST{Store: nodes.Node.Store, Connection: kubelets, ProxyTransport: s.Reach.Proxy}
@@ -88,18 +92,24 @@ func (s *stores) buildAccounts(nodes apirest.Getter) error {
 	if err != nil {
 		return err
 	}
-	s.accounts, err = accountstore.NewREST(s.getter, t.Issuer(), t.Audiences(), t.MaxExpiration(), s.pods.Pod, secrets, nodes,
+	webhooks, err := admissionclient.NewForConfig(s.Client)
+	if err != nil {
+		return err
+	}
+	s.accounts, err = accountstore.NewREST(s.getter, t.Issuer(), t.Audiences(), s.Authorizer, t.MaxExpiration(), s.pods.Pod, secrets, nodes,
+		webhooks.ValidatingWebhookConfigurations(), webhooks.MutatingWebhookConfigurations(),
 		t.ExtendExpiration(), serviceaccount.ExpirationExtensionSeconds*time.Second)
 	return err
 }
 
 func (s *stores) buildServices() error {
-	endpoints, err := endpointstore.NewREST(s.getter)
+	slices, err := proxy.NewEndpointSliceListerGetter(discoverylisters.NewEndpointSliceLister(
+		lister.New[discoveryv1.EndpointSlice](s.Store, lister.SlicePrefix)))
 	if err != nil {
 		return err
 	}
 	// This registry of Services is there for its proxy and has no allocators.
-	_, _, proxy, err := servicestore.NewREST(s.getter, api.IPv4Protocol, nil, nil, endpoints, s.pods.Pod, s.Reach.Proxy)
+	_, _, toServices, err := servicestore.NewREST(s.getter, api.IPv4Protocol, nil, nil, slices, s.pods.Pod, s.Reach.Proxy)
 	if err != nil {
 		return err
 	}
@@ -107,7 +117,7 @@ func (s *stores) buildServices() error {
 	if err != nil {
 		return err
 	}
-	s.serviceProxy = proxy
+	s.serviceProxy = toServices
 	s.services = allocate.NewServices(s.Store, ranges, s.getter)
 	return nil
 }

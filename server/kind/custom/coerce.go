@@ -85,13 +85,7 @@ func (s *schemas) isCoerced(u *unstructured.Unstructured, kind, apiVersion strin
 		return false
 	}
 	o := s.outlines[gv.Version]
-	if o == nil || !o.fits(u.Object) || !plainMetadata(metadata, how.stored) {
-		return false
-	}
-	if _, ok := metadata["creationTimestamp"]; !ok {
-		metadata["creationTimestamp"] = nil // as ObjectMeta has it
-	}
-	return true
+	return o != nil && o.fits(u.Object) && plainMetadata(metadata, how.stored)
 }
 
 // coerceContent coerces everything except the object's own metadata. The metadata of embedded

@@ -45,7 +45,7 @@ func (c creation) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	}
 	errs := c.RESTCreateStrategy.Validate(ctx, u)
 	if c.embedded {
-		errs = append(errs, objectmeta.Validate(nil, u.Object, c.schema, false)...)
+		errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, c.schema, false)...)
 	}
 	if c.keyed {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.schema, u.Object)...)

@@ -3,37 +3,43 @@ package custom
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
-	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v4/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// newFieldManager returns the field manager of writes of gvk. reset is the field that such
-// writes reset, so that the writer does not come to own it; it may be empty.
-func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource, reset string) (*kind.FieldManager, error) {
-	var filter map[fieldpath.APIVersion]fieldpath.Filter
-	if reset != "" {
-		filter = fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
-			fieldpath.APIVersion(gvk.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie(reset)),
-		})
+// resets are the fields of each version that a write resets, so that the writer does not come to own them.
+type resets map[fieldpath.APIVersion]*fieldpath.Set
+
+// statusResets are the resets of writes through /status, of all versions that have it: the managed fields of an
+// object may be of any of them.
+func statusResets(crd *apiextensionsv1.CustomResourceDefinition) resets {
+	all := resets{}
+	for _, v := range crd.Spec.Versions {
+		if (v.Served || v.Storage) && v.Subresources != nil && v.Subresources.Status != nil {
+			version := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}.String()
+			all[fieldpath.APIVersion(version)] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+		}
 	}
+	return all
+}
+
+// newFieldManager returns the field manager of writes of gvk.
+func newFieldManager(ctx context.Context, u *use, gvk schema.GroupVersionKind, hub schema.GroupVersion, subresource string, reset resets) (*kind.FieldManager, error) {
+	filter := fieldpath.NewExcludeFilterSetMap(reset)
 	types, converter := topology{u}, lateConverter{ctx, u}
 	m, err := managedfields.NewDefaultCRDFieldManager(types, converter, lateDefaulter{u}, creater{}, gvk, hub, subresource, filter)
 	if err != nil {
@@ -65,26 +71,24 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return c.TypedToObject(v)
 }
 
-// newTopology makes a TypeConverter of the definition's published OpenAPI schemas. If that
-// fails, the structure is deduced from the objects, as upstream does.
+// newTopology makes a TypeConverter of the definition's published OpenAPI schemas. If they cannot
+// be made, the structure is deduced from the objects, as upstream does.
 func newTopology(source Source) (managedfields.TypeConverter, error) {
 	crd, err := source.whole()
 	if err != nil {
 		return nil, err
 	}
 	models, err := newModels(crd)
-	if err != nil || len(models) == 0 {
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("building the OpenAPI models of %s: %w", crd.Name, err))
 		return managedfields.NewDeducedTypeConverter(), nil
 	}
 	return managedfields.NewTypeConverter(models, crd.Spec.PreserveUnknownFields)
 }
 
+// newModels are the schemas of all versions, and those that they refer to.
 func newModels(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*spec.Schema, error) {
-	static, err := staticModels()
-	if err != nil {
-		return nil, err
-	}
-	specs := []*spec3.OpenAPI{{Version: "3.0.0", Info: &spec.Info{}, Components: &spec3.Components{Schemas: static}}}
+	var specs []*spec3.OpenAPI
 	for _, v := range crd.Spec.Versions {
 		s, err := builder.BuildOpenAPIV3(crd, v.Name, builder.Options{})
 		if err != nil {
@@ -98,15 +102,6 @@ func newModels(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*spec.
 	}
 	return merged.Components.Schemas, nil
 }
-
-// staticModels are the schemas that the schemas of definitions refer to.
-var staticModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
-	namer := apiopenapi.NewDefinitionNamer(scheme.Scheme)
-	return builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
-		GetDefinitionName: namer.GetDefinitionName,
-		GetDefinitions:    apiextensionsopenapi.GetOpenAPIDefinitions,
-	}, "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta", "k8s.io/api/autoscaling/v1.Scale")
-})
 
 // lateConverter converts between a definition's versions.
 type lateConverter struct {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -107,23 +108,24 @@ func newKind(d *Definition, u *use, v *apiextensionsv1.CustomResourceDefinitionV
 	if v.Subresources != nil && v.Subresources.Scale != nil {
 		k.Subresources["scale"] = newScale(v.Subresources.Scale, mapping).subresource(r, gvk.Group)
 	}
-	if err := addFields(k, u, gvk); err != nil {
+	status := statusResets(crd)
+	if err := addFields(k, u, gvk, status); err != nil {
 		return nil, err
 	}
 	if callsWebhook(crd) {
-		k.Custom.Conversion = newConversion(k.Codec.(*codec), fieldsWithin(u, gvk, k.Subresources["status"] != nil))
+		k.Custom.Conversion = newConversion(k.Codec.(*codec), fieldsWithin(u, gvk, status))
 	}
 	return k, nil
 }
 
 // addFields gives the Kind and its subresources their field managers.
-func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind) (err error) {
-	ctx, hasStatus := context.Background(), k.Subresources["status"] != nil
-	if k.Versions[0].Fields, err = newFields(ctx, u, gvk, "", hasStatus); err != nil {
+func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind, status resets) (err error) {
+	ctx := context.Background()
+	if k.Versions[0].Fields, err = newFields(ctx, u, gvk, "", status); err != nil {
 		return err
 	}
 	for name, sub := range k.Subresources {
-		fields, err := newFields(ctx, u, gvk, name, hasStatus)
+		fields, err := newFields(ctx, u, gvk, name, status)
 		if err != nil {
 			return err
 		}
@@ -133,25 +135,26 @@ func addFields(k *kind.Kind, u *use, gvk schema.GroupVersionKind) (err error) {
 }
 
 // newFields returns the field manager of writes through a subresource, or of the object
-// itself if subresource is empty.
-func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, hasStatus bool) (*kind.FieldManager, error) {
+// itself if subresource is empty. status is what writes through /status reset.
+func newFields(ctx context.Context, u *use, gvk schema.GroupVersionKind, subresource string, status resets) (*kind.FieldManager, error) {
 	hub := gvk.GroupVersion()
+	version := fieldpath.APIVersion(hub.String())
 	switch {
 	case subresource == "scale":
-		return newFieldManager(ctx, u, scaleKind, hub, subresource, "")
+		return newFieldManager(ctx, u, scaleKind, hub, subresource, nil)
 	case subresource == "status":
-		return newFieldManager(ctx, u, gvk, hub, subresource, "spec")
-	case hasStatus:
-		return newFieldManager(ctx, u, gvk, hub, "", "status")
+		return newFieldManager(ctx, u, gvk, hub, subresource, status)
+	case status[version] != nil:
+		return newFieldManager(ctx, u, gvk, hub, "", resets{version: fieldpath.NewSet(fieldpath.MakePathOrDie("status"))})
 	}
-	return newFieldManager(ctx, u, gvk, hub, "", "")
+	return newFieldManager(ctx, u, gvk, hub, "", nil)
 }
 
 // fieldsWithin is kind.Conversion.Fields. It makes field managers whose conversions end with
 // the request. addFields has made the same ones without an error, so there is none here.
-func fieldsWithin(u *use, gvk schema.GroupVersionKind, hasStatus bool) func(context.Context, string) *kind.FieldManager {
+func fieldsWithin(u *use, gvk schema.GroupVersionKind, status resets) func(context.Context, string) *kind.FieldManager {
 	return func(ctx context.Context, subresource string) *kind.FieldManager {
-		fields, err := newFields(ctx, u, gvk, subresource, hasStatus)
+		fields, err := newFields(ctx, u, gvk, subresource, status)
 		if err != nil {
 			panic(err)
 		}

@@ -27,10 +27,10 @@ var (
 	_ apirest.RESTUpdateStrategy = rules{}
 )
 
-func (r rules) NamespaceScoped() bool          { return r.namespaced }
-func (r rules) AllowCreateOnUpdate() bool      { return false }
-func (r rules) AllowUnconditionalUpdate() bool { return false }
-func (r rules) Canonicalize(runtime.Object)    {}
+func (r rules) NamespaceScoped() bool                         { return r.namespaced }
+func (r rules) AllowCreateOnUpdate(context.Context) bool      { return false }
+func (r rules) AllowUnconditionalUpdate(context.Context) bool { return false }
+func (r rules) Canonicalize(runtime.Object)                   {}
 
 func (r rules) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if v, err := r.use(); err == nil {

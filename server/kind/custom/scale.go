@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/plinth-io/plinth/server/kind"
 )
@@ -64,7 +65,7 @@ func (s *scale) subresource(r rules, group string) *kind.Subresource {
 		Own: func(version string, obj runtime.Object) (runtime.Object, error) {
 			return s.own(schema.GroupVersion{Group: group, Version: version}, obj.(*unstructured.Unstructured))
 		},
-		Apply: func(version string, obj, body runtime.Object) error {
+		Apply: func(_ context.Context, version string, obj, body runtime.Object) error {
 			gv := schema.GroupVersion{Group: group, Version: version}
 			return s.apply(gv, obj.(*unstructured.Unstructured), body.(*autoscalingv1.Scale))
 		},

@@ -46,6 +46,9 @@ func newServing(source Source, converters *Converters) (*serving, error) {
 	}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
+		if !v.Served && !v.Storage {
+			continue
+		}
 		if s.versions[v.Name], err = newVersion(crd, v, s.schemas.byVersion[v.Name]); err != nil {
 			return nil, fmt.Errorf("version %s of %s: %w", v.Name, crd.Name, err)
 		}

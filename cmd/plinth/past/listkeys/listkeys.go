@@ -6,7 +6,6 @@
 package listkeys
 
 import (
-	"bytes"
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +32,7 @@ func (k *Keys) Learn(managers []metav1.ManagedFieldsEntry) {
 			continue
 		}
 		var owned fieldpath.Set
-		if err := owned.FromJSON(bytes.NewReader(m.FieldsV1.Raw)); err == nil {
+		if err := owned.FromJSON(m.FieldsV1.GetRawReader()); err == nil {
 			owned.Iterate(k.learn)
 		}
 	}

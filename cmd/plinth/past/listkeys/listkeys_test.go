@@ -9,7 +9,7 @@ import (
 
 func managers(fields ...string) (all []metav1.ManagedFieldsEntry) {
 	for _, f := range fields {
-		all = append(all, metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(f)}})
+		all = append(all, metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(f)})
 	}
 	return append(all, metav1.ManagedFieldsEntry{Manager: "without fields"})
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,11 +19,10 @@ type hooks struct{ client.Reader }
 
 func addWebhooks(mgr ctrl.Manager) error {
 	h := hooks{mgr.GetAPIReader()}
-	return ctrl.NewWebhookManagedBy(mgr).For(&v1.Site{}).WithDefaulter(h).WithValidator(h).Complete()
+	return ctrl.NewWebhookManagedBy(mgr, &v1.Site{}).WithDefaulter(h).WithValidator(h).Complete()
 }
 
-func (hooks) Default(_ context.Context, o runtime.Object) error {
-	site := o.(*v1.Site)
+func (hooks) Default(_ context.Context, site *v1.Site) error {
 	if site.Spec.Replicas == nil {
 		site.Spec.Replicas = new(int32)
 		*site.Spec.Replicas = 1
@@ -41,16 +39,16 @@ func (hooks) Default(_ context.Context, o runtime.Object) error {
 	return nil
 }
 
-func (h hooks) ValidateCreate(ctx context.Context, o runtime.Object) (admission.Warnings, error) {
-	return h.validate(ctx, o.(*v1.Site))
+func (h hooks) ValidateCreate(ctx context.Context, site *v1.Site) (admission.Warnings, error) {
+	return h.validate(ctx, site)
 }
 
-func (h hooks) ValidateUpdate(ctx context.Context, _, o runtime.Object) (admission.Warnings, error) {
-	return h.validate(ctx, o.(*v1.Site))
+func (h hooks) ValidateUpdate(ctx context.Context, _, site *v1.Site) (admission.Warnings, error) {
+	return h.validate(ctx, site)
 }
 
-func (hooks) ValidateDelete(_ context.Context, o runtime.Object) (admission.Warnings, error) {
-	if o.(*v1.Site).Annotations["web.example.com/protected"] != "" {
+func (hooks) ValidateDelete(_ context.Context, site *v1.Site) (admission.Warnings, error) {
+	if site.Annotations["web.example.com/protected"] != "" {
 		return nil, fmt.Errorf("the site is protected")
 	}
 	return nil, nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	networkingclient "k8s.io/client-go/kubernetes/typed/networking/v1"
@@ -54,6 +55,12 @@ func (c client) Create(_ context.Context, obj *networkingv1.IPAddress, _ metav1.
 	return nil, err
 }
 
+// creates is the request for an address, by which it is validated; the context has that for the Service.
+var creates = &apirequest.RequestInfo{
+	IsResourceRequest: true, Verb: "create",
+	APIGroup: networkingv1.GroupName, APIVersion: networkingv1.SchemeGroupVersion.Version, Resource: "ipaddresses",
+}
+
 func (a *attempt) create(obj *networkingv1.IPAddress) (runtime.Object, error) {
 	hub, err := a.ip.Codec.Hub(obj)
 	if err != nil {
@@ -62,7 +69,7 @@ func (a *attempt) create(obj *networkingv1.IPAddress) (runtime.Object, error) {
 	if fields := a.ip.Versions[0].Fields; fields != nil {
 		hub = fields.Track(a.ip.Codec.New(), hub, manager)
 	}
-	return a.Services.addresses.Create(a.ctx, hub, apirest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	return a.Services.addresses.Create(apirequest.WithRequestInfo(a.ctx, creates), hub, apirest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 }
 
 // release gives an address back only once: the second time it may belong to another Service of

@@ -35,7 +35,6 @@ type Services struct {
 	once      sync.Once // guards the fields below, which are made for the first Service
 	ip        *kind.Kind
 	addresses *registry.Store
-	endpoints *registry.Store
 	err       error
 
 	unused sync.Pool // of *attempt
@@ -76,9 +75,7 @@ func (s *Services) begin(ctx context.Context, service *api.Service) (*attempt, e
 
 func (s *Services) prepare() {
 	s.ip = s.getter.Kind(networking.Resource("ipaddresses"))
-	if s.addresses, s.err = newRegistry(s.getter, s.ip); s.err == nil {
-		s.endpoints, s.err = newRegistry(s.getter, s.getter.Kind(api.Resource("endpoints")))
-	}
+	s.addresses, s.err = newRegistry(s.getter, s.ip)
 }
 
 func (a *attempt) makeREST() (err error) {
@@ -88,7 +85,7 @@ func (a *attempt) makeREST() (err error) {
 		families[family] = &addresses{attempt: a, family: family}
 	}
 	first := familyOf(netutils.IsIPv6CIDR(a.ranges.Addresses[0]))
-	a.rest, _, _, err = servicestore.NewREST(a.getter, first, families, &ports{attempt: a}, a.endpoints, nil, nil)
+	a.rest, _, _, err = servicestore.NewREST(a.getter, first, families, &ports{attempt: a}, nil, nil, nil)
 	return err
 }
 
@@ -146,7 +143,7 @@ func (s *Services) ReserveChanged(ctx context.Context, obj, old runtime.Object, 
 	return a.result(a.rest.BeginUpdate(ctx, obj, old, options))
 }
 
-// Release is kind.Hooks.Release. Like upstream's AfterDelete, it also deletes the Endpoints.
+// Release is kind.Hooks.Release.
 func (s *Services) Release(obj runtime.Object, options *metav1.DeleteOptions) {
 	if dryrun.IsDryRun(options.DryRun) {
 		return

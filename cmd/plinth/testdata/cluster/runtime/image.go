@@ -14,7 +14,7 @@ import (
 func imageID(name string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name))) }
 
 func image(name string) *cri.Image {
-	return &cri.Image{Id: imageID(name), RepoTags: []string{name}, Size_: 1, Spec: &cri.ImageSpec{Image: name}}
+	return &cri.Image{Id: imageID(name), RepoTags: []string{name}, Size: 1, Spec: &cri.ImageSpec{Image: name}}
 }
 
 func (r *runtime) ListImages(context.Context, *cri.ListImagesRequest) (*cri.ListImagesResponse, error) {

@@ -49,7 +49,7 @@ func process(config *cri.ContainerConfig, name string, args ...string) *exec.Cmd
 	cmd := exec.Command(name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for _, e := range config.Envs {
-		cmd.Env = append(cmd.Env, e.Key+"="+e.Value)
+		cmd.Env = append(cmd.Env, e.Key+"="+string(e.Value))
 	}
 	cmd.Dir = config.WorkingDir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
