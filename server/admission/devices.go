@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
@@ -90,23 +89,17 @@ type claimIndexer struct {
 }
 
 // ByIndex implements cache.Indexer.
-func (c *claimIndexer) ByIndex(name, value string) (found []any, err error) {
+func (c *claimIndexer) ByIndex(name, value string) ([]any, error) {
 	valuesOf := c.more[name]
 	if valuesOf == nil {
 		return c.Indexer.ByIndex(name, value)
 	}
 	namespace, _, _ := strings.Cut(value, "/")
 	all, err := c.Indexer.ByIndex(cache.NamespaceIndex, namespace)
-	for _, claim := range all {
-		values, err := valuesOf(claim)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(values, value) {
-			found = append(found, claim)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	return lister.Having(all, valuesOf, value)
 }
 
 // served tells which resources there are. The embedded interface is nil: quotas ask for nothing else.

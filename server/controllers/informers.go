@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -269,21 +268,12 @@ func (i *indexed) added(name string) cache.IndexFunc {
 }
 
 // ByIndex returns the objects for which the function of an index has a value.
-func (i *indexed) ByIndex(name, value string) (found []any, err error) {
+func (i *indexed) ByIndex(name, value string) ([]any, error) {
 	f := i.added(name)
 	if f == nil {
 		return i.Indexer.ByIndex(name, value)
 	}
-	for _, object := range i.List() {
-		values, err := f(object)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(values, value) {
-			found = append(found, object)
-		}
-	}
-	return found, nil
+	return lister.Having(i.List(), f, value)
 }
 
 // handler is the registration of somebody who wants to know of changes.

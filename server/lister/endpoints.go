@@ -33,24 +33,27 @@ func Endpoints(store *sqlstore.Store, svc *corev1.Service, port string) (there, 
 			return len(s.Addresses) > 0 && slices.ContainsFunc(s.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
 		})
 	}
-	Each(store, SlicePrefix, SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
-		if s.Labels[discoveryv1.LabelServiceName] != svc.Name {
-			return
-		}
+	EachSlice(store, svc, func(s *discoveryv1.EndpointSlice) {
 		there = true
 		ready = ready || readySlice(s, port)
 	})
 	return there, ready
 }
 
-func readySlice(s *discoveryv1.EndpointSlice, port string) bool {
-	return slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return IsPort(p, port) }) && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-		return e.Conditions.Ready == nil || *e.Conditions.Ready
+// EachSlice calls f with each EndpointSlice of a Service.
+func EachSlice(store *sqlstore.Store, svc *corev1.Service, f func(*discoveryv1.EndpointSlice)) {
+	Each(store, SlicePrefix, SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
+		if s.Labels[discoveryv1.LabelServiceName] == svc.Name {
+			f(s)
+		}
 	})
 }
 
-// IsPort tells whether p is the port of a Service that has that name, which may be empty.
-func IsPort(p discoveryv1.EndpointPort, name string) bool { return ptr.Deref(p.Name, "") == name }
+func readySlice(s *discoveryv1.EndpointSlice, port string) bool {
+	return slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return ptr.Deref(p.Name, "") == port }) && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return e.Conditions.Ready == nil || *e.Conditions.Ready
+	})
+}
 
 // IsSliceOf tells whether e is an EndpointSlice of the Service that ref names.
 func IsSliceOf(e *sqlstore.Entry, ref *apiregistration.ServiceReference) bool {

@@ -6,6 +6,7 @@ package lister
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -107,6 +108,20 @@ func (i *indexer) under(prefix string) (all []any) {
 		return true
 	})
 	return all
+}
+
+// Having returns those of objects for which f has a value: what an index finds, without keeping one.
+func Having(objects []any, f cache.IndexFunc, value string) (found []any, err error) {
+	for _, object := range objects {
+		values, err := f(object)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(values, value) {
+			found = append(found, object)
+		}
+	}
+	return found, nil
 }
 
 // All returns the objects of resource in the order of their keys, but for those that cannot

@@ -17,11 +17,7 @@ import (
 // addresses if there is one; nil if there is none.
 func (r *Resolver) fromSlices(svc *corev1.Service, port *corev1.ServicePort) *url.URL {
 	var slices []*discoveryv1.EndpointSlice
-	lister.Each(r.store, lister.SlicePrefix, lister.SlicePrefix+svc.Namespace+"/", func(s *discoveryv1.EndpointSlice) {
-		if s.Labels[discoveryv1.LabelServiceName] == svc.Name {
-			slices = append(slices, s)
-		}
-	})
+	lister.EachSlice(r.store, svc, func(s *discoveryv1.EndpointSlice) { slices = append(slices, s) })
 	family := corev1.IPFamilyUnknown
 	if len(svc.Spec.IPFamilies) > 0 {
 		family = svc.Spec.IPFamilies[0]
