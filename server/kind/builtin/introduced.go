@@ -35,25 +35,16 @@ func (e *Enabled) introduce(k *kind.Kind) {
 	}
 	older := false // there is an older version
 	gone := map[string]bool{}
-	for _, name := range slices.SortedFunc(versionNames(k), apiversion.CompareKubeAwareVersionStrings) {
+	oldestFirst := func(a, b kind.Version) int { return apiversion.CompareKubeAwareVersionStrings(a.Name, b.Name) }
+	for _, v := range slices.SortedFunc(slices.Values(k.Versions), oldestFirst) {
 		switch {
-		case e.forward.Successors && older, e.forward.Configured && e.named(k, name), !introducedIn(k.GVK(name)).GreaterThan(kind.Emulated()):
-			older = older || !alpha.MatchString(name)
+		case e.forward.Successors && older, e.forward.Configured && e.named(k, v.Name), !introducedIn(k.GVK(v.Name)).GreaterThan(kind.Emulated()):
+			older = older || !alpha.MatchString(v.Name)
 		default:
-			gone[name] = true
+			gone[v.Name] = true
 		}
 	}
 	k.Versions = slices.DeleteFunc(k.Versions, func(v kind.Version) bool { return gone[v.Name] })
-}
-
-func versionNames(k *kind.Kind) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, v := range k.Versions {
-			if !yield(v.Name) {
-				return
-			}
-		}
-	}
 }
 
 // named tells whether the settings name a version of a kind.
