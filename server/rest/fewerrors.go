@@ -5,12 +5,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/plinth-io/plinth/server/kind"
@@ -82,42 +80,4 @@ func (t *target) updateFewErrors() updateFewErrors {
 
 func (s updateFewErrors) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	return fewErrors(s.RESTUpdateStrategy.ValidateUpdate(ctx, obj, old))
-}
-
-// declared is the declarative validation of a strategy, which may have none.
-type declared struct {
-	strategy any
-	of       *target
-}
-
-var _ apirest.DeclarativeValidationStrategy = declared{}
-
-// ValidateDeclaratively implements apirest.DeclarativeValidationStrategy. It looks for no more errors in
-// an object that has many already: upstream compares each with each, and logs those of one kind only.
-func (d declared) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, config apirest.DeclarativeValidationConfig) field.ErrorList {
-	s, ok := d.strategy.(apirest.DeclarativeValidationStrategy)
-	if !ok || len(errs) > kind.MostErrors/10 {
-		return errs
-	}
-	return fewErrors(s.ValidateDeclaratively(d.of.declaredContext(ctx), obj, old, errs, op, config))
-}
-
-// DeclarativeValidationConfig implements apirest.DeclarativeValidationStrategy.
-func (d declared) DeclarativeValidationConfig(ctx context.Context, obj, old runtime.Object) apirest.DeclarativeValidationConfig {
-	if s, ok := d.strategy.(apirest.DeclarativeValidationStrategy); ok {
-		return s.DeclarativeValidationConfig(ctx, obj, old)
-	}
-	return apirest.DeclarativeValidationConfig{}
-}
-
-// declaredContext names the version whose declarative validation is run.
-func (t *target) declaredContext(ctx context.Context) context.Context {
-	info, ok := apirequest.RequestInfoFrom(ctx)
-	v := t.kind.Version(t.version)
-	if !ok || v == nil || v.Declared.Empty() {
-		return ctx
-	}
-	as := *info
-	as.APIGroup, as.APIVersion = v.Declared.Group, v.Declared.Version
-	return apirequest.WithRequestInfo(ctx, &as)
 }
