@@ -48,8 +48,8 @@ test-race: cc ## run the tests of test, all of them under the race detector
 # These tests are not part of test, and run without the race detector, because the first build of the
 # components takes more than five minutes on two processors.
 CLUSTER ?= sqlite,postgres,mariadb
-test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet, kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
-	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
+test-cluster: cc ## test plinth with kube-controller-manager, kube-scheduler, kubelet (also the oldest), kwok and helm, and test demo; CLUSTER=sqlite,postgres,mariadb
+	go run ./dialects/logtest/withservers -- env PLINTH_TEST_CLUSTER=$(CLUSTER) go test -p 1 -timeout 30m -run '^Test(Cluster|ClusterSkew|Demo)$$' -v ./cmd/plinth ./cmd/plinth-demo
 
 # SEED and REQUESTS are those of the random requests that etcd and plinth are compared by. SEED is also
 # that of the load that goes on for SECONDS through kills and outages, whose history is checked.
@@ -58,7 +58,7 @@ REQUESTS ?= 40000
 SECONDS ?= 300
 # The first build of the kube-apiservers takes ten minutes on two processors.
 APISERVER ?= sqlite,postgres,mariadb
-test-etcd: cc ## compare plinth with etcd at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it and on exports
+test-etcd: cc ## compare plinth with etcd 3.6 and 3.7 at length, by REQUESTS random requests from SEED, break it for SECONDS, and run kube-apiservers on it and on exports
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_ETCD_SEED=$(SEED) PLINTH_TEST_ETCD_REQUESTS=$(REQUESTS) PLINTH_TEST_ETCD_SECONDS=$(SECONDS) go test -timeout 60m ./server/etcd/etcdtest
 	go run ./dialects/logtest/withservers -- env PLINTH_TEST_APISERVER=$(APISERVER) go test -timeout 60m -run '^Test(KubeAPIServer|ImportAPIServer|ExportToKubeAPIServer)$$' -v ./cmd/plinth
 

@@ -36,9 +36,24 @@ var clusterTools = []string{
 	"helm.sh/helm/v3/cmd/helm",
 }
 
+// olderTools are those of them that run in an older release, too: kubelets may be three releases older than the API
+// server. testdata/oldest/go.mod has them.
+var olderTools = []string{
+	"k8s.io/kubernetes/cmd/kube-controller-manager",
+	"k8s.io/kubernetes/cmd/kubelet",
+}
+
 // buildCluster builds the tools into dir.
 func buildCluster(dir string) error {
 	return buildPrograms("cluster", kind.Release, dir+"/", clusterTools...)
+}
+
+// buildOlder builds the oldest release of olderTools into dir, and returns that release.
+func buildOlder(t *testing.T, dir string) string {
+	t.Helper()
+	release := moduleVersions(t, filepath.Join("testdata", "oldest", "go.mod"))["k8s.io/kubernetes"]
+	must(t, buildPrograms("oldest", release, dir+"/", olderTools...))
+	return release
 }
 
 // buildPrograms builds programs from a module below testdata, which take version for Kubernetes' one.
@@ -71,6 +86,7 @@ func eachWanted(t *testing.T, variable string, test func(*testing.T, logtest.Dia
 // kwok=b by another that can be lost; but for those that have a kubelet.
 type realCluster struct {
 	bin, dir           string
+	kubeletRelease     string
 	dsn                string
 	shell              *docShell // in dir
 	flags              []string  // of plinth
@@ -93,11 +109,11 @@ rules: [{level: Metadata}]
 
 // newRealCluster starts everything. The node's times are shorter than by default, so that
 // the loss of one is noticed within a test.
-func newRealCluster(t *testing.T, bin, dsn string) *realCluster {
+func newRealCluster(t *testing.T, bin, kubeletRelease, dsn string) *realCluster {
 	t.Helper()
 	shell := newDocShell(t, "export KUBECONFIG=cluster/kubeconfig")
 	dir := shell.home()
-	c := &realCluster{bin: bin, dir: dir, dsn: dsn, shell: shell, nodes: map[string]*component{}}
+	c := &realCluster{bin: bin, dir: dir, kubeletRelease: kubeletRelease, dsn: dsn, shell: shell, nodes: map[string]*component{}}
 	policy := filepath.Join(dir, "audit.yaml")
 	must(t, os.WriteFile(policy, []byte(auditPolicy), 0o600))
 	c.flags = append(shell.flagsOf(t, "plinth serve"), "--audit-policy-file="+policy, "--audit-log-path="+filepath.Join(dir, "audit.log"))

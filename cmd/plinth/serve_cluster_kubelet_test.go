@@ -26,8 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
-
-	"github.com/plinth-io/plinth/server/kind"
 )
 
 // patient is a script that says when it is asked to end, and does after a second.
@@ -68,7 +66,7 @@ func testKubeletNode(t *testing.T, c *realCluster, _ string) {
 		return heartbeat(first).Time.Before(heartbeat(n).Time)
 	})
 	s := first.Status
-	if s.NodeInfo.KubeletVersion != kind.Release || s.DaemonEndpoints.KubeletEndpoint.Port != c.kubelet.port || s.Addresses[0].Address != c.kubelet.name ||
+	if s.NodeInfo.KubeletVersion != c.kubeletRelease || s.DaemonEndpoints.KubeletEndpoint.Port != c.kubelet.port || s.Addresses[0].Address != c.kubelet.name ||
 		s.Capacity.Cpu().IsZero() || s.Capacity.Memory().IsZero() || !slices.Contains(first.Spec.Taints, kubeletTaint) {
 		t.Errorf("node: %+v", first)
 	}

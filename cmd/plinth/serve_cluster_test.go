@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // clusterVariable says which dialects TestCluster runs on, separated by commas. Without it
@@ -37,7 +38,23 @@ func TestCluster(t *testing.T) {
 	}
 	bin := t.TempDir()
 	must(t, buildCluster(bin))
-	eachWanted(t, clusterVariable, func(t *testing.T, d logtest.Dialect) { testCluster(t, newRealCluster(t, bin, d.Fresh(t))) })
+	eachWanted(t, clusterVariable, func(t *testing.T, d logtest.Dialect) {
+		testCluster(t, newRealCluster(t, bin, kind.Release, d.Fresh(t)))
+	})
+}
+
+// TestClusterSkew does the same with a kubelet and a kube-controller-manager of the oldest release that kubelets may
+// have, on the first of the dialects.
+func TestClusterSkew(t *testing.T) {
+	wanted, _, _ := strings.Cut(os.Getenv(clusterVariable), ",")
+	d := slices.IndexFunc(logtest.Dialects, func(d logtest.Dialect) bool { return d.Name == wanted })
+	if d < 0 {
+		t.Skipf("%s is not set; make test-cluster sets it", clusterVariable)
+	}
+	bin := t.TempDir()
+	must(t, buildCluster(bin))
+	older := buildOlder(t, bin)
+	testCluster(t, newRealCluster(t, bin, older, logtest.Dialects[d].Fresh(t)))
 }
 
 // The nodes: all pods go to a-1 to a-5 but those that tolerate losable nodes.
