@@ -380,7 +380,7 @@ func (s *Store) readableOnly(f func(*Entry) bool) (visit func(*Entry) bool, fail
 // Refresh is Confirm, but for an object that would be stored in another way now: Refresh
 // stores it anew.
 func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
-	stale, err := s.isStale(ctx, current)
+	stale, err := s.Outdated(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -390,8 +390,8 @@ func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
 	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.hide(current)})
 }
 
-// isStale looks into the log only for a value that was transformed.
-func (s *Store) isStale(ctx context.Context, e *Entry) (bool, error) {
+// Outdated tells whether Refresh would store e anew. It looks into the log only for a value that was transformed.
+func (s *Store) Outdated(ctx context.Context, e *Entry) (bool, error) {
 	t := s.o.Transformer
 	switch {
 	case t == nil:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
@@ -26,7 +27,8 @@ const verifyHelp = `Look for damage in a backup or in a database, and print what
 Of a backup the checksum is compared. Of a database it is looked whether each version of an
 object follows from the one before, and whether the index and the view objects have what the
 table has. In both, every object is decoded and compared with its key, and revisions and times
-must be in order.
+must be in order. An object that an older release has stored in a version that this one cannot
+read is no damage, and a problem nevertheless.
 
 A database is only read, also beside a plinth that serves it; a SQLite database has to be on
 the same machine. Nothing is made, changed or locked. What is encrypted is counted, and decoded
@@ -69,7 +71,7 @@ func newVerify() *cobra.Command {
 
 func (v *verification) run(ctx context.Context, what string) error {
 	logging.Libraries(slog.New(slog.DiscardHandler), 0) // they log what is found, too
-	o := scrub.Options{Found: v.print}
+	o := scrub.Options{Served: builtin.CheckStored, Found: v.print}
 	if v.encryption != "" {
 		keys, err := encryption.Open(encryption.Options{ConfigFile: v.encryption}, uuid.NewString())
 		if err != nil {

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kub
 type notServed struct{ of reflect.Type }
 
 func (e *notServed) Error() string {
-	return fmt.Sprintf("no resource that is served is stored as %s", e.of)
+	return fmt.Sprintf("no resource is served as %s", e.of)
 }
 
 // give calls run and returns an error if run asks for an informer of a resource that is not
@@ -85,13 +86,22 @@ func (s *informerSet) give(run func() error) (err error) {
 	return run()
 }
 
-// InformerFor returns the informer of a built-in type in its stored version. It panics with
-// notServed if the resource is switched off.
+// InformerFor returns the informer of a built-in type. It panics with notServed if no resource is served or stored in
+// the type's version.
 func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	want := reflect.TypeOf(obj)
+	is := func(gvk schema.GroupVersionKind) bool {
+		example, err := scheme.Scheme.New(gvk)
+		return err == nil && reflect.TypeOf(example) == want
+	}
 	for _, k := range s.kinds.Set().Kinds {
-		if example, err := scheme.Scheme.New(k.StoredGVK()); err == nil && reflect.TypeOf(example) == want {
-			return s.informerOf(k)
+		if is(k.StoredGVK()) {
+			return s.informerOf(k, k.StoredGVK())
+		}
+		for _, v := range k.Versions {
+			if gvk := k.GVK(v.Name); is(gvk) {
+				return s.informerOf(k, gvk)
+			}
 		}
 	}
 	panic(&notServed{want})
@@ -103,7 +113,7 @@ func (s *informerSet) ForResource(gvr schema.GroupVersionResource) (informers.Ge
 	if k == nil {
 		return nil, fmt.Errorf("%s is not served", gvr)
 	}
-	return &genericInformer{s.informerOf(k), gvr.GroupResource()}, nil
+	return &genericInformer{s.informerOf(k, k.StoredGVK()), gvr.GroupResource()}, nil
 }
 
 // InformerName names the informers for metrics, which these do not have.
@@ -115,16 +125,19 @@ func (s *informerSet) only(obj runtime.Object, wanted func(*sqlstore.Event) bool
 	s.InformerFor(obj, nil).(*informer).wants = wanted
 }
 
-func (s *informerSet) informerOf(k *kind.Kind) *informer {
+// informerOf returns the informer of a resource, whose objects are of the version that it is asked for first.
+func (s *informerSet) informerOf(k *kind.Kind, as schema.GroupVersionKind) *informer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.byPrefix[k.Prefix()]
 	if i == nil {
-		example, err := scheme.Scheme.New(k.StoredGVK())
-		if err != nil { // a custom resource
-			example = &metav1.PartialObjectMetadata{}
+		i = &informer{set: s, prefix: k.Prefix()}
+		var err error
+		if i.example, err = scheme.Scheme.New(as); err != nil { // a custom resource
+			i.example = &metav1.PartialObjectMetadata{}
+		} else {
+			i.codec, i.version, i.head = k.Codec, as.GroupVersion(), kind.HeadOf(as)
 		}
-		i = &informer{set: s, prefix: k.Prefix(), example: example}
 		s.byPrefix[i.prefix] = i
 	}
 	return i
@@ -157,6 +170,9 @@ type informer struct {
 	set       *informerSet
 	prefix    string                     // of the resource's keys
 	example   runtime.Object             // an empty object
+	codec     kind.Codec                 // of objects that are stored in another version; nil: their metadata is enough
+	version   schema.GroupVersion        // of example
+	head      []byte                     // begins objects that are stored in that version
 	wants     func(*sqlstore.Event) bool // changes that handlers hear of; nil: all
 	coalesced bool                       // handlers hear only that there was a change
 
@@ -226,11 +242,23 @@ func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ c
 
 // decode decodes the object of an entry. The result is the caller's own.
 func (i *informer) decode(e *sqlstore.Entry) (any, error) {
+	if i.codec != nil && !bytes.HasPrefix(e.Value, i.head) {
+		return i.convert(e)
+	}
 	object := i.example.DeepCopyObject()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.Value, object); err != nil {
 		return nil, fmt.Errorf("read %s: %w", e.Key, err)
 	}
 	return object, nil
+}
+
+// convert decodes an object that is stored in another version.
+func (i *informer) convert(e *sqlstore.Entry) (any, error) {
+	hub, err := i.codec.Load(e.Value)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", e.Key, err)
+	}
+	return i.codec.Versioned(hub, i.version)
 }
 
 type genericInformer struct {

@@ -104,8 +104,8 @@ func (c controller) missing(set *kind.Set) string {
 	return ""
 }
 
-// controllers is the table of controllers. alias is the name before Kubernetes 1.28, or a newer controller's without
-// "-controller".
+// controllers is the table of controllers. alias is the other name that kube-controller-manager knows, or a newer
+// controller's without "-controller".
 var controllers = []controller{
 	{name: names.NamespaceController, alias: "namespace", account: "namespace-controller", run: (*Manager).runNamespaces, needs: []string{"namespaces"}},
 	{name: names.GarbageCollectorController, alias: "garbagecollector", account: "generic-garbage-collector", run: (*Manager).runGarbageCollector},
@@ -119,6 +119,7 @@ var controllers = []controller{
 	{name: names.PersistentVolumeProtectionController, alias: "pv-protection", account: "pv-protection-controller", run: (*Manager).runVolumeProtection, needs: []string{"persistentvolumes"}},
 	{name: names.VolumeAttributesClassProtectionController, alias: "volumeattributesclass-protection", account: "volumeattributesclass-protection-controller", run: (*Manager).runVolumeClassProtection, needs: []string{"persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses.storage.k8s.io"}},
 	{name: names.ValidatingAdmissionPolicyStatusController, alias: "validatingadmissionpolicy-status", account: "validatingadmissionpolicy-status-controller", run: (*Manager).runPolicyStatus, needs: []string{"validatingadmissionpolicies.admissionregistration.k8s.io"}},
+	{name: names.StorageVersionMigratorController, alias: "svm", account: "storage-version-migrator-controller", run: (*Manager).runMigrations, needs: []string{"storageversionmigrations.storagemigration.k8s.io"}},
 	{name: names.PodGarbageCollectorController, alias: "podgc", account: "pod-garbage-collector", run: (*Manager).runPodGC, needs: []string{"pods", "nodes"}, off: true},
 }
 

@@ -66,7 +66,7 @@ func TestControllersOff(t *testing.T) {
 }
 
 func TestControllersSwitch(t *testing.T) {
-	rest := []string{"serviceaccount-token", "root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished", "pvc-protection", "pv-protection", "volumeattributesclass-protection", "validatingadmissionpolicy-status"}
+	rest := []string{"serviceaccount-token", "root-ca-cert-publisher", "resourcequota", "clusterrole-aggregation", "ttl-after-finished", "pvc-protection", "pv-protection", "volumeattributesclass-protection", "validatingadmissionpolicy-status", "svm"}
 	with := func(names ...string) []string { return append(names, rest...) }
 	all := with("namespace", "garbagecollector", "serviceaccount")
 	for _, c := range []struct{ list, want []string }{

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plinth-io/plinth/server/apitest"
 )
@@ -58,4 +59,42 @@ func TestNamespaceDeletion(t *testing.T) {
 	if c.get(t, "default", "elsewhere") == nil {
 		t.Error("an object of another namespace is gone")
 	}
+}
+
+// TestNamespaceDeletionInOrder: as long as there are pods in a namespace that is being deleted, everything else stays, such as the
+// NetworkPolicies that hold for the pods (KEP-5080).
+func TestNamespaceDeletionInOrder(t *testing.T) {
+	c := openRunning(t)
+	c.addNamespace(t, "a")
+	c.add(t, "a", "other")
+	pods := c.Client.CoreV1().Pods("a")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Finalizers: []string{"example.com/hold"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	namespaces := c.Client.CoreV1().Namespaces()
+	if err := namespaces.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apitest.Eventually(t, "the namespace has been looked at", func() bool {
+		ns, err := namespaces.Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ns.Status.Conditions) > 0
+	})
+	if c.get(t, "a", "other") == nil {
+		t.Error("the ConfigMap is gone before the pod")
+	}
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := pods.Patch(t.Context(), "p", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apitest.Eventually(t, "the namespace is gone", func() bool {
+		_, err := namespaces.Get(t.Context(), "a", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
 }

@@ -25,6 +25,7 @@ func Verify(ctx context.Context, from io.Reader, o scrub.Options) (h Header, rep
 		}
 		switch {
 		case errors.Is(err, io.EOF):
+			rows.Settle()
 			report = rows.Report()
 			report.Head = sqlstore.Head{Revision: r.Header.Revision, Floor: r.Header.Floor}
 			if !r.Header.History {

@@ -50,6 +50,7 @@ func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) er
 	if err := lookAtRows(ctx, z, rows); err != nil {
 		return err
 	}
+	rows.Settle()
 	if rows.emptied() {
 		rows.Problem("table log: it has no row, and something was written")
 	}

@@ -37,6 +37,9 @@ func (p Problem) String() string {
 type Options struct {
 	// Transformer reads encrypted values; nil: they are counted.
 	Transformer sqlstore.Transformer
+	// Served says why nothing can serve an object that is not damaged, for instance because it is of a version that is
+	// not known any more; nil for others. It is asked of objects in force, and of some that are not. nil: nobody asks.
+	Served func(key string, value []byte) error
 	// Found is called with each problem; nil: they are counted.
 	Found func(Problem)
 	// Memory returns the digest of what a server has in memory at a revision, to be compared with that of the
@@ -64,6 +67,10 @@ func (f *finder) found(r *sqlstore.Row, format string, args ...any) {
 	if r != nil {
 		p.Revision, p.Key = r.Revision, r.Key
 	}
+	f.tell(p)
+}
+
+func (f *finder) tell(p Problem) {
 	f.report.Problems++
 	if f.o.Found != nil {
 		f.o.Found(p)

@@ -21,6 +21,7 @@ type Rows struct {
 	toldIDs int64        // sum of their ids
 
 	noAuthors bool // not all of them are known
+	unserved  unserved
 }
 
 // NewRows returns a Rows that has seen nothing yet.
@@ -55,7 +56,7 @@ func (c *Rows) Look(ctx context.Context, r *sqlstore.Row) {
 		c.found(r, "its author has number %d, which nobody has", r.Author)
 	}
 	c.last.Revision, c.last.At = r.Revision, max(c.last.At, r.At)
-	c.decode(ctx, r)
+	c.judge(r, c.decode(ctx, r))
 	c.looked(r)
 }
 
@@ -102,33 +103,38 @@ func (c *Rows) looked(r *sqlstore.Row) {
 // encrypted is what values begin with that a Transformer has written.
 var encrypted = []byte("k8s:enc:")
 
-func (c *Rows) decode(ctx context.Context, r *sqlstore.Row) {
+// decode returns the object of a row, nil if it is damaged, or encrypted and cannot be decoded.
+func (c *Rows) decode(ctx context.Context, r *sqlstore.Row) []byte {
 	value := r.Value
 	if len(value) == 0 {
 		c.found(r, "it has no value")
-		return
+		return nil
 	}
 	if value[0] != '{' {
 		if !bytes.HasPrefix(value, encrypted) {
 			c.found(r, "its value is neither JSON nor encrypted")
-			return
+			return nil
 		}
 		if c.o.Transformer == nil {
 			c.report.Encrypted++
-			return
+			return nil
 		}
 		plain, _, err := c.o.Transformer.FromStorage(ctx, r.Key, value)
 		if err != nil {
 			c.found(r, "it cannot be decrypted: %v", err)
-			return
+			return nil
 		}
 		value = plain
 	}
 	if err := object.Check(r.Key, value); err != nil {
 		c.found(r, "%v", err)
-	} else if !r.Deleted && !reachable(r.Key) {
-		c.found(r, "no resource reads this key: behind the resource it has another number of segments than one or two")
+		return nil
 	}
+	if !r.Deleted && !reachable(r.Key) {
+		c.found(r, "no resource reads this key: behind the resource it has another number of segments than one or two")
+		return nil
+	}
+	return value
 }
 
 // reachable tells whether a key can be that of an object: it ends with a name, or a namespace and a name.

@@ -97,6 +97,7 @@ func OpenMySQL(dsn string) (*sql.DB, error) {
 	config.Passwd, _ = u.User.Password()
 	config.Net, config.Addr, config.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	config.Logger = &mysql.NopLogger{}
+	config.MultiStatements = true // as in the other dialects, for dumps
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
