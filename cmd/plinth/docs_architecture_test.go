@@ -64,14 +64,41 @@ func roomOf(rooms []string, dir string) string {
 	return ""
 }
 
+// TestArchitectureFieldSets holds that one room uses the structured-merge-diff of the history, and no test does elsewhere:
+// all others use the release that upstream's libraries speak.
+func TestArchitectureFieldSets(t *testing.T) {
+	t.Parallel()
+	const room, library = "server/history/fieldsets", "sigs.k8s.io/structured-merge-diff/v4"
+	var users []string
+	for _, dir := range packagesOf(t) {
+		if slices.ContainsFunc(pathsOf(t, dir, true), func(path string) bool { return strings.HasPrefix(path, library+"/") }) {
+			users = append(users, dir)
+		}
+	}
+	if !slices.Equal(users, []string{room}) {
+		t.Errorf("%s is used in %q, and should be in %s alone", library, users, room)
+	}
+}
+
 // importsOf returns the packages of this module that the files of a package import, without its
 // tests.
 func importsOf(t *testing.T, dir string) (imported []string) {
 	t.Helper()
+	for _, path := range pathsOf(t, dir, false) {
+		if name, ours := strings.CutPrefix(path, module); ours {
+			imported = append(imported, name)
+		}
+	}
+	return imported
+}
+
+// pathsOf returns what the files of a package import, with or without its tests.
+func pathsOf(t *testing.T, dir string, tests bool) (paths []string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, dir, "*.go"))
 	must(t, err)
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") && !tests {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
@@ -79,13 +106,11 @@ func importsOf(t *testing.T, dir string) (imported []string) {
 		for _, spec := range parsed.Imports {
 			path, err := strconv.Unquote(spec.Path.Value)
 			must(t, err)
-			if name, ours := strings.CutPrefix(path, module); ours {
-				imported = append(imported, name)
-			}
+			paths = append(paths, path)
 		}
 	}
-	slices.Sort(imported)
-	return slices.Compact(imported)
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // TestArchitectureNames looks up the functions and types that docs/architecture.md names, such as

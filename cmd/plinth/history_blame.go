@@ -18,9 +18,9 @@ const blameHelp = `Show who made each line of an object's YAML what it is: the p
 revision of the change that last set the line's value.
 
 Fields are followed by their path, so that moving text does not count as a change. Items of lists are
-followed by what identifies them, such as their name, else by their content. A line that opens a map or
-a list is of the change with which that came to be. ^ in front of a revision means that the line is from
-then or before: older versions are not kept.`
+followed by the merge keys of their list, by what looks like their name, or by their content. A line that
+opens a map or a list is of the change with which that came to be. ^ in front of a revision means that the
+line is from then or before: older versions are not kept.`
 
 // blameQuery is the command's flags.
 type blameQuery struct {

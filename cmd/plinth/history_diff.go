@@ -18,6 +18,9 @@ change and now.
 ~1 is the state before the last change, ~2 that before the last but one. Changes of the status alone do
 not count. managedFields, resourceVersion and generation are left out.
 
+What was changed in items of lists is named by the merge keys of the list, and each item is compared
+with what it was, also if it has moved.
+
 -o json prints both versions' descriptions and a JSON merge patch from one to the other.`
 
 // diffQuery is the command's flags.

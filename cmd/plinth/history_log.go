@@ -22,6 +22,9 @@ Writes of the status, which controllers make all the time, are put together: tho
 two other changes are one line with their number, and the revision of the newest. --status shows each
 of them, and --no-status none; so does --diff show each.
 
+--diff names what was changed in items of lists by the merge keys of the list, and compares each item
+with what it was, also if it has moved.
+
 Changes of objects that you may not get are left out. So are those from before the namespace was made,
 unless you may get the same objects in all namespaces.`
 

@@ -15,9 +15,10 @@ import (
 
 const undoHelp = `Give an object the state back that it had before its last change, or at a moment.
 
-The old state is written as a new revision, through admission and validation, as every other change; the
-server tries it in a dry run first. What that changes is shown, and then you are asked. If the server
-refuses, or somebody else has changed the object meanwhile, nothing is changed.
+What the change touched gets what it had before; items of lists are found by their merge keys. That is
+written as a new revision, through admission and validation, as every other change; the server tries it in
+a dry run first. What it changes is shown, and then you are asked. If the server refuses, or somebody else
+has changed the object meanwhile, nothing is changed.
 
 The last change is the newest one that a write can take back: changes of the status alone are not. If it
 created the object, undo deletes it. Undoing the undoing brings the change back; --to ~2 goes further.
@@ -26,9 +27,10 @@ The status, the finalizers and the identity (uid, time of creation) stay as they
 to objects that are gone are left out and named.
 
 With --user, all that one user did since a moment is listed and, when you have agreed, undone from the
-last to the first: what was changed gets its state from before, what was deleted is created, and what was
-created is deleted. Objects that somebody else has changed since are named and left as they are; --force
-undoes these too, and with it what the others did. Kubernetes' own components do not count as others.
+last to the first: fields that were changed get what they had before, what was deleted is created, and what
+was created is deleted. Objects that somebody else has changed since are named and left as they are; --force
+undoes these too. What others did to other fields stays; with an object that is deleted or created again it
+is undone as well. Kubernetes' own components do not count as others.
 The same holds for a namespace or a definition that the user created, with objects of others in it.
 What components deleted because the user deleted a namespace, a definition or an owner is created, too.
 If anything was left, the exit code is 1.
@@ -61,7 +63,7 @@ func newUndo() *cobra.Command {
 	f.StringVar(&q.to, "to", "", "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes")
 	f.StringVar(&q.user, "user", "", "`name` of the user whose changes are undone")
 	f.StringVar(&q.since, "since", "", "`moment` of the first of the user's changes that is undone")
-	f.BoolVar(&q.force, "force", false, "with --user: undo what others have changed since, too")
+	f.BoolVar(&q.force, "force", false, "with --user: undo also where others have changed or made something since")
 	addConsent(cmd, &q.consent)
 	addResults(cmd, &q.results)
 	addShowManaged(cmd, &q.view)
@@ -234,7 +236,7 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 			tell(cmd, "%s: %s", nameOf(deed.Object), atStake(deed))
 		default:
 			verb, color = "skip", red
-			tell(cmd, "%s: skipped, because %s; --force undoes that too", nameOf(deed.Object), atStake(deed))
+			tell(cmd, "%s: skipped, because %s; %s", nameOf(deed.Object), atStake(deed), q.withForce(deed))
 		}
 		row := []cell{{color, verb}, {plain, deed.Object.Resource + "/" + deed.Object.Name}, {plain, revisionsOf(deed)}, {plain, s.when(deed.Changes[0].Time.Time)}}
 		if q.allNamespaces {
@@ -248,6 +250,14 @@ func (q *undoQuery) list(cmd *cobra.Command, deeds []*past.Deed) (ready []*past.
 }
 
 func nameOf(o historyv1.ObjectReference) string { return o.Resource + "/" + o.Name }
+
+// withForce says what --force does to an object that others have changed.
+func (q *undoQuery) withForce(deed *past.Deed) string {
+	if deed.ByFields() {
+		return "--force puts back the fields that " + q.user + " has changed, and leaves the others"
+	}
+	return "--force undoes that too"
+}
 
 // atStake names what others did to the object of a deed, or what is theirs and would be deleted with it.
 func atStake(deed *past.Deed) string {

@@ -82,23 +82,33 @@ func (g *gathered) fill(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) 
 
 // give yields a part with data. It is false if that was the last one.
 func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, yield func(*sqlstore.Entry, error) bool) bool {
-	giveBack, err := g.borrow(ctx, size)
+	rows, largest := make([]*sqlstore.HistoryRow, len(part)), 0
+	for i, e := range part {
+		if rows[i] = g.rows[e.Revision]; g.touches(rows[i]) {
+			largest = max(largest, int(rows[i].Size))
+		}
+	}
+	giveBack, err := g.borrow(ctx, partCopies*size+comparedCopies*largest)
 	if err != nil {
 		yield(nil, err)
 		return false
 	}
 	defer giveBack()
-	rows := make([]*sqlstore.HistoryRow, len(part))
-	for i, e := range part {
-		rows[i] = g.rows[e.Revision]
-	}
 	there, err := g.Store.OldEntries(ctx, rows)
 	if err != nil {
 		yield(nil, err)
 		return false
 	}
+	before := g.beforeIn(rows)
 	for i, e := range part {
-		whole := withData(e, there[i])
+		var t touched
+		if j := before[i]; j >= 0 && g.touches(rows[i]) {
+			t = compareVersions(there[j], there[i])
+		} else if t, err = g.touchedBy(ctx, rows[i], there[i]); err != nil {
+			yield(nil, err)
+			return false
+		}
+		whole := withData(e, there[i], t)
 		there[i] = nil
 		if !yield(whole, nil) {
 			return false
@@ -107,13 +117,13 @@ func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, y
 	return true
 }
 
-// borrow waits for room for values.
+// borrow waits for room for so many bytes.
 func (w *walk) borrow(ctx context.Context, size int) (giveBack func(), err error) {
 	who := ""
 	if w.rights.who != nil {
 		who = w.rights.who.GetName()
 	}
-	giveBack, err = w.Store.Borrow(ctx, who, partCopies*size)
+	giveBack, err = w.Store.Borrow(ctx, who, size)
 	if errors.Is(err, sqlstore.ErrBusy) {
 		err = apierrors.NewTooManyRequests("too many old versions are being read, try again later", 1)
 	}
@@ -123,11 +133,11 @@ func (w *walk) borrow(ctx context.Context, size int) (giveBack func(), err error
 // noData is what a version without data ends with.
 const noData = "null}"
 
-// withData returns an entry of a version with what its object was.
-func withData(e, object *sqlstore.Entry) *sqlstore.Entry {
+// withData returns an entry of a version with what its object was, and what the change touched.
+func withData(e, object *sqlstore.Entry, t touched) *sqlstore.Entry {
 	data, unreadable := dataOf(object)
-	head := bytes.TrimSuffix(e.Value, []byte(noData))
-	value := make([]byte, 0, len(head)+len(data)+len("null")+len(`,"unreadable":}`)+2*len(unreadable))
+	head, end := bytes.TrimSuffix(e.Value, []byte(noData)), t.fields()
+	value := make([]byte, 0, len(head)+len(data)+len("null")+len(`,"unreadable":}`)+2*len(unreadable)+len(end))
 	value = append(value, head...)
 	if unreadable != "" {
 		text, _ := json.Marshal(unreadable) // a string
@@ -135,7 +145,7 @@ func withData(e, object *sqlstore.Entry) *sqlstore.Entry {
 	} else {
 		value = append(value, data...)
 	}
-	return e.With(e.Revision, append(value, '}'))
+	return e.With(e.Revision, append(append(value, end...), '}'))
 }
 
 // dataOf returns what an object was, or why that cannot be read.
@@ -149,15 +159,18 @@ func dataOf(e *sqlstore.Entry) (data []byte, unreadable string) {
 	return e.Value, ""
 }
 
-// addData adds to a version what its object was; to a change nothing.
-func (r *resources) addData(ctx context.Context, v *v1.Version, row *sqlstore.HistoryRow) error {
-	if !r.form.values {
+// addData adds to a version what its object was, and what the change touched; to a change nothing.
+func (w *walk) addData(ctx context.Context, v *v1.Version, row *sqlstore.HistoryRow) error {
+	if !w.form.values {
 		return nil
 	}
-	entries, err := r.Store.OldEntries(ctx, []*sqlstore.HistoryRow{row})
-	if err == nil {
-		setData(v, entries[0])
+	entries, err := w.Store.OldEntries(ctx, []*sqlstore.HistoryRow{row})
+	if err != nil {
+		return err
 	}
+	setData(v, entries[0])
+	t, err := w.touchedBy(ctx, row, entries[0])
+	t.set(v)
 	return err
 }
 

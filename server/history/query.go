@@ -31,6 +31,7 @@ type query struct {
 	after      int64
 	through    int64
 	at         int64            // 0: changes are wanted, not a state
+	touched    bool             // versions come with what each change touched
 	rest       selectors.Fields // what else a change must have
 	none       bool             // nothing can be selected
 }
@@ -43,12 +44,15 @@ var compared = []string{
 
 var positions = []string{v1.FieldSince, v1.FieldUntil, v1.FieldAt}
 
+// notCompared are all others of fieldLabel.
+var notCompared = append(slices.Clone(positions), v1.FieldWith)
+
 // fieldLabel says which fields a selector may name.
 func fieldLabel(_, label, value string) (string, string, error) {
-	if slices.Contains(compared, label) || slices.Contains(positions, label) {
+	if slices.Contains(compared, label) || slices.Contains(notCompared, label) {
 		return label, value, nil
 	}
-	return "", "", fmt.Errorf("field label not supported: %s; there are %s", label, strings.Join(slices.Concat(compared, positions), ", "))
+	return "", "", fmt.Errorf("field label not supported: %s; there are %s", label, strings.Join(slices.Concat(compared, notCompared), ", "))
 }
 
 // parse reads the selectors of a request, which fieldLabel has seen.
@@ -68,11 +72,32 @@ func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOption
 			return q, err
 		}
 	}
-	q.rest = selectors.Compile(o.FieldSelector.Requirements(), func(field string) bool { return slices.Contains(positions, field) })
+	if err := r.with(&q, o.FieldSelector.Requirements()); err != nil {
+		return q, err
+	}
+	q.rest = selectors.Compile(o.FieldSelector.Requirements(), func(field string) bool { return slices.Contains(notCompared, field) })
 	q.none = q.none || q.rest.Never()
 	r.take(&q)
 	r.narrow(&q)
 	return q, nil
+}
+
+// with reads what versions are to come with.
+func (r *resources) with(q *query, all fields.Requirements) error {
+	for _, requirement := range all {
+		switch {
+		case requirement.Field != v1.FieldWith:
+			continue
+		case requirement.Operator == selection.NotEquals:
+			return apierrors.NewBadRequest(v1.FieldWith + " takes no !=")
+		case requirement.Value != v1.WithTouched:
+			return apierrors.NewBadRequest(fmt.Sprintf("%s: %q: write %s=%s", v1.FieldWith, requirement.Value, v1.FieldWith, v1.WithTouched))
+		case !r.form.values:
+			return apierrors.NewBadRequest("changes come without what they touched; ask for versions")
+		}
+		q.touched = true
+	}
+	return nil
 }
 
 // take takes out of the rest what is met by where q reads.
@@ -123,6 +148,15 @@ func (r *resources) narrow(q *query) {
 	if name, ok := q.rest.Exact(v1.FieldName); ok && name != "" {
 		q.from, q.to, q.one = prefix+name, prefix+name+"\x00", true
 	}
+}
+
+// allOfObjects says that of an object of which one change is selected, all in the range are.
+func (q *query) allOfObjects() bool {
+	rest := q.rest
+	for _, field := range []string{v1.FieldName, v1.FieldKind} {
+		rest = rest.Without(field)
+	}
+	return rest.Empty()
 }
 
 // rangeOfKind returns the keys of a kind, if only one resource has it.

@@ -52,10 +52,12 @@ func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 	}
 	q.namespaced = true // a change of a cluster-scoped object is in no namespace
 	q.after, q.through = revision-1, revision
+	q.touched = r.form.values
 	var found *v1.Version
-	_, err = r.walk(ctx, q).newest(ctx, 1, func(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
+	w := r.walk(ctx, q)
+	_, err = w.newest(ctx, 1, func(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
 		found = v
-		return true, r.addData(ctx, v, row)
+		return true, w.addData(ctx, v, row)
 	})
 	if errors.Is(err, sqlstore.ErrCompacted) || err == nil && found == nil {
 		return nil, missing

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 
-	"github.com/plinth-io/plinth/cmd/plinth/past/listkeys"
+	"github.com/plinth-io/plinth/server/history/fieldsets"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
@@ -77,15 +77,15 @@ func (c *Client) whyDeleted(t Target, d historyv1.Description) error {
 // blame is Blame for versions of one object, the oldest first.
 func blame(all []*historyv1.Version, view View) ([]Line, error) {
 	var tree *node
-	var keys listkeys.Keys
+	lists := fieldsets.ListsOf()
 	var last *unstructured.Unstructured
 	for i, v := range all {
 		object, err := Object(v)
 		if err != nil {
 			return nil, err
 		}
-		keys.Learn(object.GetManagedFields())
-		tree, last = tree.become(view.Content(object), place{change: i, keys: &keys}), object
+		lists.Learn(object.Object)
+		tree, last = tree.become(view.Content(object), place{i, lists}), object
 	}
 	text, err := view.Text(last)
 	if err != nil {
@@ -115,12 +115,11 @@ type node struct {
 // place is where a change sets a value.
 type place struct {
 	change int
-	path   listkeys.Path
-	keys   *listkeys.Keys
+	lists  *fieldsets.Lists
 }
 
-func (p place) field(name string) place { return place{p.change, p.path.Field(name), p.keys} }
-func (p place) items() place            { return place{p.change, p.path.Items(), p.keys} }
+func (p place) field(name string) place { return place{p.change, p.lists.Field(name)} }
+func (p place) items() place            { return place{p.change, p.lists.Items()} }
 
 // become returns the node for a value that replaces n. n may be nil.
 func (n *node) become(value any, at place) *node {

@@ -15,12 +15,8 @@ var itemKeys = []string{"name", "uid", "key", "type", "containerPort", "port", "
 // Other items are followed by their content: an item that stays as it is in the longest sequence that is
 // common to both lists is the same item. What is between two such items has changed, in order.
 func followItems(old, new []any, at place) []int {
-	if list, ok := at.keys.Of(at.path); ok {
-		before, ok := list.Names(old)
-		after, alsoOK := list.Names(new)
-		if ok && alsoOK {
-			return follow(before, after)
-		}
+	if from, known := at.lists.Follow(old, new); known {
+		return from
 	}
 	for _, key := range itemKeys {
 		before, ok := byKey(old, key)

@@ -139,3 +139,121 @@ func valueOf(o *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedString(o.Object, "data", "k")
 	return value
 }
+
+// Objects with lists whose items have keys.
+const (
+	// dns has two ports of one number, which only their protocol tells apart, and names that exchange places do.
+	dns = `
+apiVersion: v1
+kind: Service
+metadata: {name: dns}
+spec:
+  ports:
+  - {name: udp, port: 53, protocol: UDP}
+  - {name: tcp, port: 53, protocol: TCP}
+`
+	// app has a container with variables.
+	app = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec:
+      containers:
+      - {name: app, image: "app:1", env: [{name: A, value: one}, {name: B, value: two}]}
+`
+	// fleet is a kind with a list of which only the definition says the key, and with conditions that are no status of
+	// a subresource.
+	fleet = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: fleets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: fleets, kind: Fleet}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          ships:
+            type: array
+            x-kubernetes-list-type: map
+            x-kubernetes-list-map-keys: [hull]
+            items: {type: object, required: [hull], properties: {hull: {type: integer}, name: {type: string}}}
+          status:
+            type: object
+            properties:
+              conditions:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [type]
+                items: {type: object, required: [type], properties: {type: {type: string}, status: {type: string}}}
+`
+	ships = `
+apiVersion: example.com/v1
+kind: Fleet
+metadata: {name: ships}
+ships: [{hull: 7, name: anna}, {hull: 9, name: bella}]
+status: {conditions: [{type: Ready, status: "False"}, {type: Afloat, status: "True"}]}
+`
+)
+
+// createKeyed creates these objects as a user, and returns them.
+func (f *fixture) createKeyed(c *Client) (service, deployment, custom Target) {
+	f.Helper()
+	f.create(c, "services", dns)
+	f.create(c, "deployments", app)
+	f.create(c, "customresourcedefinitions", fleet)
+	kind, err := c.awaitKind(f.Context(), "fleets.example.com")
+	f.must(err)
+	f.c.forgetKinds()
+	custom = kind.In("default", "ships")
+	object := f.parse(ships)
+	f.eventually(func() error {
+		_, err := c.endpoint(custom, object).Create(f.Context(), object, metav1.CreateOptions{})
+		return err
+	})
+	return f.target("services", "dns"), f.target("deployments", "app"), custom
+}
+
+// edit changes the list at a path.
+func edit(change func(items []any) []any, path ...string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		items, found, err := unstructured.NestedSlice(o.Object, path...)
+		if !found || err != nil {
+			panic(fmt.Sprint(path, found, err))
+		}
+		if err := unstructured.SetNestedSlice(o.Object, change(items), path...); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// exchange exchanges the places of the first two items, and gives the one that is the first then a field.
+func exchange(field, value string) func(items []any) []any {
+	return func(items []any) []any {
+		items[0], items[1] = items[1], items[0]
+		items[0].(map[string]any)[field] = value
+		return items
+	}
+}
+
+// inContainer changes a list of the container app.
+func inContainer(list string, change func(items []any) []any) func(*unstructured.Unstructured) {
+	return edit(func(containers []any) []any {
+		for _, c := range containers {
+			if c := c.(map[string]any); c["name"] == "app" {
+				c[list] = change(c[list].([]any))
+			}
+		}
+		return containers
+	}, "spec", "template", "spec", "containers")
+}

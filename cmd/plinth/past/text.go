@@ -8,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/plinth-io/plinth/server/history/fieldsets"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
@@ -41,28 +42,10 @@ func (v View) Text(object *unstructured.Unstructured) ([]byte, error) {
 
 // Content returns what of the object is shown. It shares its parts with the object.
 func (v View) Content(object *unstructured.Unstructured) map[string]any {
-	meta, ok := object.Object["metadata"].(map[string]any)
-	if v.All || !ok {
+	if v.All {
 		return object.Object
 	}
-	return with(object.Object, "metadata", without(meta, "managedFields", "resourceVersion", "generation"))
-}
-
-func without(m map[string]any, keys ...string) map[string]any {
-	out := make(map[string]any, len(m))
-	for key, value := range m {
-		out[key] = value
-	}
-	for _, key := range keys {
-		delete(out, key)
-	}
-	return out
-}
-
-func with(m map[string]any, key string, value any) map[string]any {
-	out := without(m)
-	out[key] = value
-	return out
+	return fieldsets.Content(object.Object)
 }
 
 // Diff returns the unified diff of two texts without a header, nothing if they are the same.
@@ -76,8 +59,15 @@ func Diff(old, new []byte) []string {
 	return lines
 }
 
-// Compare returns the diff of two objects, of which one may be nil.
+// Compare returns the diff of two objects, of which one may be nil. It begins with the items of lists that were changed,
+// by their merge keys; the diff itself has them in the order of the new object.
 func (v View) Compare(old, new *unstructured.Unstructured) ([]string, error) {
+	var lines []string
+	if old != nil && new != nil {
+		lists := fieldsets.ListsOf(old.Object, new.Object)
+		lines = v.compareItems(old, new, lists)
+		old = &unstructured.Unstructured{Object: fieldsets.Align(old.Object, new.Object, lists).(map[string]any)}
+	}
 	a, err := v.Text(old)
 	if err != nil {
 		return nil, err
@@ -87,7 +77,22 @@ func (v View) Compare(old, new *unstructured.Unstructured) ([]string, error) {
 		return nil, err
 	}
 	if bytes.Equal(a, b) {
-		return nil, nil
+		return lines, nil
 	}
-	return Diff(a, b), nil
+	return append(lines, Diff(a, b)...), nil
+}
+
+// mostItems is how many fields of items a diff names.
+const mostItems = 20
+
+// compareItems says what was changed in items of lists.
+func (v View) compareItems(old, new *unstructured.Unstructured, lists *fieldsets.Lists) (lines []string) {
+	touched, more := fieldsets.CompareItems(v.Content(old), v.Content(new), lists, mostItems)
+	for _, t := range touched {
+		lines = append(lines, t.String())
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more fields of items", more))
+	}
+	return lines
 }

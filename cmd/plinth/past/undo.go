@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -55,21 +54,10 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 			within, err := c.Within(ctx, t)
 			return &Step{Target: t, Before: current, Within: within}, err
 		}
-		v, err := c.At(ctx, t, Moment{Revision: change.Revision - 1})
-		if apierrors.IsResourceExpired(err) {
-			return nil, fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, change.Revision, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if v == nil {
+		step, err := c.takeBack(ctx, t, current, []span{{change.Revision, change.Revision}})
+		if step == nil && err == nil {
 			break
 		}
-		old, err := Object(v)
-		if err != nil {
-			return nil, err
-		}
-		step, err := c.stepBack(ctx, t, current, old)
 		if err != nil || !step.sameContent() {
 			return step, err
 		}
@@ -79,24 +67,30 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 
 // stepBack returns the step from an object as it is to what it was.
 func (c *Client) stepBack(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*Step, error) {
-	if current.GetAPIVersion() != old.GetAPIVersion() {
-		var err error
-		if current, err = c.current(ctx, t, old); err != nil {
-			return nil, err
-		}
-		if current == nil {
-			return nil, fmt.Errorf("%s has been stored as %s, which is not served any more", t, old.GetAPIVersion())
-		}
+	current, err := c.inVersionOf(ctx, t, current, old)
+	if err != nil {
+		return nil, err
 	}
 	s := &Step{Target: t, Before: current, After: overwriting(current, old)}
 	if c.hasStatus(t.Kind) {
 		s.Status = true
 		keepStatus(s.After, current)
 	}
-	var err error
 	s.Lost, err = c.dropLostOwners(ctx, s.After)
 	s.Result = s.After
 	return s, err
+}
+
+// inVersionOf returns an object as it is in the API version that it had.
+func (c *Client) inVersionOf(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if current.GetAPIVersion() == old.GetAPIVersion() {
+		return current, nil
+	}
+	current, err := c.current(ctx, t, old)
+	if err == nil && current == nil {
+		err = fmt.Errorf("%s has been stored as %s, which is not served any more", t, old.GetAPIVersion())
+	}
+	return current, err
 }
 
 // keepStatus gives an object the status that another has, or none.

@@ -3,12 +3,10 @@ package past
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -27,6 +25,9 @@ type Deed struct {
 	Because *Deed
 	newest  historyv1.Change        // of all
 	order   int64                   // deeds are undone from the highest
+	spans   []span                  // of the user's changes, the newest first
+	apart   bool                    // somebody else's change is older than the last span
+	whole   bool                    // the object was created or deleted among the changes
 	born    map[types.UID]types.UID // of objects that were created again, shared by all deeds
 }
 
@@ -139,9 +140,12 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
 	q := Query{}.ToObject(t).Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
-	for change, err := range WithoutStatus(c.Changes(ctx, q)) {
+	for change, err := range c.Changes(ctx, q) {
 		if err != nil {
 			return err
+		}
+		if d.noteSpan(change, user); IsStatus(change) {
+			continue
 		}
 		if d.newest.Revision == 0 {
 			d.newest = change
@@ -172,10 +176,13 @@ func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
 		}
 		return &Step{Target: t, Before: current}, err
 	}
-	v, err := c.At(ctx, t, Moment{Revision: d.first().Revision - 1})
-	if apierrors.IsResourceExpired(err) {
-		return nil, fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, d.first().Revision, err)
+	if d.ByFields() {
+		if step, err := c.undoFields(ctx, t, d); step != nil || err != nil {
+			return step, err
+		}
 	}
+	v, err := c.At(ctx, t, Moment{Revision: d.first().Revision - 1})
+	err = c.notKept(t, d.first().Revision, err)
 	if err == nil && v == nil {
 		err = c.notThere(ctx, t, Moment{Revision: d.first().Revision - 1})
 	}
@@ -195,7 +202,7 @@ func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version, bor
 		return c.stepAnew(ctx, t, v, born)
 	}
 	if current.GetDeletionTimestamp() != nil {
-		return nil, errors.New(t.String() + " is being deleted, which no undo can stop")
+		return nil, errDeleting(t)
 	}
 	old, err := Object(v)
 	if err != nil {

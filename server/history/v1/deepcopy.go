@@ -1,6 +1,10 @@
 package v1
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // DeepCopyObject implements runtime.Object.
 func (c *Change) DeepCopyObject() runtime.Object {
@@ -14,6 +18,7 @@ func (v *Version) DeepCopyObject() runtime.Object {
 	out := *v
 	v.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	v.Data.DeepCopyInto(&out.Data)
+	out.Touched = slices.Clone(v.Touched)
 	return &out
 }
 

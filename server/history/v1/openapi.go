@@ -28,6 +28,8 @@ var help = map[string]string{
 	"object":       "The object that was changed.",
 	"data":         "The object after the change, in the version in which it is stored; of a deleted object the last that was there.",
 	"unreadable":   "Why there is no data: it cannot be decrypted.",
+	"touched":      "The fields that differ from the version before, items of lists by their merge keys. Only of a change of an object whose version before is kept; in lists and watches only with the field selector with=touched.",
+	"moreTouched":  "How many more fields differ.",
 
 	"resource":       "The resource with its group, such as deployments.apps.",
 	"namespace":      "The namespace of the object; empty for an object of the cluster.",
@@ -85,7 +87,9 @@ func (d *described) property(t reflect.Type, text string) spec.Schema {
 	switch {
 	case t.Kind() == reflect.Slice:
 		item := d.property(t.Elem(), "")
-		item.Default = map[string]any{}
+		if item.Default = map[string]any{}; t.Elem().Kind() == reflect.String {
+			item.Default = ""
+		}
 		p.Type, p.Items = []string{"array"}, &spec.SchemaOrArray{Schema: &item}
 	case t.Kind() == reflect.String:
 		p.Type = []string{"string"}

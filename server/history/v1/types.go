@@ -37,6 +37,13 @@ type Version struct {
 	// was there. It is null if it cannot be decrypted; Unreadable says why.
 	Data       runtime.RawExtension `json:"data"`
 	Unreadable string               `json:"unreadable,omitempty"`
+
+	// Touched are the fields that differ from the version before, if the change changed an object and
+	// that version is kept. Lists and watches have them if they ask for them. Items of lists are named by their merge keys, as managedFields tell them:
+	// spec.ports[port=53,protocol="UDP"].name. A list whose keys are not known is one field.
+	Touched []string `json:"touched,omitempty"`
+	// MoreTouched is how many more fields there are.
+	MoreTouched int64 `json:"moreTouched,omitempty"`
 }
 
 // Description says what a change was.
@@ -79,7 +86,7 @@ type ObjectReference struct {
 }
 
 // The fields that a field selector may name. Since, Until and At take a revision, or a time as
-// RFC 3339 has it, and no != . Both ends of a range belong to it.
+// RFC 3339 has it. They and With take no != . Both ends of a range belong to it.
 const (
 	FieldResource     = "object.resource"
 	FieldKind         = "object.kind"
@@ -96,6 +103,9 @@ const (
 	FieldUntil        = "until"
 	// FieldAt is for versions: it asks for the objects as they were at one time, each once.
 	FieldAt = "at"
+	// FieldWith is for lists and watches of versions: with=touched adds what each change touched.
+	FieldWith   = "with"
+	WithTouched = "touched"
 )
 
 // ChangeList is a list of changes, the newest first.
