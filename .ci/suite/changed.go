@@ -31,7 +31,7 @@ var readElsewhere = []struct {
 	{regexp.MustCompile(`^go\.mod$`), "server", false},
 	{regexp.MustCompile(`^go\.(mod|sum)$`), "server/servertest", false},
 	{regexp.MustCompile(`\.go$`), ".ci/mutants", false}, // the patches apply to them
-	{regexp.MustCompile(`^cmd/plinth/testdata/(etcd|kine)/`), "server/etcd/etcdtest", true},
+	{regexp.MustCompile(`^cmd/plinth/testdata/(etcd|etcd36|kine)/`), "server/etcd/etcdtest", true},
 }
 
 // chosen are the packages that a change touches.

@@ -246,7 +246,7 @@ func testExported(t *testing.T, program, encryption, etcd string, before map[str
 // serversOwn tells whether an object is one that a server makes for itself, or changes at its start.
 func serversOwn(name string) bool {
 	for _, part := range []string{
-		"history.plinth.io", " clusterroles /plinth:", " leases kube-system/apiserver-", " leases kube-system/plinth-controllers", " endpoints default/kubernetes", " endpointslices default/kubernetes",
+		"history.plinth.io", " clusterroles /plinth:", " clusterrolebindings /plinth:", " leases kube-system/apiserver-", " leases kube-system/plinth-controllers", " endpoints default/kubernetes", " endpointslices default/kubernetes",
 		" configmaps kube-system/extension-apiserver-authentication", // to which a server adds its authorities
 	} {
 		if strings.Contains(name, part) {

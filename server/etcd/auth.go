@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errNoAuth is the answer to whoever wants users, roles or tokens.
+// errNoAuth is the answer to whoever wants to have users, roles or authentication.
 var errNoAuth = status.Error(codes.Unimplemented, "etcdserver: users, roles and authentication are not available; restrict who reaches this endpoint with client certificates")
 
 // authRevision is that of an etcd in which authentication was never set up.
@@ -36,21 +36,33 @@ func (authService) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.A
 	return nil, rpctypes.ErrGRPCAuthNotEnabled
 }
 
-// The other methods have nothing to work on.
+// UserList lists no users.
+func (a authService) UserList(context.Context, *pb.AuthUserListRequest) (*pb.AuthUserListResponse, error) {
+	return &pb.AuthUserListResponse{Header: a.s.header(a.s.revision())}, nil
+}
+
+// RoleList lists no roles.
+func (a authService) RoleList(context.Context, *pb.AuthRoleListRequest) (*pb.AuthRoleListResponse, error) {
+	return &pb.AuthRoleListResponse{Header: a.s.header(a.s.revision())}, nil
+}
+
+// UserGet finds no user.
+func (authService) UserGet(context.Context, *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
+	return nil, rpctypes.ErrGRPCUserNotFound
+}
+
+// RoleGet finds no role.
+func (authService) RoleGet(context.Context, *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
+	return nil, rpctypes.ErrGRPCRoleNotFound
+}
+
+// The other methods would change what is not there.
 
 func (authService) AuthEnable(context.Context, *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
 	return nil, errNoAuth
 }
 
 func (authService) UserAdd(context.Context, *pb.AuthUserAddRequest) (*pb.AuthUserAddResponse, error) {
-	return nil, errNoAuth
-}
-
-func (authService) UserGet(context.Context, *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
-	return nil, errNoAuth
-}
-
-func (authService) UserList(context.Context, *pb.AuthUserListRequest) (*pb.AuthUserListResponse, error) {
 	return nil, errNoAuth
 }
 
@@ -71,14 +83,6 @@ func (authService) UserRevokeRole(context.Context, *pb.AuthUserRevokeRoleRequest
 }
 
 func (authService) RoleAdd(context.Context, *pb.AuthRoleAddRequest) (*pb.AuthRoleAddResponse, error) {
-	return nil, errNoAuth
-}
-
-func (authService) RoleGet(context.Context, *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
-	return nil, errNoAuth
-}
-
-func (authService) RoleList(context.Context, *pb.AuthRoleListRequest) (*pb.AuthRoleListResponse, error) {
 	return nil, errNoAuth
 }
 

@@ -20,18 +20,26 @@ func TestAuth(t *testing.T) {
 	}
 	_, err = auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: "root", Password: "x"})
 	wantError(t, "authenticate", err, rpctypes.ErrGRPCAuthNotEnabled)
+	users, err := auth.UserList(ctx, &pb.AuthUserListRequest{})
+	if err != nil || len(users.Users) != 0 || users.Header.Revision != 1 {
+		t.Errorf("users: %v, %v", users, err)
+	}
+	roles, err := auth.RoleList(ctx, &pb.AuthRoleListRequest{})
+	if err != nil || len(roles.Roles) != 0 || roles.Header.Revision != 1 {
+		t.Errorf("roles: %v, %v", roles, err)
+	}
+	_, err = auth.UserGet(ctx, &pb.AuthUserGetRequest{Name: "a"})
+	wantError(t, "get a user", err, rpctypes.ErrGRPCUserNotFound)
+	_, err = auth.RoleGet(ctx, &pb.AuthRoleGetRequest{Role: "a"})
+	wantError(t, "get a role", err, rpctypes.ErrGRPCRoleNotFound)
 	for name, call := range map[string]func() error{
 		"AuthEnable":         func() error { _, err := auth.AuthEnable(ctx, &pb.AuthEnableRequest{}); return err },
 		"UserAdd":            func() error { _, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "a"}); return err },
-		"UserGet":            func() error { _, err := auth.UserGet(ctx, &pb.AuthUserGetRequest{}); return err },
-		"UserList":           func() error { _, err := auth.UserList(ctx, &pb.AuthUserListRequest{}); return err },
 		"UserDelete":         func() error { _, err := auth.UserDelete(ctx, &pb.AuthUserDeleteRequest{}); return err },
 		"UserChangePassword": func() error { _, err := auth.UserChangePassword(ctx, &pb.AuthUserChangePasswordRequest{}); return err },
 		"UserGrantRole":      func() error { _, err := auth.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{}); return err },
 		"UserRevokeRole":     func() error { _, err := auth.UserRevokeRole(ctx, &pb.AuthUserRevokeRoleRequest{}); return err },
 		"RoleAdd":            func() error { _, err := auth.RoleAdd(ctx, &pb.AuthRoleAddRequest{}); return err },
-		"RoleGet":            func() error { _, err := auth.RoleGet(ctx, &pb.AuthRoleGetRequest{}); return err },
-		"RoleList":           func() error { _, err := auth.RoleList(ctx, &pb.AuthRoleListRequest{}); return err },
 		"RoleDelete":         func() error { _, err := auth.RoleDelete(ctx, &pb.AuthRoleDeleteRequest{}); return err },
 		"RoleGrantPermission": func() error {
 			_, err := auth.RoleGrantPermission(ctx, &pb.AuthRoleGrantPermissionRequest{})

@@ -44,6 +44,11 @@ func (h healthService) Check(_ context.Context, r *healthpb.HealthCheckRequest) 
 	return &healthpb.HealthCheckResponse{Status: h.status()}, nil
 }
 
+// List says of the server as a whole whether the database can be used.
+func (h healthService) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{"": {Status: h.status()}}}, nil
+}
+
 // Watch sends the status now and whenever it has changed.
 func (h healthService) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	last := healthpb.HealthCheckResponse_UNKNOWN

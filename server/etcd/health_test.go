@@ -18,6 +18,10 @@ func TestHealth(t *testing.T) {
 	}
 	_, err = client.Check(bounded(t), &healthpb.HealthCheckRequest{Service: "x"})
 	wantCode(t, "check of another service", err, codes.NotFound)
+	list, err := client.List(bounded(t), &healthpb.HealthListRequest{})
+	if err != nil || len(list.Statuses) != 1 || list.Statuses[""].GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("list: %v, %v", list, err)
+	}
 	for service, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{
 		"": healthpb.HealthCheckResponse_SERVING, "x": healthpb.HealthCheckResponse_SERVICE_UNKNOWN,
 	} {

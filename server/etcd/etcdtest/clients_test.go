@@ -12,9 +12,17 @@ import (
 func TestClientsLikeEtcds(t *testing.T) {
 	seed := fromEnvironment(t, seedVariable, 1)
 	sequences := etcdtest.GenerateClients(seed, 6, 150)
-	want := sync.OnceValue(func() []*etcdtest.Record { return playClients(t, realEtcd, sequences) })
+	want := sync.OnceValue(func() (all [][]*etcdtest.Record) {
+		for _, r := range releases() {
+			all = append(all, playClients(t, r.start, sequences))
+		}
+		return all
+	})
 	eachEndpoint(t, func(t *testing.T, plinth endpoint) {
-		compareClients(t, want(), playClients(t, plinth, sequences))
+		got := playClients(t, plinth, sequences)
+		for i, r := range releases() {
+			compareClients(t, r, want()[i], got)
+		}
 	})
 }
 
@@ -22,7 +30,7 @@ func TestClientsLikeEtcds(t *testing.T) {
 func TestEtcdClientsAreLikeEtcds(t *testing.T) {
 	t.Parallel()
 	sequences := etcdtest.GenerateClients(1, 6, 150)
-	compareClients(t, playClients(t, realEtcd, sequences), playClients(t, realEtcd, sequences))
+	compareClients(t, releases()[0], playClients(t, realEtcd, sequences), playClients(t, realEtcd, sequences))
 }
 
 func playClients(t *testing.T, at endpoint, sequences [][]etcdtest.Step) []*etcdtest.Record {
@@ -34,11 +42,11 @@ func playClients(t *testing.T, at endpoint, sequences [][]etcdtest.Step) []*etcd
 	return r
 }
 
-func compareClients(t *testing.T, want, got []*etcdtest.Record) {
+func compareClients(t *testing.T, r release, want, got []*etcdtest.Record) {
 	t.Helper()
 	for i := range want {
-		if _, d := etcdtest.Compare(want[i], got[i]); d != "" {
-			t.Errorf("client %d: %s", i, d)
+		if _, d := r.compare(want[i], got[i]); d != "" {
+			t.Errorf("client %d differs from etcd %s: %s", i, r.name, d)
 		}
 	}
 }

@@ -39,8 +39,15 @@ func plinthOn(d logtest.Dialect, o sqlstore.Options) endpoint {
 
 // realEtcd is what plinth is compared with, and on which tests prove that etcd passes them.
 func realEtcd(t testing.TB) string {
-	return etcdtest.StartAt(t, "--watch-progress-notify-interval=1s")
+	return etcdtest.StartAt(t, progressFlag)
 }
+
+// olderEtcd is realEtcd of the release before.
+func olderEtcd(t testing.TB) string {
+	return etcdtest.StartOlderAt(t, progressFlag)
+}
+
+const progressFlag = "--watch-progress-notify-interval=1s"
 
 // servePlinth serves the database at dsn as plinth etcd does.
 func servePlinth(t testing.TB, dsn string, o sqlstore.Options) string {
@@ -55,7 +62,6 @@ func servePlinth(t testing.TB, dsn string, o sqlstore.Options) string {
 		log.Close()
 		t.Fatal(err)
 	}
-	server := etcd.New(store, log, etcd.Options{WatchProgressInterval: time.Second, Dir: t.TempDir()})
 	address, err := etcd.ParseAddress("http://127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +70,7 @@ func servePlinth(t testing.TB, dsn string, o sqlstore.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := etcd.New(store, log, etcd.Options{WatchProgressInterval: time.Second, Dir: t.TempDir(), ClientURLs: []string{listener.URL}})
 	transport := etcd.NewTransport(server, server.Pages(), etcd.TransportOptions{})
 	transport.Serve(listener)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -39,22 +39,44 @@ const sequenceLength = 2000
 func TestLikeEtcd(t *testing.T) {
 	seed, n := fromEnvironment(t, seedVariable, 1), int(fromEnvironment(t, requestsVariable, 1000))
 	length := min(n, sequenceLength)
-	want := map[uint64]func() *etcdtest.Record{}
+	want := map[uint64]func(*testing.T, release) *etcdtest.Record{}
 	for s := seed; n > 0; s, n = s+1, n-length {
-		want[s] = sync.OnceValue(func() *etcdtest.Record {
-			return play(t, realEtcd, etcdtest.Generate(s, length))
-		})
+		want[s] = playedOnce(etcdtest.Generate(s, length))
 	}
 	eachMemory(t, func(t *testing.T, plinth endpoint) {
 		for s, record := range want {
 			t.Run(fmt.Sprintf("seed=%d", s), func(t *testing.T) {
 				steps := etcdtest.Generate(s, length)
-				if n, d := etcdtest.Compare(record(), play(t, plinth, steps)); d != "" {
-					t.Errorf("plinth differs from etcd:\n%s\n%s", d, shortest(t, plinth, steps[:n], kindOf(d)))
+				got := play(t, plinth, steps)
+				for _, r := range releases() {
+					if n, d := r.compare(record(t, r), got); d != "" {
+						t.Errorf("plinth differs from etcd %s:\n%s\n%s", r.name, d, shortest(t, r, plinth, steps[:n], kindOf(d)))
+					}
 				}
 			})
 		}
 	})
+}
+
+// playedOnce returns what a release of etcd answers to steps. The etcd runs until the end of the test that asks first.
+func playedOnce(steps []etcdtest.Step) func(*testing.T, release) *etcdtest.Record {
+	type played struct {
+		sync.Once
+		record *etcdtest.Record
+	}
+	by := map[string]*played{}
+	for _, r := range releases() {
+		by[r.name] = &played{}
+	}
+	return func(t *testing.T, r release) *etcdtest.Record {
+		t.Helper()
+		p := by[r.name]
+		p.Do(func() { p.record = play(t, r.start, steps) })
+		if p.record == nil {
+			t.Fatalf("etcd %s has failed in another test", r.name)
+		}
+		return p.record
+	}
 }
 
 // TestEtcdIsLikeEtcd proves that what is compared does not depend on chance, and that the faults that
@@ -89,11 +111,11 @@ func kindOf(difference string) string {
 const shrinkTime = time.Minute
 
 // shortest looks for few requests that show a difference of a kind.
-func shortest(t *testing.T, plinth endpoint, steps []etcdtest.Step, kind string) string {
+func shortest(t *testing.T, r release, plinth endpoint, steps []etcdtest.Step, kind string) string {
 	var d string
 	steps = etcdtest.Shrink(steps, time.Now().Add(shrinkTime), func(steps []etcdtest.Step) (differs bool) {
 		t.Run("shrink", func(t *testing.T) {
-			if _, found := etcdtest.Compare(play(t, realEtcd, steps), play(t, plinth, steps)); kindOf(found) == kind {
+			if _, found := r.compare(play(t, r.start, steps), play(t, plinth, steps)); kindOf(found) == kind {
 				d, differs = found, true
 			}
 		})

@@ -22,12 +22,16 @@ import (
 // Patience is how long anything may take on a machine that is busy.
 const Patience = 3 * time.Minute
 
-// The programs that Program builds, and their modules below cmd/plinth/testdata.
+// The programs that Program builds, and their modules below cmd/plinth/testdata. Those whose names end with a release are
+// of the etcd before the one whose answers plinth gives, and only make test-etcd builds them.
 var programs = map[string]struct{ module, path string }{
-	"etcd":    {"etcd", "go.etcd.io/etcd/server/v3"},
-	"etcdctl": {"etcd", "go.etcd.io/etcd/etcdctl/v3"},
-	"etcdutl": {"etcd", "go.etcd.io/etcd/etcdutl/v3"},
-	"kine":    {"kine", "github.com/k3s-io/kine"},
+	"etcd":        {"etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl":     {"etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"etcdutl":     {"etcd", "go.etcd.io/etcd/etcdutl/v3"},
+	"etcd-3.6":    {"etcd36", "go.etcd.io/etcd/server/v3"},
+	"etcdctl-3.6": {"etcd36", "go.etcd.io/etcd/etcdctl/v3"},
+	"etcdutl-3.6": {"etcd36", "go.etcd.io/etcd/etcdutl/v3"},
+	"kine":        {"kine", "github.com/k3s-io/kine"},
 }
 
 // Program builds a program, if Go's cache does not have it, and returns where it is. To build etcd
@@ -83,7 +87,18 @@ func Start(t testing.TB, flags ...string) *grpc.ClientConn {
 // StartAt is Start for who dials himself: it returns HOST:PORT.
 func StartAt(t testing.TB, flags ...string) string {
 	t.Helper()
-	program := Program(t, "etcd")
+	return startAt(t, "etcd", flags)
+}
+
+// StartOlderAt is StartAt for etcd 3.6.
+func StartOlderAt(t testing.TB, flags ...string) string {
+	t.Helper()
+	return startAt(t, "etcd-3.6", flags)
+}
+
+func startAt(t testing.TB, name string, flags []string) string {
+	t.Helper()
+	program := Program(t, name)
 	var out string
 	for range 5 { // a port that was free may be somebody else's a moment later
 		var address string
@@ -97,11 +112,33 @@ func StartAt(t testing.TB, flags ...string) string {
 
 func startEtcd(t testing.TB, program string, flags []string) (address, out string) {
 	client, peer := FreeAddress(t), FreeAddress(t)
-	return started(t, client, "etcd", exec.Command(program, append([]string{
+	address, out = started(t, client, "etcd", exec.Command(program, append([]string{
 		"--data-dir=" + t.TempDir(), "--unsafe-no-fsync", "--log-level=error",
 		"--listen-client-urls=http://" + client, "--advertise-client-urls=http://" + client,
 		"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer, "--initial-cluster=default=http://" + peer,
 	}, flags...)...))
+	if address != "" {
+		settle(t, address)
+	}
+	return address, out
+}
+
+// settle waits until an etcd tells the version of its storage that it has from then on. For a moment after its start,
+// that is none or an older one.
+func settle(t testing.TB, address string) {
+	maintenance := pb.NewMaintenanceClient(dial(t, address))
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		s, err := maintenance.Status(t.Context(), &pb.StatusRequest{})
+		if err == nil && minor(s.StorageVersion) == minor(s.Version) {
+			return
+		}
+	}
+}
+
+// minor returns major and minor version of a version.
+func minor(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
 
 // started runs a program until the test ends, and returns its address when it answers there. If it ends
