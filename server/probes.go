@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
 	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/health"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -30,6 +33,7 @@ var hooks = []struct {
 	{"start-cluster-authentication-info-controller", clusterJob},
 	{identityLease, clusterJob},
 	{identityLeases, clusterJob},
+	{storageReadiness, statePart},
 	{"start-legacy-token-tracking-controller", clusterJob},
 	{"start-service-ip-repair-controllers", clusterJob},
 	{"rbac/bootstrap-roles", rolesPart},
@@ -53,6 +57,9 @@ const (
 	identityLease  = "start-kube-apiserver-identity-lease-controller"
 	identityLeases = "start-kube-apiserver-identity-lease-garbage-collector"
 )
+
+// storageReadiness is a hook of a feature, which older releases lack.
+const storageReadiness = "storage-readiness"
 
 const hookPrefix = "poststarthook/"
 
@@ -115,7 +122,7 @@ func (s *Server) registered() error {
 // hookChecks returns the checks of the parts, given how a part is checked, and whether APIServices are registered.
 func (s *Server) hookChecks(check func(part) error, registered func() error) (checks []health.Check) {
 	for _, h := range hooks {
-		if !s.shared && (h.name == identityLease || h.name == identityLeases) || s.fairness == nil && h.part == fairnessJob {
+		if !s.hooked(h.name, h.part) {
 			continue
 		}
 		c := expected(hookPrefix+h.name, func() error {
@@ -133,6 +140,17 @@ func (s *Server) hookChecks(check func(part) error, registered func() error) (ch
 		}
 	}
 	return checks
+}
+
+// hooked tells whether this server has the work of a hook.
+func (s *Server) hooked(name string, p part) bool {
+	switch {
+	case name == identityLease, name == identityLeases:
+		return s.shared
+	case name == storageReadiness:
+		return utilfeature.DefaultFeatureGate.Enabled(features.WatchCacheInitializationPostStartHook)
+	}
+	return p != fairnessJob || s.fairness != nil
 }
 
 // expected is a check that fails during each start or stop.
@@ -155,7 +173,7 @@ func (s *Server) configured() error {
 }
 
 func (s *Server) refusedFiles() []string {
-	return slices.Concat(s.encryption.Refused(), s.authenticator.Refused(), s.authz.Refused())
+	return slices.Concat(s.encryption.Refused(), s.authenticator.Refused(), s.authz.Refused(), s.plugins.Refused())
 }
 
 // synced is an error until everything that is read from memory is there.

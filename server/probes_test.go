@@ -33,6 +33,7 @@ const hookLines = `[+]poststarthook/start-apiserver-admission-initializer ok
 [+]poststarthook/crd-informer-synced ok
 [+]poststarthook/start-system-namespaces-controller ok
 [+]poststarthook/start-cluster-authentication-info-controller ok
+[+]poststarthook/storage-readiness ok
 [+]poststarthook/start-legacy-token-tracking-controller ok
 [+]poststarthook/start-service-ip-repair-controllers ok
 [+]poststarthook/rbac/bootstrap-roles ok
@@ -71,7 +72,7 @@ const (
 	notReadyAway = "[-]etcd-readiness failed: database unavailable: connection refused"
 	// Only servers that share a database have these.
 	leases       = "[+]poststarthook/start-kube-apiserver-identity-lease-controller ok\n[+]poststarthook/start-kube-apiserver-identity-lease-garbage-collector ok\n"
-	legacy       = "[+]poststarthook/start-legacy-token-tracking-controller ok\n"
+	legacy       = "[+]poststarthook/storage-readiness ok\n[+]poststarthook/start-legacy-token-tracking-controller ok\n"
 	rowClasses   = "poststarthook/scheduling/bootstrap-system-priority-classes"
 	rowBootstrap = "poststarthook/bootstrap-controller"
 )

@@ -76,6 +76,7 @@ type Server struct {
 	extensions *aggregator.Services
 	kinds      *kind.Registry
 	outside
+	plugins     *admission.Plugins
 	rest        *rest.API
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests

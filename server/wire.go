@@ -132,11 +132,12 @@ func (s *Server) admission(plugins apiadmission.ConfigProvider) (apiadmission.In
 			Dial: s.dialer.Dial, Self: toExtensions{s.InProcess(nil).Transport, s.extensions},
 		},
 		Mapper: controllers.NewMapper(s.kinds), Kinds: s.kinds, Stop: s.ctx.Done(), Reservations: &s.reservations,
-		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: plugins,
+		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: plugins, Identity: s.host(),
 	})
 	if err != nil {
 		return nil, configError("%w", err)
 	}
+	s.plugins = chain
 	if s.audit != nil { // the annotations of plugins go into the request's audit event
 		return apiadmission.WithAudit(chain), nil
 	}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -31,6 +32,8 @@ type Options struct {
 
 	// Enable names plugins to run besides DefaultNames, Disable plugins not to run.
 	Enable, Disable []string
+	// Identity is the server's name in metrics.
+	Identity string
 	// Config has the configuration of plugins; nil: there is none.
 	Config apiadmission.ConfigProvider
 }
@@ -40,6 +43,8 @@ type Options struct {
 type Plugins struct {
 	any  Chain                          // plugins for all resources
 	some map[schema.GroupResource]Chain // for resources that have plugins of their own: these, and those for all
+
+	files []followed
 }
 
 var (
@@ -59,7 +64,7 @@ func New(o Options) (*Plugins, error) {
 	p, made := &Plugins{some: map[schema.GroupResource]Chain{}}, make(Chain, len(plugins))
 	for i, each := range plugins {
 		var err error
-		if made[i], err = o.make(each, client); err != nil {
+		if made[i], err = p.make(&o, each, client); err != nil {
 			return nil, err
 		}
 		for _, resource := range each.resources {
@@ -83,7 +88,7 @@ func New(o Options) (*Plugins, error) {
 type connection func() (*kubernetes.Clientset, error)
 
 // make builds the plugin, or a late one that builds it at its first use.
-func (o *Options) make(p *plugin, client connection) (apiadmission.Interface, error) {
+func (all *Plugins) make(o *Options, p *plugin, client connection) (apiadmission.Interface, error) {
 	config, err := o.configOf(p.name)
 	switch {
 	case err != nil:
@@ -94,10 +99,28 @@ func (o *Options) make(p *plugin, client connection) (apiadmission.Interface, er
 			_, err = late.upstream()
 		}
 		return late, err
-	case config != nil:
-		return nil, fmt.Errorf("admission plugin %s: plinth has no configuration for it", p.name)
 	}
-	return p.made(o), nil
+	made, err := all.own(o, p, config)
+	if err != nil {
+		return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
+	}
+	return made, nil
+}
+
+// own builds a plugin of this package.
+func (all *Plugins) own(o *Options, p *plugin, config io.Reader) (apiadmission.Interface, error) {
+	if config == nil {
+		return p.made(o, nil)
+	}
+	if p.manifests == nil {
+		return nil, errors.New("plinth has no configuration for it")
+	}
+	c, err := o.configure(p, config)
+	if err != nil {
+		return nil, err
+	}
+	all.files = append(all.files, followed{p.name, c.files})
+	return p.made(o, c)
 }
 
 // configOf returns the configuration of a plugin, nil if there is none.

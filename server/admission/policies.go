@@ -8,18 +8,20 @@ import (
 	"github.com/plinth-io/plinth/server/admission/policies"
 )
 
-func (o *Options) policies() policies.Options {
-	return policies.Options{Store: o.Store, Kinds: o.Kinds, Client: o.Client, Authorizer: o.Authorizer, Skip: unasked}
-}
-
-func validatingPolicies(o *Options) apiadmission.Interface {
-	return policies.NewValidating(o.policies())
-}
-
-// mutatingPolicies builds the plugin if upstream's feature is on: it is alpha.
-func mutatingPolicies(o *Options) apiadmission.Interface {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.MutatingAdmissionPolicy) {
-		return Chain{} // asks nobody
+func (o *Options) policies(c *configuration) policies.Options {
+	return policies.Options{
+		Store: o.Store, Kinds: o.Kinds, Client: o.Client, Authorizer: o.Authorizer, Skip: unasked, Manifests: c.manifests(),
 	}
-	return policies.NewMutating(o.policies())
+}
+
+func validatingPolicies(o *Options, c *configuration) (apiadmission.Interface, error) {
+	return policies.NewValidating(o.policies(c))
+}
+
+// mutatingPolicies builds the plugin if upstream's feature is on.
+func mutatingPolicies(o *Options, c *configuration) (apiadmission.Interface, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.MutatingAdmissionPolicy) {
+		return Chain{}, nil // asks nobody
+	}
+	return policies.NewMutating(o.policies(c))
 }

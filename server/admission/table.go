@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"io"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,7 +70,10 @@ type plugin struct {
 	// rules are what the plugin lists to decide about namespaced objects, of which none may be unreadable; nil: nothing.
 	rules *rules
 
-	made func(o *Options) apiadmission.Interface // builds a plugin of this package in place of upstream's
+	// made builds a plugin of this package in place of upstream's; c may be nil.
+	made func(o *Options, c *configuration) (apiadmission.Interface, error)
+	// manifests reads such a plugin's configuration, and returns the directory that it names; nil: it has no configuration.
+	manifests func(config io.Reader) (string, error)
 }
 
 var (
@@ -101,7 +105,7 @@ var (
 var table = []plugin{
 	{name: admit.PluginName, off: true, operations: all, upstream: admit.Register},
 	{name: autoprovision.PluginName, off: true, operations: creates, upstream: autoprovision.Register},
-	{name: lifecycle.PluginName, made: func(o *Options) apiadmission.Interface { return NewLifecycle(o.Store) }},
+	{name: lifecycle.PluginName, made: unconfigured(func(o *Options) apiadmission.Interface { return NewLifecycle(o.Store) })},
 	{name: exists.PluginName, off: true, operations: changes, upstream: exists.Register},
 	{name: antiaffinity.PluginName, off: true, resources: pods, operations: both, upstream: antiaffinity.Register},
 	{name: limitranger.PluginName, resources: []string{"pods", "persistentvolumeclaims"}, operations: both, upstream: limitranger.Register, needed: hasLimits, rules: &rules{limitRangePrefix, true}},
@@ -132,12 +136,17 @@ var table = []plugin{
 	{name: podtopologylabels.PluginName, resources: pods, operations: creates, upstream: podtopologylabels.Register},
 	{name: nodedeclaredfeatures.PluginName, resources: []string{"pods", "resourceslices.resource.k8s.io"}, operations: both, upstream: nodedeclaredfeatures.Register},
 	{name: podresize.PluginName, resources: pods, operations: updates, upstream: podresize.Register},
-	{name: mutatingpolicy.PluginName, made: mutatingPolicies},
-	{name: mutating.PluginName, made: func(o *Options) apiadmission.Interface { return NewMutatingWebhooks(o.WebhookOptions) }},
-	{name: validatingpolicy.PluginName, made: validatingPolicies},
-	{name: validating.PluginName, made: func(o *Options) apiadmission.Interface { return NewValidatingWebhooks(o.WebhookOptions) }},
-	{name: resourcequota.PluginName, made: func(o *Options) apiadmission.Interface { return NewQuota(o) }},
+	{name: mutatingpolicy.PluginName, made: mutatingPolicies, manifests: mutatingManifests},
+	{name: mutating.PluginName, made: mutatingWebhooksOf, manifests: webhookManifests},
+	{name: validatingpolicy.PluginName, made: validatingPolicies, manifests: validatingManifests},
+	{name: validating.PluginName, made: validatingWebhooksOf, manifests: webhookManifests},
+	{name: resourcequota.PluginName, made: unconfigured(func(o *Options) apiadmission.Interface { return NewQuota(o) })},
 	{name: deny.PluginName, off: true, operations: all, upstream: deny.Register},
+}
+
+// unconfigured is for plugins of this package without a configuration.
+func unconfigured(made func(*Options) apiadmission.Interface) func(*Options, *configuration) (apiadmission.Interface, error) {
+	return func(o *Options, _ *configuration) (apiadmission.Interface, error) { return made(o), nil }
 }
 
 // handles tells whether the plugin looks at a resource.

@@ -9,13 +9,16 @@ import (
 
 	v1 "k8s.io/api/admissionregistration/v1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion"
 
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -35,6 +38,8 @@ type WebhookOptions struct {
 	Self http.RoundTripper
 	// Authorizer is asked by match conditions.
 	Authorizer authorizer.Authorizer
+
+	config *configuration // nil: there is none
 }
 
 // NewMutatingWebhooks returns the plugin that asks the webhooks of
@@ -44,7 +49,7 @@ func NewMutatingWebhooks(o WebhookOptions) apiadmission.MutationInterface {
 		o:              o,
 		configurations: newView[v1.MutatingWebhookConfiguration](o.Store, object.Prefix(v1.GroupName, "mutatingwebhookconfigurations")),
 		make: func() (*mutating.Plugin, *generic.Webhook, error) {
-			plugin, err := mutating.NewMutatingWebhook(nil)
+			plugin, err := mutating.NewMutatingWebhook(o.config.reader())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -60,7 +65,7 @@ func NewValidatingWebhooks(o WebhookOptions) apiadmission.ValidationInterface {
 		o:              o,
 		configurations: newView[v1.ValidatingWebhookConfiguration](o.Store, object.Prefix(v1.GroupName, "validatingwebhookconfigurations")),
 		make: func() (*validating.Plugin, *generic.Webhook, error) {
-			plugin, err := validating.NewValidatingAdmissionWebhook(nil)
+			plugin, err := validating.NewValidatingAdmissionWebhook(o.config.reader())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -94,8 +99,8 @@ func (w *validatingWebhooks) Validate(ctx context.Context, a apiadmission.Attrib
 }
 
 // webhooks is what both plugins have in common: C is the type of their configurations, P
-// upstream's plugin. The plugin is built when the first configuration is stored; most servers
-// never have any. A configuration takes effect the moment it is stored: each write checks
+// upstream's plugin. The plugin is built when the first configuration is stored, which most servers
+// never have, or at the start if a file configures it. A configuration takes effect the moment it is stored: each write checks
 // whether the plugin has missed a change.
 type webhooks[C any, P comparable] struct {
 	o    WebhookOptions
@@ -152,10 +157,20 @@ func (w *webhooks[C, P]) learn() (plugin P, err error) {
 		}
 	}
 	w.configurations.notify(now)
-	if len(now) == 0 {
+	if len(now) == 0 && w.o.config.manifests() == nil {
 		return plugin, nil
 	}
 	return w.plugin, nil
+}
+
+// start makes the plugin of a server whose files configure it, so that an error ends the start.
+func (w *webhooks[C, P]) start() error {
+	if w.o.config == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open()
 }
 
 // open makes the plugin.
@@ -168,6 +183,13 @@ func (w *webhooks[C, P]) open() error {
 	if err != nil {
 		return err
 	}
+	if m := w.o.config.manifests(); m != nil {
+		hook.SetAPIServerID(m.Identity)
+		hook.SetDrainedNotification(m.Stop)
+		any(plugin).(initializer.WantsManifestLoaders).SetManifestLoaders(webhookLoaders(m))
+	}
+	hook.SetExcludedAdmissionResources(exclusion.Excluded())
+	hook.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	hook.SetExternalKubeClientSet(client)
 	hook.SetExternalKubeInformerFactory(w.configurations.factory())
 	hook.SetUnconditionalAuthorizer(w.o.Authorizer)

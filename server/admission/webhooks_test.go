@@ -39,6 +39,8 @@ const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"nam
 const scaler = `{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,
 	"targetCPUUtilizationPercentage":50,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}`
 
+const accessReview = `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}`
+
 const (
 	ignore   = `,"failurePolicy":"Ignore"`
 	ifNeeded = `,"reinvocationPolicy":"IfNeeded"`
@@ -154,6 +156,9 @@ func TestWebhooks(t *testing.T) {
 				{[]hook{{answer: allow, rule: "* */*/*", more: `,"objectSelector":{"matchLabels":{"ask":"me"}}`}}, "POST /api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"ask":"me"}}}`, "201", "a CREATE v1/namespaces n new=v1/Namespace"},
 				{nil, "DELETE /api/v1/namespaces/n", "", "200", "a DELETE v1/namespaces n old=v1/Namespace"},
 				{nil, "POST /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All", `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"other","labels":{"ask":"me"}},"webhooks":[]}`, "201", ""},
+				{[]hook{{answer: deny(""), rule: "* */*/*"}}, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", accessReview, "201 status/allowed=true", ""},
+				{nil, "POST /apis/authentication.k8s.io/v1/selfsubjectreviews", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`, "201", ""},
+				{[]hook{{answer: deny(""), rule: "* authorization.k8s.io/v1/selfsubjectaccessreviews"}}, "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", accessReview, "201 status/allowed=true", ""},
 			}},
 		} {
 			t.Run(row.name, func(t *testing.T) {

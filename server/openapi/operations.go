@@ -117,17 +117,25 @@ func (o *operations) allNamespaces(path string) {
 	if o.k.Can("list") {
 		o.add(route{
 			method: "GET", path: path, action: "list", id: o.id("list", "", o.k.Kind+"ForAllNamespaces"),
-			description: "list or watch objects of kind " + o.k.Kind,
+			description: o.listed(),
 			parameters:  listParameters, produces: o.g.media.lists, answer: o.list, answers: []int{200},
 		})
 	}
+}
+
+// listed describes the operation that lists, and watches what can be watched.
+func (o *operations) listed() string {
+	if o.k.Can("watch") {
+		return "list or watch objects of kind " + o.k.Kind
+	}
+	return "list objects of kind " + o.k.Kind
 }
 
 func (o *operations) collection(path string) {
 	if o.k.Can("list") {
 		o.add(route{
 			method: "GET", path: path, action: "list", id: o.id("list", "", o.scope()+o.k.Kind),
-			description: "list or watch objects of kind " + o.k.Kind,
+			description: o.listed(),
 			parameters:  listParameters, produces: o.g.media.lists, answer: o.list, answers: []int{200},
 		})
 	}

@@ -106,6 +106,25 @@ func namesKind(e spec.Extensions, gvk schema.GroupVersionKind) bool {
 	return false
 }
 
+// TestDescriptionsOfLists: who reads the document is not told to watch what cannot be watched.
+func TestDescriptionsOfLists(t *testing.T) {
+	server, _ := serve(t)
+	_, body := get(t, server, "/openapi/v3/api/v1")
+	var doc struct {
+		Paths map[string]struct{ Get struct{ Description string } }
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/api/v1/componentstatuses": "list objects of kind ComponentStatus", "/api/v1/pods": "list or watch objects of kind Pod",
+	} {
+		if got := doc.Paths[path].Get.Description; got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
 func TestPathsAndOperations(t *testing.T) {
 	server, _ := serve(t)
 	_, body := get(t, server, "/openapi/v3/apis/apps/v1")

@@ -8,11 +8,23 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
 // GzipThreshold is the size from which a body is compressed for clients that accept it,
 // as in kube-apiserver.
 const GzipThreshold = 128 << 10
+
+// Compresses tells whether an answer is compressed if it is large: the client accepts it, and it is not switched off.
+func Compresses(r *http.Request) bool {
+	return AcceptsGzip(r) && utilfeature.DefaultFeatureGate.Enabled(features.APIResponseCompression)
+}
+
+// CompressesWatch does for the stream of a watch what Compresses does for other answers.
+func CompressesWatch(r *http.Request) bool {
+	return AcceptsGzip(r) && utilfeature.DefaultFeatureGate.Enabled(features.WatchListCompression)
+}
 
 // AcceptsGzip tells whether the client accepts a body that is compressed with gzip (RFC 9110,
 // 12.5.3): Accept-Encoding names gzip, in letters of any case, with a weight above 0. As for
@@ -49,17 +61,55 @@ var gzipWriters = sync.Pool{New: func() any {
 	return gz
 }}
 
+// gzipStorers take bytes as they are into the format. They cost a checksum, and no more memory than the bytes.
+var gzipStorers = sync.Pool{New: func() any {
+	gz, _ := gzip.NewWriterLevel(nil, gzip.NoCompression)
+	return gz
+}}
+
+// gzipWorthwhile is the size from which AppendGzip compresses: a part of a list, but not the event that a watch of many
+// clients sends to each of them.
+const gzipWorthwhile = 8 << 10
+
+// AppendGzip appends p as a gzip stream of its own, which a reader can decompress to its end before more follows: the
+// end comes in a block without data, because Go's reader keeps the data of the last block until it has seen what follows.
+func AppendGzip(b, p []byte) []byte {
+	pool := &gzipStorers
+	if len(p) >= gzipWorthwhile {
+		pool = &gzipWriters
+	}
+	to := appender{b}
+	gz := pool.Get().(*gzip.Writer)
+	gz.Reset(&to)
+	gz.Write(p)
+	gz.Flush()
+	endGzip(gz, pool)
+	return to.b
+}
+
+type appender struct{ b []byte }
+
+func (a *appender) Write(p []byte) (int, error) {
+	a.b = append(a.b, p...)
+	return len(p), nil
+}
+
+// BeginGzip sets the headers of a body that is compressed.
+func BeginGzip(h http.Header) {
+	h.Set("Content-Encoding", "gzip")
+	h.Add("Vary", "Accept-Encoding")
+}
+
 func startGzip(w http.ResponseWriter, code int) *gzip.Writer {
-	w.Header().Set("Content-Encoding", "gzip")
-	w.Header().Add("Vary", "Accept-Encoding")
+	BeginGzip(w.Header())
 	w.WriteHeader(code)
 	gz := gzipWriters.Get().(*gzip.Writer)
 	gz.Reset(w)
 	return gz
 }
 
-func endGzip(gz *gzip.Writer) {
+func endGzip(gz *gzip.Writer, to *sync.Pool) {
 	gz.Close()
 	gz.Reset(io.Discard)
-	gzipWriters.Put(gz)
+	to.Put(gz)
 }

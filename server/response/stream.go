@@ -92,7 +92,7 @@ func (b Broken) Error() string { return "broke off a body: " + b.Err.Error() }
 // release gives the memory back.
 func (s *Stream) release() {
 	if s.gz != nil {
-		endGzip(s.gz)
+		endGzip(s.gz, &gzipWriters)
 	}
 	if cap(s.B) <= 4*chunk {
 		s.B = s.B[:0]

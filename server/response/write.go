@@ -24,9 +24,9 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, code int, object []byte) 
 	h := w.Header()
 	h["Content-Type"] = contentTypes[MediaJSON]
 	size := len(object) + len(newline)
-	if size > GzipThreshold && AcceptsGzip(r) {
+	if size > GzipThreshold && Compresses(r) {
 		gz := startGzip(w, code)
-		defer endGzip(gz)
+		defer endGzip(gz, &gzipWriters)
 		gz.Write(object)
 		gz.Write(newline)
 		return
@@ -48,10 +48,10 @@ var contentTypes = map[string][]string{
 // WriteBody answers with a finished body.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, mediaType string, body []byte) {
 	w.Header()["Content-Type"] = contentTypes[mediaType]
-	if len(body) > GzipThreshold && AcceptsGzip(r) {
+	if len(body) > GzipThreshold && Compresses(r) {
 		holds(w, len(body))
 		gz := startGzip(w, code)
-		defer endGzip(gz)
+		defer endGzip(gz, &gzipWriters)
 		gz.Write(body)
 		return
 	}

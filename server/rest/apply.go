@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,7 +76,7 @@ func (p *patching) configuration() (config map[string]any, unique bool, err erro
 			return nil, false, err
 		}
 		if err := direct.Unmarshal(p.patch, &config); err != nil {
-			return nil, false, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err)) // upstream's words
+			return nil, false, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 		kind.ValidText(config)
 		return config, true, nil
@@ -101,9 +102,18 @@ func decodeConfiguration(patch []byte, limit int64, strict bool) (config map[str
 	}
 	config = map[string]any{}
 	if err := yaml.Unmarshal(patch, &config); err != nil {
-		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, false, undecodable(patch, err)
 	}
 	return config, false, nil
+}
+
+// undecodable is upstream's error for YAML, which it makes JSON twice: first for the audit log, unless it looks like JSON.
+func undecodable(patch []byte, err error) error {
+	why, isSyntax := strings.CutPrefix(err.Error(), "error converting YAML to JSON: ")
+	if isSyntax && !yaml.IsJSONBuffer(patch) {
+		return apierrors.NewBadRequest("error encoding patch: " + why)
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 }
 
 func decodeJSON(patch []byte, strict bool) (config map[string]any, unique bool, err error) {
@@ -128,7 +138,7 @@ func (p *patching) reportTwice() error {
 		return nil
 	}
 	if p.options.FieldValidation == metav1.FieldValidationStrict {
-		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 	}
 	p.q.warnStrict([]error{err})
 	return nil

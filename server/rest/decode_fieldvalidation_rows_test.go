@@ -48,8 +48,8 @@ var fieldRows = []fieldRow{
 	{"unknown field of a status", "smp", "deployment/status", `{"status":{"nope":1}}`, `unknown field "status.nope"`, `422 Invalid:  "" is invalid: patch: Invalid value: ...: strict decoding error: unknown field "status.nope"`},
 	{"unknown field of a scale", "smp", "deployment/scale", `{"spec":{"nope":1}}`, `unknown field "spec.nope"`, `422 Invalid:  "" is invalid: patch: Invalid value: ...: strict decoding error: unknown field "spec.nope"`},
 	{"unknown field of null", "merge", "configmap", `{"nope":null}`, "", ""},
-	{"duplicate fields", "apply", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: \"1\"\n  a: \"2\"\n  b: \"1\"\n  b: \"2\"\n", `line 7: key "a" already set in map | line 9: key "b" already set in map`, "400 BadRequest: error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 7: key \"a\" already set in map\n  line 9: key \"b\" already set in map"},
-	{"duplicate field in JSON", "apply", "configmap", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"1","k":"2"}}`, `line 1: key "k" already set in map`, "400 BadRequest: error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"k\" already set in map"},
+	{"duplicate fields", "apply", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: \"1\"\n  a: \"2\"\n  b: \"1\"\n  b: \"2\"\n", `line 7: key "a" already set in map | line 9: key "b" already set in map`, "400 BadRequest: error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 7: key \"a\" already set in map\n  line 9: key \"b\" already set in map"},
+	{"duplicate field in JSON", "apply", "configmap", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"1","k":"2"}}`, `line 1: key "k" already set in map`, "400 BadRequest: error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"k\" already set in map"},
 }
 
 // typeRows have bodies that cannot be decoded. They are refused whatever fieldValidation says.
@@ -89,6 +89,6 @@ var typeRows = []typeRow{
 	{"string for a map", "apply", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata: x\n", 500, "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .data: expected map, got &{x}"},
 	{"number for a string", "apply", "configmap", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: 1\n", 500, "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .data.a: expected string, got &value.valueUnstructured{Value:1}"},
 	{"string for a number", "apply", "deployment", deploymentWith(`"replicas":2`, `"replicas":"2"`), 500, "failed to create typed patch object (/d; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), got string"},
-	{"truncated body", "apply", "configmap", "a: [", 400, "BadRequest: error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
-	{"list for an object", "apply", "configmap", "- a\n", 400, "BadRequest: error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
+	{"truncated body", "apply", "configmap", "a: [", 400, "BadRequest: error encoding patch: yaml: line 1: did not find expected node content"},
+	{"list for an object", "apply", "configmap", "- a\n", 400, "BadRequest: error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
 }

@@ -43,5 +43,8 @@ func (q *request) listOptions() (*metainternalversion.ListOptions, selection, er
 		return nil, selection{}, q.refused
 	}
 	sel, err := newSelection(&q.target, options.LabelSelector, options.FieldSelector)
+	if err == nil && q.kind.Observed == nil {
+		err = sel.selectShard(options.ShardSelector)
+	}
 	return options, sel, err
 }

@@ -15,7 +15,7 @@ var messagesOf = sync.Pool{New: func() any { return new([][]byte) }}
 // protobuf writes the list from its items' messages. The envelope around the list begins with
 // the list's length, so that all items are rendered before the first is written.
 func (l *listWriter) protobuf() error {
-	meta, err := l.p.meta().Marshal()
+	meta, err := l.typedMeta().Marshal()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (l *listWriter) itemsFirst() bool {
 // streamFields writes size bytes: head, the items as fields of one number, and tail. Items that
 // are nil are rendered once more.
 func (l *listWriter) streamFields(size int, head []byte, items [][]byte, number int, tail []byte) error {
-	compress := size > response.GzipThreshold && response.AcceptsGzip(l.q.r)
+	compress := size > response.GzipThreshold && response.Compresses(l.q.r)
 	if !compress {
 		l.q.w.Header()["Content-Length"] = []string{strconv.Itoa(size)}
 	}

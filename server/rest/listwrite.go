@@ -74,9 +74,18 @@ func listKind(q *request) (kind, apiVersion string) {
 
 // meta is the list's metadata.
 func (l *listWriter) meta() any {
-	m := l.p.meta()
+	m := l.typedMeta()
 	if l.q.kind.TypedItems && l.q.out.Form == response.AsObject {
 		return untypedMeta{m.Continue, m.RemainingItemCount, m.ResourceVersion}
+	}
+	return m
+}
+
+// typedMeta is the metadata of a list that upstream has a type for. As in upstream, lists of objects say which shard they are.
+func (l *listWriter) typedMeta() *metav1.ListMeta {
+	m := l.p.meta()
+	if l.q.out.Form == response.AsObject {
+		m.ShardInfo = l.p.shard
 	}
 	return m
 }
@@ -193,7 +202,7 @@ func (l *listWriter) cbor() error {
 
 // send writes a body that begins with head, and has what add appends for each of entries, and tail.
 func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, add func([]byte, *sqlstore.Entry) ([]byte, error)) error {
-	s := response.NewStream(l.q.w, l.q.out.MediaType, response.AcceptsGzip(l.q.r))
+	s := response.NewStream(l.q.w, l.q.out.MediaType, response.Compresses(l.q.r))
 	s.B = append(s.B, head...)
 	for e, err := range l.q.fetched(l.q.sending(), entries) {
 		if err == nil {

@@ -23,6 +23,7 @@ type page struct {
 	entries     []*sqlstore.Entry
 	next        string // continue token; empty on the last page
 	remaining   *int64
+	shard       *metav1.ShardInfo // nil: the list is of all objects
 }
 
 // reader reads the objects of a target that are selected: for lists, for the deletion of
@@ -87,6 +88,7 @@ func (q *request) fetched(ctx context.Context, entries []*sqlstore.Entry) iter.S
 // page finds the state that the options name and reads a page of it.
 func (r *reader) page(ctx context.Context, o *metainternalversion.ListOptions) (page, error) {
 	p, err := r.find(ctx, o)
+	p.shard = r.sel.shardInfo()
 	return p, r.target.unreadableList(err)
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,6 +47,9 @@ func (q *request) patch() error {
 	p.auditPatch()
 	if p.applies() {
 		return p.apply()
+	}
+	if !json.Valid(p.patch) {
+		return apierrors.NewBadRequest("invalid JSON patch")
 	}
 	mod := modification{q: q, options: p.updateOptions(), creates: q.createsOnUpdate(), body: p.patched}
 	return mod.respond()

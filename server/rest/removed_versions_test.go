@@ -106,7 +106,7 @@ func TestRemovedScales(t *testing.T) {
 
 // TestRemovedReviews creates reviews, which are not stored, in removed versions.
 func TestRemovedReviews(t *testing.T) {
-	all, err := builtin.RemovedAPIs([]string{"authentication.k8s.io/v1beta1", "authorization.k8s.io/v1beta1"})
+	all, err := builtin.RemovedAPIs([]string{"authentication.k8s.io/v1alpha1", "authentication.k8s.io/v1beta1", "authorization.k8s.io/v1beta1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +117,8 @@ func TestRemovedReviews(t *testing.T) {
 		{"authorization.k8s.io/v1beta1/selfsubjectaccessreviews", "SelfSubjectAccessReview", `{"resourceAttributes":{"verb":"get","resource":"pods"}}`, "status.allowed", "true"},
 		{"authorization.k8s.io/v1beta1/selfsubjectrulesreviews", "SelfSubjectRulesReview", `{"namespace":"default"}`, "status.incomplete", "false"},
 		{"authorization.k8s.io/v1beta1/namespaces/default/localsubjectaccessreviews", "LocalSubjectAccessReview", `{"user":"a","resourceAttributes":{"namespace":"default","verb":"get","resource":"pods"}}`, "status.allowed", "true"},
+		{"authentication.k8s.io/v1beta1/selfsubjectreviews", "SelfSubjectReview", `{}`, "status.userInfo.username", "tester"},
+		{"authentication.k8s.io/v1alpha1/selfsubjectreviews", "SelfSubjectReview", `{}`, "status.userInfo.username", "tester"},
 		{"authentication.k8s.io/v1beta1/tokenreviews", "TokenReview", `{"token":"x"}`, "spec.token", "x"},
 	} {
 		version := strings.Join(strings.Split(c.path, "/")[:2], "/")
@@ -128,7 +130,7 @@ func TestRemovedReviews(t *testing.T) {
 		if a.get("apiVersion") != version || a.get(strings.Split(c.field, ".")...) != c.want {
 			t.Errorf("%s: want %s=%s: %s", c.path, c.field, c.want, a.body)
 		}
-		h.warned(removedRow{version: version, kind: c.kind, now: strings.Replace(version, "v1beta1", "v1", 1)}, a)
+		h.warned(removedRow{version: version, kind: c.kind, now: strings.Split(version, "/")[0] + "/v1"}, a)
 	}
 }
 
@@ -268,11 +270,13 @@ type removedRow struct {
 }
 
 const (
-	oldPod     = `{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}`
-	oldIngress = `"spec":{"backend":{"serviceName":"a","servicePort":80},"rules":[{"host":"a.example.com","http":{"paths":[{"path":"/a","backend":{"serviceName":"b","servicePort":"web"}}]}}]}`
-	oldHook    = `"webhooks":[{"name":"a.example.com","sideEffects":"None","clientConfig":{"url":"https://a.example.com"}}]`
-	oldSchema  = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object"}}}}`
-	oldFlow    = `"spec":{"priorityLevelConfiguration":{"name":"exempt"},"matchingPrecedence":50}`
+	oldPod           = `{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}`
+	oldIngress       = `"spec":{"backend":{"serviceName":"a","servicePort":80},"rules":[{"host":"a.example.com","http":{"paths":[{"path":"/a","backend":{"serviceName":"b","servicePort":"web"}}]}}]}`
+	oldHook          = `"webhooks":[{"name":"a.example.com","sideEffects":"None","clientConfig":{"url":"https://a.example.com"}}]`
+	oldSchema        = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object"}}}}`
+	oldPolicy        = `"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["apps"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["deployments"]}]},"validations":[{"expression":"true"}]}`
+	oldPolicyBinding = `"spec":{"policyName":"a","validationActions":["Deny"]}`
+	oldFlow          = `"spec":{"priorityLevelConfiguration":{"name":"exempt"},"matchingPrecedence":50}`
 )
 
 var removedRows = []removedRow{
@@ -309,6 +313,10 @@ var removedRows = []removedRow{
 		rest: oldIngress, old: "spec.rules.0.http.paths.0.pathType=ImplementationSpecific", new: "spec.defaultBackend.service.port.number=80"},
 	{version: "networking.k8s.io/v1beta1", resource: "ingressclasses", kind: "IngressClass", now: "networking.k8s.io/v1", cluster: true,
 		rest: `"spec":{"controller":"example.com/a"}`, new: "spec.controller=example.com/a"},
+	{version: "networking.k8s.io/v1beta1", resource: "ipaddresses", kind: "IPAddress", now: "networking.k8s.io/v1", cluster: true, fixed: "192.0.2.1",
+		rest: `"spec":{"parentRef":{"resource":"things","name":"a"}}`, new: "spec.parentRef.resource=things"},
+	{version: "networking.k8s.io/v1beta1", resource: "servicecidrs", kind: "ServiceCIDR", now: "networking.k8s.io/v1", cluster: true,
+		rest: `"spec":{"cidrs":["192.0.2.0/24"]}`, old: "spec.cidrs.0=192.0.2.0/24", new: "spec.cidrs.0=192.0.2.0/24"},
 	{version: "batch/v1beta1", resource: "cronjobs", kind: "CronJob", now: "batch/v1",
 		rest: `"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}}}}`,
 		old:  "spec.concurrencyPolicy=Allow", new: "spec.schedule=* * * * *"},
@@ -350,6 +358,10 @@ var removedRows = []removedRow{
 		rest: `"storageClassName":"a","capacity":"1Gi"`, old: "capacity=1Gi", new: "storageClassName=a"},
 	{version: "storage.k8s.io/v1alpha1", resource: "volumeattachments", kind: "VolumeAttachment", now: "storage.k8s.io/v1", cluster: true,
 		rest: `"spec":{"attacher":"example.com","nodeName":"a","source":{"persistentVolumeName":"a"}}`, new: "spec.nodeName=a"},
+	{version: "storage.k8s.io/v1beta1", resource: "volumeattributesclasses", kind: "VolumeAttributesClass", now: "storage.k8s.io/v1", cluster: true,
+		rest: `"driverName":"example.com","parameters":{"a":"b"}`, old: "parameters.a=b", new: "driverName=example.com"},
+	{version: "storage.k8s.io/v1alpha1", resource: "volumeattributesclasses", kind: "VolumeAttributesClass", now: "storage.k8s.io/v1", cluster: true,
+		rest: `"driverName":"example.com","parameters":{"a":"b"}`, old: "parameters.a=b", new: "driverName=example.com"},
 	{version: "node.k8s.io/v1beta1", resource: "runtimeclasses", kind: "RuntimeClass", now: "node.k8s.io/v1", cluster: true,
 		rest: `"handler":"a"`, old: "handler=a", new: "handler=a"},
 	{version: "discovery.k8s.io/v1beta1", resource: "endpointslices", kind: "EndpointSlice", now: "discovery.k8s.io/v1",
@@ -364,6 +376,14 @@ var removedRows = []removedRow{
 		rest: oldHook, old: "webhooks.0.failurePolicy=Ignore", new: "webhooks.0.matchPolicy=Exact"},
 	{version: "admissionregistration.k8s.io/v1beta1", resource: "mutatingwebhookconfigurations", kind: "MutatingWebhookConfiguration", now: "admissionregistration.k8s.io/v1", cluster: true,
 		rest: oldHook, old: "webhooks.0.timeoutSeconds=30", new: "webhooks.0.admissionReviewVersions.0=v1beta1"},
+	{version: "admissionregistration.k8s.io/v1beta1", resource: "validatingadmissionpolicies", kind: "ValidatingAdmissionPolicy", now: "admissionregistration.k8s.io/v1", cluster: true,
+		rest: oldPolicy, old: "spec.failurePolicy=Fail", new: "spec.matchConstraints.matchPolicy=Equivalent"},
+	{version: "admissionregistration.k8s.io/v1alpha1", resource: "validatingadmissionpolicies", kind: "ValidatingAdmissionPolicy", now: "admissionregistration.k8s.io/v1", cluster: true,
+		rest: oldPolicy, old: "spec.failurePolicy=Fail", new: "spec.matchConstraints.matchPolicy=Equivalent"},
+	{version: "admissionregistration.k8s.io/v1beta1", resource: "validatingadmissionpolicybindings", kind: "ValidatingAdmissionPolicyBinding", now: "admissionregistration.k8s.io/v1", cluster: true,
+		rest: oldPolicyBinding, old: "spec.policyName=a", new: "spec.validationActions.0=Deny"},
+	{version: "admissionregistration.k8s.io/v1alpha1", resource: "validatingadmissionpolicybindings", kind: "ValidatingAdmissionPolicyBinding", now: "admissionregistration.k8s.io/v1", cluster: true,
+		rest: oldPolicyBinding, old: "spec.policyName=a", new: "spec.validationActions.0=Deny"},
 	{version: "apiextensions.k8s.io/v1beta1", resource: "customresourcedefinitions", kind: "CustomResourceDefinition", now: "apiextensions.k8s.io/v1", cluster: true, fixed: "things.example.com",
 		rest: `"spec":{"group":"example.com","version":"v1","scope":"Namespaced","preserveUnknownFields":false,"names":{"plural":"things","kind":"Thing"},"validation":` + oldSchema + `}`,
 		old:  "spec.version=v1", new: "spec.versions.0.schema.openAPIV3Schema.type=object"},

@@ -96,9 +96,9 @@ var cborRefusedRows = []encoding{
 	{name: "CBOR: refused: a definition of a million parts", request: "POST " + definitionsPath, headers: sends(inCBOR, inJSON), body: parts, code: 413, message: "Request entity too large: The body has too many values"},
 	{name: "CBOR: refused: so is an apply of it", request: "PATCH " + definitionsPath + "/widgets.example.com?fieldManager=m", headers: sends(applyCBOR, inJSON), body: parts, code: 413, message: "Request entity too large: The body has too many values"},
 	{name: "CBOR: refused: an apply that is null", request: "PATCH " + configMaps + "/z?fieldManager=m", headers: sends(applyCBOR, inJSON), body: "\xf6", code: 400},
-	{name: "CBOR: refused: an apply that is a list", request: "PATCH " + configMaps + "/z?fieldManager=m", headers: sends(applyCBOR, inJSON), body: "\x80", code: 400, message: "error decoding YAML: cbor: cannot unmarshal array into Go value of type map[string]interface {}"},
-	{name: "CBOR: refused: an apply with a field twice", request: "PATCH " + configMaps + "/z?fieldManager=m&fieldValidation=Ignore", headers: sends(applyCBOR, inJSON), body: "\xa2\x41a\xf6\x41a\xf6", code: 400, message: `error decoding YAML: cbor: found duplicate map key "a" at map element index 1`},
-	{name: "CBOR: refused: an apply that is nested very deep", request: "PATCH " + configMaps + "/z?fieldManager=m", headers: sends(applyCBOR, inJSON), body: nested(1_000_000), code: 400, message: "error decoding YAML: cbor: exceeded max nested level 10000"},
+	{name: "CBOR: refused: an apply that is a list", request: "PATCH " + configMaps + "/z?fieldManager=m", headers: sends(applyCBOR, inJSON), body: "\x80", code: 400, message: "error decoding patch: cbor: cannot unmarshal array into Go value of type map[string]interface {}"},
+	{name: "CBOR: refused: an apply with a field twice", request: "PATCH " + configMaps + "/z?fieldManager=m&fieldValidation=Ignore", headers: sends(applyCBOR, inJSON), body: "\xa2\x41a\xf6\x41a\xf6", code: 400, message: `error decoding patch: cbor: found duplicate map key "a" at map element index 1`},
+	{name: "CBOR: refused: an apply that is nested very deep", request: "PATCH " + configMaps + "/z?fieldManager=m", headers: sends(applyCBOR, inJSON), body: nested(1_000_000), code: 400, message: "error decoding patch: cbor: exceeded max nested level 10000"},
 }
 
 var cborCustomRows = []encoding{

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/sharding"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
@@ -17,10 +18,11 @@ import (
 // selection decides which entries a list, watch or deletecollection is about.
 type selection struct {
 	kind   *kind.Kind
-	labels labels.Selector  // nil: everything
-	fields fields.Selector  // nil: everything; labels already in the hub's names
-	match  selectors.Fields // what fields says
-	one    bool             // at most the object called name is selected
+	labels labels.Selector   // nil: everything
+	fields fields.Selector   // nil: everything; labels already in the hub's names
+	match  selectors.Fields  // what fields says
+	shard  sharding.Selector // nil: everything
+	one    bool              // at most the object called name is selected
 	name   string
 
 	prefix string // of all keys that may be selected: the resource's or a namespace's
@@ -101,11 +103,13 @@ func onlyName(f fields.Selector) bool {
 // everything tells whether all objects below the prefix are selected (upstream:
 // SelectionPredicate.Empty).
 func (s *selection) everything() bool {
-	return s.labels == nil && s.fields == nil && !s.one
+	return s.labels == nil && s.fields == nil && s.shard == nil && !s.one
 }
 
 // looksInside tells whether the selection depends on more than an entry's key.
-func (s *selection) looksInside() bool { return s.labels != nil || s.fields != nil }
+func (s *selection) looksInside() bool {
+	return s.labels != nil || s.fields != nil || s.shard != nil
+}
 
 func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	if e == nil {
@@ -114,6 +118,11 @@ func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	if s.one {
 		if _, name := s.kind.SplitKey(e.Key); name != s.name {
 			return false, nil
+		}
+	}
+	if s.shard != nil {
+		if in, err := s.inShard(e); err != nil || !in {
+			return false, err
 		}
 	}
 	if s.labels != nil {

@@ -78,7 +78,7 @@ func TestApplyUnchanged(t *testing.T) {
 			{"warnings are sent again, and are errors with fieldValidation=Strict", "apply c as alice", cmOf("", `"data":{"k":"2","k":"1"}`), []applyStep{
 				{"apply c as alice fieldValidation=Warn", cmOf("", `"data":{"k":"2","k":"1"}`), 200, "revision=same; warnings=299 - \"line 1: key \\\"k\\\" already set in map\""},
 				{"apply c as alice fieldValidation=Ignore", cmOf("", `"data":{"k":"2","k":"1"}`), 200, "revision=same; warnings="},
-				{"apply c as alice fieldValidation=Strict", cmOf("", `"data":{"k":"2","k":"1"}`), 400, "BadRequest: error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"k\" already set in map"},
+				{"apply c as alice fieldValidation=Strict", cmOf("", `"data":{"k":"2","k":"1"}`), 400, "BadRequest: error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"k\" already set in map"},
 			}},
 			{"a dry run is not remembered as an apply", "apply c as alice", simple, []applyStep{
 				{"apply c as alice dryRun=All", more, 200, "data/j=1; revision=same"},

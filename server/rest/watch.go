@@ -29,6 +29,7 @@ type watching struct {
 	bookmarks bool
 	initial   []*sqlstore.Entry // state to send first
 	markEnd   bool              // end the initial events with an annotated bookmark
+	compress  bool              // for clients that accept it
 	failed    error             // sent instead of events
 	timeout   time.Duration
 }
@@ -42,12 +43,7 @@ func (q *request) watch() error {
 	if err != nil {
 		return err
 	}
-	if asksState(options) && options.AllowWatchBookmarks {
-		if err := q.negotiateWithoutTable(q.offer()); err != nil {
-			return err
-		}
-	}
-	s := &watching{q: q, sel: sel, bookmarks: options.AllowWatchBookmarks}
+	s := &watching{q: q, sel: sel, bookmarks: options.AllowWatchBookmarks, compress: asksState(options) && options.AllowWatchBookmarks}
 	s.timeout = q.api.watchTimeout(options)
 	if err := s.start(options); err != nil {
 		return err
@@ -66,20 +62,6 @@ func (q *request) watch() error {
 		s.serveWebSocket(watcher)
 	} else {
 		s.serve(q.ctx, watcher, q.w)
-	}
-	return nil
-}
-
-// negotiateWithoutTable negotiates anew if the client would get a Table: upstream streams no
-// state in that form.
-func (c *call) negotiateWithoutTable(o response.Offer) error {
-	if c.out.Form != response.AsTable {
-		return nil
-	}
-	o.Tables = false
-	ok := false
-	if c.out, ok = response.Negotiate(c.r, o); !ok {
-		return response.NotAcceptable(o.MediaTypes())
 	}
 	return nil
 }

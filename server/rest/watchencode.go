@@ -119,13 +119,10 @@ func (c *eventEncoder) bookmark(revision int64, annotations map[string]string) (
 
 func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]string) ([]byte, error) {
 	q := c.q
-	if q.out.Form != response.AsObject {
+	if q.out.Form != response.AsObject && q.out.Form != response.AsTable {
 		partial := &metav1.PartialObjectMetadata{}
 		partial.APIVersion, partial.Kind = q.out.MetaVersion.String(), "PartialObjectMetadata"
 		partial.ResourceVersion, partial.Annotations = revision, annotations
-		if q.out.Form == response.AsTable {
-			return c.bookmarkTable(partial)
-		}
 		return c.encode(partial)
 	}
 	obj := q.kind.Codec.New()
@@ -139,23 +136,29 @@ func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]st
 	if err != nil {
 		return nil, err
 	}
+	if q.out.Form == response.AsTable {
+		return c.bookmarkTable(obj, v, len(annotations) > 0)
+	}
 	return c.encode(v)
 }
 
-func (c *eventEncoder) bookmarkTable(partial *metav1.PartialObjectMetadata) ([]byte, error) {
-	table, err := c.table(nil)
+// bookmarkTable is a bookmark as a row. One that says something says it in the row's object, even if the client wants none.
+func (c *eventEncoder) bookmarkTable(hub, versioned runtime.Object, says bool) ([]byte, error) {
+	tables, err := c.q.tables()
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(partial)
+	if says && tables.Include == metav1.IncludeNone {
+		tables.Include = metav1.IncludeMetadata
+	}
+	table, err := tables.OfView(hub, versioned)
 	if err != nil {
 		return nil, err
 	}
 	if c.headers {
 		table.ColumnDefinitions = nil
 	}
-	table.ResourceVersion = partial.ResourceVersion
-	table.Rows = []metav1.TableRow{{Cells: []any{}, Object: runtime.RawExtension{Raw: raw}}}
+	c.headers = true
 	return json.Marshal(table)
 }
 
@@ -167,6 +170,10 @@ const initialEventsListBlueprint = "kubernetes.io/initial-events-list-blueprint"
 // encoding of the watch, so that a client can make a list of the events, which name no kind of list
 // (upstream: endpoints/handlers/response.go).
 func (c *eventEncoder) initialEventsEnd(revision int64) ([]byte, error) {
+	marks := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	if c.q.out.Form == response.AsTable { // there were none in 1.33
+		return c.bookmark(revision, marks)
+	}
 	list, err := c.emptyList()
 	if err != nil {
 		return nil, err
@@ -175,10 +182,8 @@ func (c *eventEncoder) initialEventsEnd(revision int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.bookmark(revision, map[string]string{
-		metav1.InitialEventsAnnotationKey: "true",
-		initialEventsListBlueprint:        base64.StdEncoding.EncodeToString(encoded),
-	})
+	marks[initialEventsListBlueprint] = base64.StdEncoding.EncodeToString(encoded)
+	return c.bookmark(revision, marks)
 }
 
 // emptyList is a list of what the events have, without items.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,53 @@ func TestInitialEventsListBlueprint(t *testing.T) {
 	if len(events) != 1 || strings.Contains(events[0].body, "annotations") {
 		t.Errorf("a bookmark: %+v", events)
 	}
+}
+
+// TestBookmarkTables has the bookmarks of watches for tables: rows of an empty object. The one after the initial events says in
+// the object of its row that it is that one, also if the client wants no objects. kube-apiserver's were recorded.
+func TestBookmarkTables(t *testing.T) {
+	h := newHarness(t, rest.Options{BookmarkEvery: 5 * time.Millisecond})
+	revision := h.do("POST", configMaps, configMap("a", "1")).want(201).get("metadata", "resourceVersion")
+	const (
+		ended    = `"annotations":{"k8s.io/initial-events-end":"true"}`
+		metadata = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"N"%s}}`
+		object   = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"N"%s}}`
+	)
+	for _, row := range []struct{ query, plain, end string }{
+		{"", metadata, metadata},
+		{"&includeObject=Metadata", metadata, metadata},
+		{"&includeObject=Object", object, object},
+		{"&includeObject=None", "null", metadata},
+	} {
+		for _, c := range []struct{ query, object string }{
+			{"&resourceVersion=" + revision, strings.ReplaceAll(row.plain, "%s", "")},
+			{"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", strings.ReplaceAll(row.end, "%s", ","+ended)},
+		} {
+			path := configMaps + "?watch=1&allowWatchBookmarks=true&fieldSelector=metadata.name%3Dnobody" + row.query + c.query
+			_, events := h.stream(path, tableV1, 2)
+			for i, e := range events {
+				if i == 1 { // a later one is like any other
+					c.object = strings.ReplaceAll(row.plain, "%s", "")
+				}
+				want := `[{"cells":["",0,"\u003cunknown\u003e"],"object":` + strings.ReplaceAll(c.object, `"N"`, `"`+revision+`"`) + "}]"
+				if got := e.get("object", "rows"); !sameJSON(t, got, want) || e.get("type") != "BOOKMARK" || e.get("object", "metadata", "resourceVersion") != revision {
+					t.Errorf("%s: %s\nwant %s", path, e.body, want)
+				}
+				if columns := e.get("object", "columnDefinitions"); (columns != "") != (i == 0) {
+					t.Errorf("%s: event %d has columns %s", path, i, columns)
+				}
+			}
+		}
+	}
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 func fromBase64(text string) string {

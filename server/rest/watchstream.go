@@ -29,11 +29,16 @@ type sink interface {
 // headers are out can be an error of the request.
 func (s *watching) serve(ctx context.Context, watcher kind.Events, w http.ResponseWriter) {
 	w.Header()["Content-Type"] = []string{s.q.out.EventsType()}
+	plain := httpSink{w, http.NewResponseController(w)}
+	out := sink(plain)
+	if s.compress && response.CompressesWatch(s.q.r) {
+		response.BeginGzip(w.Header())
+		out = gzipSink{plain}
+	}
 	w.WriteHeader(http.StatusOK)
-	out := httpSink{w, http.NewResponseController(w)}
 	// A client that does not read would keep the watch beyond its time. The error is ignored: it
 	// says that the writer has no deadlines.
-	_ = out.c.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
+	_ = plain.c.SetWriteDeadline(time.Now().Add(s.timeout + endGrace))
 	out.Flush()
 	s.run(ctx, watcher, out)
 }
@@ -48,6 +53,16 @@ type httpSink struct {
 
 func (o httpSink) Flush()        { o.c.Flush() }
 func (o httpSink) OneEach() bool { return false }
+
+// gzipSink compresses each write by itself, so that a watch that waits for its client has no compressor in memory.
+type gzipSink struct{ httpSink }
+
+func (o gzipSink) Write(p []byte) (int, error) {
+	buffer := lendBuffer(len(p))
+	defer buffer.release()
+	buffer.b = response.AppendGzip(buffer.b, p)
+	return len(p), buffer.write(o.httpSink)
+}
 
 // run is the life of a watch. It ends when the client goes, the time is over, the server
 // drains, or the watcher fails.

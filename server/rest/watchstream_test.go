@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -118,4 +123,71 @@ type slowWriter struct {
 func (w *slowWriter) Write(p []byte) (int, error) {
 	time.Sleep(w.pause)
 	return w.ResponseRecorder.Write(p)
+}
+
+// TestWatchListCompression: the stream of a watch that begins with the state is compressed for clients that accept it, and each
+// event can be read as soon as it has been sent.
+func TestWatchListCompression(t *testing.T) {
+	h := newHarness(t, rest.Options{}, nothingStays)
+	h.do("POST", configMaps, configMap("first", strings.Repeat("x", 100_000))).want(201)
+	const asList = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	plain := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	t.Cleanup(plain.CloseIdleConnections)
+	encoding := func(query, accept string) string {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, "GET", h.http.URL+configMaps+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", accept)
+		resp, err := plain.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if vary := resp.Header.Get("Vary"); (vary == "Accept-Encoding") != (resp.Header.Get("Content-Encoding") == "gzip") {
+			t.Errorf("%s: Vary: %s", query, vary)
+		}
+		return resp.Header.Get("Content-Encoding")
+	}
+	for _, row := range []struct{ query, accept, want string }{
+		{asList, "gzip", "gzip"},
+		{asList, "deflate, gzip", "gzip"},
+		{asList, "identity", ""},
+		{"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "gzip", ""},
+		{"?watch=1&allowWatchBookmarks=true", "gzip", ""},
+	} {
+		if got := encoding(row.query, row.accept); got != row.want {
+			t.Errorf("%s, %s: %q, want %q", row.query, row.accept, got, row.want)
+		}
+	}
+
+	resp, err := http.Get(h.http.URL + configMaps + asList) // Go's client decompresses by itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if !resp.Uncompressed {
+		t.Errorf("headers: %v", resp.Header)
+	}
+	events := json.NewDecoder(resp.Body)
+	for i, want := range []string{"ADDED first", "BOOKMARK ", "ADDED second", "ADDED third"} {
+		if i >= 2 {
+			h.do("POST", configMaps, configMap(strings.Fields(want)[1], "a")).want(201)
+		}
+		var e seen
+		if err := events.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Type + " " + e.Object.Metadata.Name; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.WatchListCompression, false)
+	if got := encoding(asList, "gzip"); got != "" {
+		t.Errorf("without the feature gate: %q", got)
+	}
 }

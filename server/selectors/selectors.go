@@ -43,7 +43,7 @@ func CheckQuery(query url.Values) error {
 }
 
 // parameters are those that have a selector.
-var parameters = [...]string{"fieldSelector", "labelSelector"}
+var parameters = [...]string{"fieldSelector", "labelSelector", "shardSelector"}
 
 // Bounded returns a request for those who parse selectors before they can refuse one: r, or if one of its selectors has
 // too many terms a copy without them. Only the copy's URL is another.

@@ -6,11 +6,13 @@ import (
 	v1 "k8s.io/api/admissionregistration/v1"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/manifest/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kubernetes/pkg/admission/plugin/policy/manifest/loader"
 
 	"github.com/plinth-io/plinth/server/lister"
 	storeobject "github.com/plinth-io/plinth/sqlstore/object"
@@ -20,7 +22,7 @@ import (
 // upstream's MutatingAdmissionPolicy does. There is nothing to change in a DELETE, so it is
 // not asked about those.
 // https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
-func NewMutating(o Options) apiadmission.MutationInterface {
+func NewMutating(o Options) (apiadmission.MutationInterface, error) {
 	s := source[*mutating.Policy, *mutating.PolicyBinding]{
 		policyPrefix:  storeobject.Prefix(v1.GroupName, "mutatingadmissionpolicies"),
 		bindingPrefix: storeobject.Prefix(v1.GroupName, "mutatingadmissionpolicybindings"),
@@ -29,7 +31,7 @@ func NewMutating(o Options) apiadmission.MutationInterface {
 	s.bindings = func() ([]*mutating.PolicyBinding, error) {
 		return lister.Everything[mutating.PolicyBinding](o.Store, s.bindingPrefix)
 	}
-	return &mutatingPolicies{policies[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]{
+	p := &mutatingPolicies{policies[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]{
 		Handler: apiadmission.NewHandler(apiadmission.Create, apiadmission.Update, apiadmission.Connect),
 		o:       o,
 		source:  s,
@@ -41,6 +43,20 @@ func NewMutating(o Options) apiadmission.MutationInterface {
 			return mutating.NewDispatcher(o.Authorizer, m, &typeConverters{o.Kinds})
 		},
 	}}
+	return p, p.follow(static[*mutating.Policy, *mutating.PolicyBinding, mutating.PolicyEvaluator]{
+		plugin: metrics.MAPManifestType,
+		load: func(dir string) ([]*mutating.Policy, []*mutating.PolicyBinding, string, error) {
+			found, err := loader.LoadMutatingManifestsFromDirectory(dir)
+			if err != nil {
+				return nil, nil, "", err
+			}
+			return found.Policies, found.Bindings, found.Hash, nil
+		},
+		compile: func(policy *mutating.Policy) (mutating.PolicyEvaluator, error) {
+			compiled := compileMutating(policy)
+			return compiled, compiled.Error
+		},
+	})
 }
 
 type mutatingPolicies struct {

@@ -31,6 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
 	"k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion"
 
+	"github.com/plinth-io/plinth/server/admission/manifests"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -45,6 +46,8 @@ type Options struct {
 	Client *clientrest.Config
 	// Authorizer is asked by expressions.
 	Authorizer authorizer.Authorizer
+	// Manifests are files with further policies; nil: there are none.
+	Manifests *manifests.Manifests
 	// Skip tells of writes that no policy is asked about; nil: there are none.
 	Skip func(context.Context) bool
 }
@@ -64,6 +67,7 @@ type policies[P, B object, E generic.Evaluator] struct {
 	source  source[P, B]
 	compile func(P) E
 	open    func(*matching.Matcher) generic.Dispatcher[generic.PolicyHook[P, B, E]]
+	static  generic.HookSource[generic.PolicyHook[P, B, E]] // the policies in files; nil: there are none
 
 	known atomic.Pointer[known[P, B, E]]
 
@@ -95,25 +99,32 @@ type known[P, B object, E generic.Evaluator] struct {
 	bySubject                 sync.Map // of subject: the relevant ones among hooks
 }
 
-// exempt are the resources that no policy has a say in: the policies themselves, so that a
-// policy that refuses everything can be deleted, and reviews.
-var exempt = sets.New(append(exclusion.Excluded(),
+// exempt are the resources that no policy has a say in: reviews.
+var exempt = sets.New(exclusion.Excluded()...)
+
+// guarded are the policies themselves. No stored policy has a say in them, so that one that refuses everything can be deleted.
+var guarded = sets.New(
 	admissionregistration.Resource("validatingadmissionpolicies"),
 	admissionregistration.Resource("validatingadmissionpolicybindings"),
 	admissionregistration.Resource("mutatingadmissionpolicies"),
 	admissionregistration.Resource("mutatingadmissionpolicybindings"),
-)...)
+)
 
 // ask asks the policies about a write.
 func (p *policies[P, B, E]) ask(ctx context.Context, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) error {
-	if exempt.Has(a.GetResource().GroupResource()) || p.o.Skip != nil && p.o.Skip(ctx) {
+	resource := a.GetResource().GroupResource()
+	if exempt.Has(resource) || p.o.Skip != nil && p.o.Skip(ctx) {
 		return nil
 	}
-	k, err := p.current()
-	if err != nil {
-		return err
+	hooks := p.inFiles(a, o)
+	if !guarded.Has(resource) {
+		k, err := p.current()
+		if err != nil {
+			return err
+		}
+		stored := k.relevant(a, o, func(policy P) *v1.MatchResources { return p.of.policy(policy).GetMatchConstraints() })
+		hooks = append(hooks[:len(hooks):len(hooks)], stored...)
 	}
-	hooks := k.relevant(a, o, func(policy P) *v1.MatchResources { return p.of.policy(policy).GetMatchConstraints() })
 	if len(hooks) == 0 {
 		return nil
 	}

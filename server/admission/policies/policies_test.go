@@ -212,12 +212,21 @@ func TestCostly(t *testing.T) {
 	}
 }
 
+func newValidating(t testing.TB, a *apitest.API) apiadmission.ValidationInterface {
+	t.Helper()
+	p, err := policies.NewValidating(optionsOf(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // Nothing is built for policies that no binding puts in force, or that are about other
 // resources.
 func TestUnused(t *testing.T) {
 	a := apitest.Open(t)
 	inDefault(t, a.Client)
-	p := policies.NewValidating(optionsOf(a))
+	p := newValidating(t, a)
 	ask := func() {
 		t.Helper()
 		if err := p.Validate(t.Context(), createOf(nil), interfaces); err != nil {
@@ -246,7 +255,7 @@ func TestUnused(t *testing.T) {
 func TestMany(t *testing.T) {
 	a := apitest.Open(t)
 	inDefault(t, a.Client)
-	p := policies.NewValidating(optionsOf(a))
+	p := newValidating(t, a)
 	for i := range 200 {
 		name := fmt.Sprintf("p%03d", i)
 		putPolicy(t, a.Client, newPolicy(name, "configmaps", fmt.Sprintf("int(object.data.v) < %d", 1000-i)), newBinding(name))

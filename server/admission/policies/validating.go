@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiadmission "k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/manifest/metrics"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kubernetes/pkg/admission/plugin/policy/manifest/loader"
 
 	"github.com/plinth-io/plinth/server/lister"
 	storeobject "github.com/plinth-io/plinth/sqlstore/object"
@@ -22,7 +24,7 @@ import (
 
 // NewValidating returns the plugin that asks ValidatingAdmissionPolicies. It decides as
 // upstream's ValidatingAdmissionPolicy does.
-func NewValidating(o Options) apiadmission.ValidationInterface {
+func NewValidating(o Options) (apiadmission.ValidationInterface, error) {
 	s := source[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding]{
 		policyPrefix:  storeobject.Prefix(v1.GroupName, "validatingadmissionpolicies"),
 		bindingPrefix: storeobject.Prefix(v1.GroupName, "validatingadmissionpolicybindings"),
@@ -33,7 +35,7 @@ func NewValidating(o Options) apiadmission.ValidationInterface {
 	s.bindings = func() ([]*v1.ValidatingAdmissionPolicyBinding, error) {
 		return lister.Everything[v1.ValidatingAdmissionPolicyBinding](o.Store, s.bindingPrefix)
 	}
-	return &validatingPolicies{policies[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding, validating.Validator]{
+	p := &validatingPolicies{policies[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding, validating.Validator]{
 		Handler: apiadmission.NewHandler(apiadmission.Connect, apiadmission.Create, apiadmission.Delete, apiadmission.Update),
 		o:       o,
 		source:  s,
@@ -45,6 +47,20 @@ func NewValidating(o Options) apiadmission.ValidationInterface {
 			return validating.NewDispatcher(o.Authorizer, generic.NewPolicyMatcher(m))
 		},
 	}}
+	return p, p.follow(static[*v1.ValidatingAdmissionPolicy, *v1.ValidatingAdmissionPolicyBinding, validating.Validator]{
+		plugin: metrics.VAPManifestType,
+		load: func(dir string) ([]*v1.ValidatingAdmissionPolicy, []*v1.ValidatingAdmissionPolicyBinding, string, error) {
+			found, err := loader.LoadValidatingManifestsFromDirectory(dir)
+			if err != nil {
+				return nil, nil, "", err
+			}
+			return found.Policies, found.Bindings, found.Hash, nil
+		},
+		compile: func(policy *v1.ValidatingAdmissionPolicy) (validating.Validator, error) {
+			validator := newLateValidator(policy)
+			return validator, validator.CompileError()
+		},
+	})
 }
 
 type validatingPolicies struct {

@@ -67,7 +67,7 @@ func BenchmarkValidating(b *testing.B) {
 		for _, p := range []struct {
 			name   string
 			plugin apiadmission.ValidationInterface
-		}{{"plinth", policies.NewValidating(optionsOf(a))}, {"upstream", newUpstream(b, a)}} {
+		}{{"plinth", newValidating(b, a)}, {"upstream", newUpstream(b, a)}} {
 			b.Run(c.name+"/"+p.name, func(b *testing.B) {
 				attributes := createOf(nil)
 				b.ReportAllocs()

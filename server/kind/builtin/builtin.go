@@ -81,7 +81,14 @@ func Kinds(o Options) []*kind.Kind {
 		byResource[k.GroupResource()] = k
 	}
 	removed := s.removedKinds(byResource) // before today's versions are switched off
-	return append(o.Enabled.of(kinds), removed...)
+	kinds = o.Enabled.of(kinds)
+	for _, k := range removed {
+		// An older release that is emulated may have the version itself.
+		if today := byResource[k.GroupResource()]; today == nil || today.Version(k.Versions[0].Name) == nil {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
 }
 
 // kinds are the Kinds of all groups, enabled or not.

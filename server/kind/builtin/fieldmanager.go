@@ -201,7 +201,7 @@ var described = map[schema.GroupKind][]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {"v1", "v1beta1"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {"v1", "v1beta1"},
 	{Group: "apps", Kind: "Scale"}:                                    {"v1beta1", "v1beta2"},
-	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       {"v1"},
+	{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"}:       {"v1", "v1alpha1", "v1beta1"},
 	{Group: "authentication.k8s.io", Kind: "TokenRequest"}:            {"v1"},
 	{Group: "authentication.k8s.io", Kind: "TokenReview"}:             {"v1", "v1beta1"},
 	{Group: "authorization.k8s.io", Kind: "LocalSubjectAccessReview"}: {"v1", "v1beta1"},

@@ -25,12 +25,14 @@ type removal struct {
 // removals are the removed versions that can be served on request: all that the migration guide
 // lists as removed from 1.16 on, and the alpha versions that were removed with them.
 var removals = []removal{
-	{version: "admissionregistration.k8s.io/v1beta1", resources: "mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io"},
+	{version: "admissionregistration.k8s.io/v1alpha1", resources: "validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io"},
+	{version: "admissionregistration.k8s.io/v1beta1", resources: "mutatingwebhookconfigurations.admissionregistration.k8s.io validatingadmissionpolicies.admissionregistration.k8s.io validatingadmissionpolicybindings.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io"},
 	{version: "apiextensions.k8s.io/v1beta1", resources: "customresourcedefinitions.apiextensions.k8s.io"},
 	{version: "apiregistration.k8s.io/v1beta1", resources: "apiservices.apiregistration.k8s.io"},
 	{version: "apps/v1beta1", resources: "controllerrevisions.apps deployments.apps statefulsets.apps"},
 	{version: "apps/v1beta2", resources: "controllerrevisions.apps daemonsets.apps deployments.apps replicasets.apps statefulsets.apps"},
-	{version: "authentication.k8s.io/v1beta1", resources: "tokenreviews.authentication.k8s.io"},
+	{version: "authentication.k8s.io/v1alpha1", resources: "selfsubjectreviews.authentication.k8s.io"},
+	{version: "authentication.k8s.io/v1beta1", resources: "selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io"},
 	{version: "authorization.k8s.io/v1beta1", resources: "localsubjectaccessreviews.authorization.k8s.io selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io"},
 	{version: "batch/v1beta1", resources: "cronjobs.batch"},
 	{version: "certificates.k8s.io/v1beta1", resources: "certificatesigningrequests.certificates.k8s.io"},
@@ -41,27 +43,35 @@ var removals = []removal{
 	{version: "flowcontrol.apiserver.k8s.io/v1beta1", resources: "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
 	{version: "flowcontrol.apiserver.k8s.io/v1beta2", resources: "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
 	{version: "flowcontrol.apiserver.k8s.io/v1beta3", resources: "flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
-	{version: "networking.k8s.io/v1beta1", resources: "ingressclasses.networking.k8s.io ingresses.networking.k8s.io"},
+	{version: "networking.k8s.io/v1beta1", resources: "ingressclasses.networking.k8s.io ingresses.networking.k8s.io ipaddresses.networking.k8s.io servicecidrs.networking.k8s.io"},
 	{version: "node.k8s.io/v1beta1", resources: "runtimeclasses.node.k8s.io"},
 	{version: "policy/v1beta1", resources: "poddisruptionbudgets.policy"},
 	{version: "rbac.authorization.k8s.io/v1alpha1", since: 22, resources: "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
 	{version: "rbac.authorization.k8s.io/v1beta1", resources: "clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io"},
 	{version: "scheduling.k8s.io/v1beta1", resources: "priorityclasses.scheduling.k8s.io"},
-	{version: "storage.k8s.io/v1alpha1", resources: "csistoragecapacities.storage.k8s.io volumeattachments.storage.k8s.io"},
-	{version: "storage.k8s.io/v1beta1", resources: "csidrivers.storage.k8s.io csinodes.storage.k8s.io csistoragecapacities.storage.k8s.io storageclasses.storage.k8s.io volumeattachments.storage.k8s.io"},
+	{version: "storage.k8s.io/v1alpha1", resources: "csistoragecapacities.storage.k8s.io volumeattachments.storage.k8s.io volumeattributesclasses.storage.k8s.io"},
+	{version: "storage.k8s.io/v1beta1", resources: "csidrivers.storage.k8s.io csinodes.storage.k8s.io csistoragecapacities.storage.k8s.io storageclasses.storage.k8s.io volumeattachments.storage.k8s.io volumeattributesclasses.storage.k8s.io"},
 }
 
 const typesGone = "its types are gone from Kubernetes; plinth migrate-manifests brings objects to its successor"
+
+const alphaOnly = "it was an alpha version behind a feature gate; plinth migrate-manifests brings objects to its successor"
 
 // lost are the resources of removed versions that cannot be served, and why.
 var lost = map[string]string{
 	"extensions/v1beta1/podsecuritypolicies": "it has no successor, and its types are gone from Kubernetes",
 	"policy/v1beta1/podsecuritypolicies":     "it has no successor, and its types are gone from Kubernetes",
 
+	"certificates.k8s.io/v1alpha1":                     alphaOnly,
+	"certificates.k8s.io/v1alpha1/clustertrustbundles": alphaOnly,
+
 	"autoscaling/v2beta1":                          typesGone,
 	"autoscaling/v2beta1/horizontalpodautoscalers": typesGone,
 	"autoscaling/v2beta2":                          typesGone,
 	"autoscaling/v2beta2/horizontalpodautoscalers": typesGone,
+	"networking.k8s.io/v1alpha1":                   typesGone,
+	"networking.k8s.io/v1alpha1/ipaddresses":       typesGone,
+	"networking.k8s.io/v1alpha1/servicecidrs":      typesGone,
 	"scheduling.k8s.io/v1alpha1":                   typesGone,
 	"scheduling.k8s.io/v1alpha1/priorityclasses":   typesGone,
 }

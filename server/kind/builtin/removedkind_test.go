@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 )
 
@@ -24,6 +27,11 @@ func TestRemovedKindsAreComplete(t *testing.T) {
 		if k.Stored != now.Stored || now.Version(r.Now.Version) == nil {
 			t.Errorf("%v: stored as %v, want %v; now %v", r.GVK, k.Stored, now.Stored, r.Now)
 		}
+		typed := newOf(t, r.GVK)
+		typed.GetObjectKind().SetGroupVersionKind(r.GVK)
+		if _, err := k.Versions[0].Fields.Types.ObjectToTyped(typed); err != nil {
+			t.Errorf("%v: %v", r.GVK, err)
+		}
 		if k.Virtual == nil {
 			checkRules(t, k)
 		}
@@ -36,6 +44,37 @@ func TestRemovedKindsAreComplete(t *testing.T) {
 		if !strings.HasPrefix(k.Versions[0].Deprecated, r.GVK.GroupVersion().String()+" "+k.Kind+want) ||
 			!strings.HasSuffix(k.Versions[0].Deprecated, "; use "+r.Now.GroupVersion().String()+" "+k.Kind) {
 			t.Errorf("%v: %s", r.GVK, k.Versions[0].Deprecated)
+		}
+	}
+}
+
+// TestRemovedKindsOfEmulatedRelease: an older release that is emulated still has some of the versions. They are served once,
+// whether --runtime-config names them or not.
+func TestRemovedKindsOfEmulatedRelease(t *testing.T) {
+	all := removed(t, "all")
+	if err := kind.Emulate([]string{"1.36"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := kind.Emulate(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for _, settings := range []map[string]string{nil, {"api/beta": "true"}, {"networking.k8s.io/v1beta1/servicecidrs": "true"}} {
+		enabled, err := builtin.ParseEnabled(settings, builtin.Forward{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := map[schema.GroupVersionResource]int{}
+		for _, k := range builtin.Kinds(builtin.Options{Removed: all, Enabled: enabled}) {
+			for _, v := range k.Versions {
+				served[k.GroupResource().WithVersion(v.Name)]++
+			}
+		}
+		for _, r := range all {
+			if served[r.Resource] != 1 {
+				t.Errorf("%v: %v is served %d times", settings, r.Resource, served[r.Resource])
+			}
 		}
 	}
 }

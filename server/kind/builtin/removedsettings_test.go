@@ -12,12 +12,14 @@ func TestRemovedSettings(t *testing.T) {
 	for _, c := range []struct{ names, settings, want, err string }{
 		{"batch/v1beta1", "", "batch/v1beta1/cronjobs", ""},
 		{"batch/v1beta1", "batch/v1beta1=false", "", ""},
-		{"networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1/ingresses=false", "networking.k8s.io/v1beta1/ingressclasses", ""},
+		{"networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1/ingresses=false",
+			"networking.k8s.io/v1beta1/ingressclasses networking.k8s.io/v1beta1/ipaddresses networking.k8s.io/v1beta1/servicecidrs", ""},
 		{"networking.k8s.io/v1beta1", "networking.k8s.io/v1beta1=false,networking.k8s.io/v1beta1/ingresses=true", "networking.k8s.io/v1beta1/ingresses", ""},
 		{"batch/v1beta1", "api/beta=false", "batch/v1beta1/cronjobs", ""},
 		{"batch/v1beta1", "batch/v1beta1=true", "batch/v1beta1/cronjobs", ""},
 		{"", "batch/v1beta1=false", "", ""},
 		{"", "coordination.k8s.io/v1beta1=true", "", ""}, // it has live resources, too
+		{"", "networking.k8s.io/v1beta1/servicecidrs=true", "", "networking.k8s.io/v1beta1/servicecidrs=true: Kubernetes has removed it; write --serve-removed-apis=networking.k8s.io/v1beta1/servicecidrs"},
 		{"", "batch/v1beta1=true", "", "batch/v1beta1=true: Kubernetes has removed it; write --serve-removed-apis=batch/v1beta1"},
 		{"batch/v1beta1", "extensions/v1beta1/ingresses=true", "", "extensions/v1beta1/ingresses=true: Kubernetes has removed it; write --serve-removed-apis=extensions/v1beta1/ingresses"},
 	} {
