@@ -21,7 +21,7 @@ func (o *releaseOptions) addFlags(cmd *cobra.Command, c *server.Config) {
 // emulate is called before anything asks for a feature.
 func (o *releaseOptions) emulate() error {
 	if err := kind.Emulate(o.emulated, o.compatible); err != nil {
-		return usagef("--emulated-version and --min-compatibility-version: %v", err)
+		return usagef("--emulated-version, --min-compatibility-version: %v; write a minor version such as %s.%s, or leave them out", err, kind.Major, kind.Minor)
 	}
 	return nil
 }
