@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/server/flagz"
 
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
@@ -225,6 +226,8 @@ type Config struct {
 	ServeSnapshots bool
 	// Debugging says whether /debug/pprof and /debug/flags are served, to those who may reach them.
 	Debugging debugging.Options
+	// Flags are those of the command, which /flagz shows; nil: there is no such page.
+	Flags flagz.Reader
 
 	// Encryption says which objects are encrypted in the database.
 	Encryption encryption.Options

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiserver/pkg/server/flagz"
+
 	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/debugging"
 	"github.com/plinth-io/plinth/server/peers"
@@ -17,7 +19,7 @@ const rowsOfIdentities = "testdata/identities/rows.txt"
 // and method, as each identity. What kube-apiserver decides is in the rows; a resource, a
 // subresource or a route without a row fails the test.
 func TestRoutesOfIdentities(t *testing.T) {
-	p := openParties(t, Config{Debugging: debugging.Options{Profiling: true}})
+	p := openParties(t, Config{Debugging: debugging.Options{Profiling: true}, Flags: flagz.NamedFlagSetsReader{}})
 	rows, asked := readRights(t, rowsOfIdentities), map[string]bool{}
 	questions := resourceQuestions(p.server.kinds.Set())
 	for _, q := range pathQuestions(t, p.server.guard.Paths(), p.server.kinds.Set()) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/server/kind"
 )
 
 // tellEvery is how often a start that takes long says what it does.
@@ -26,8 +27,11 @@ type progress struct {
 // called.
 func beginStart(c *Config, every time.Duration) (p *progress, end func()) {
 	p = &progress{log: c.Log, begun: time.Now(), step: "begin"}
-	c.Log.Info("starting", "version", Release(), "kubernetes", KubernetesVersion,
-		"database", dialects.Describe(c.DSN), "dataDir", absolute(c.DataDir))
+	facts := []any{"version", Release(), "kubernetes", KubernetesVersion, "database", dialects.Describe(c.DSN), "dataDir", absolute(c.DataDir)}
+	if kind.Emulates() {
+		facts = append(facts, "emulates", kind.Emulated())
+	}
+	c.Log.Info("starting", facts...)
 	done := make(chan struct{})
 	var repeating sync.WaitGroup
 	repeating.Go(func() { p.repeat(done, every) })

@@ -31,6 +31,7 @@ type routes struct {
 	metrics    http.Handler
 	slis       http.Handler
 	debug      http.Handler // nil: there is no such path
+	pages      debugging.Pages
 	backup     func(http.ResponseWriter, *http.Request) error
 	digest     func(*guard.Call) error
 	status     func(*guard.Call) error
@@ -66,6 +67,9 @@ func (r *routes) add(g *guard.Guard) {
 	}
 	g.Route("/version", serveVersion)
 	g.Route("/version/*", serveVersion)
+	for path, page := range r.pages {
+		g.Route(path, guard.HTTP(page))
+	}
 	if r.fairness != nil {
 		for _, path := range fairness.DebugPaths {
 			g.Route(path, r.fairness)
@@ -95,6 +99,7 @@ func (r *routes) add(g *guard.Guard) {
 func (r *routes) otherPaths() []string {
 	paths := []string{"/index.html", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/version"}
 	paths = slices.AppendSeq(paths, maps.Keys(r.documents))
+	paths = slices.AppendSeq(paths, maps.Keys(r.pages))
 	for _, probe := range r.probes {
 		paths = append(paths, "/"+probe.Name())
 		for _, check := range probe.Names() {

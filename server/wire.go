@@ -160,14 +160,18 @@ func (s *Server) routes() *routes {
 		digest:     s.serveDigest,
 		status:     s.serveStatus,
 		told:       s.serveTold,
+		pages:      debugging.Pages{},
 	}
+	r.pages.AddFlags(s.config.Flags)
 	if s.config.ServeSnapshots {
 		r.snapshots = newSnapshots(s).serve
 	}
 	if s.fairness != nil {
 		r.fairness = guard.HTTP(s.fairness.Debug())
 	}
-	documents := discovery.New(s.kinds, s.extensions, r.otherPaths()...)
+	var documents *discovery.Discovery
+	r.pages.AddStatus(kind.Effective(), func() []string { return documents.Paths() })
+	documents = discovery.New(s.kinds, s.extensions, r.otherPaths()...)
 	documents.CBOR, documents.Unread = servesCBOR(), s.rest.Undiscovered
 	r.discovery = documents
 	r.openapi = openapi.New(s.kinds, slices.Collect(maps.Keys(r.documents))...)
@@ -193,8 +197,9 @@ func (s *Server) fillMetrics() {
 	s.metrics.Register(s.scrubber.Collectors()...)
 	upstream := []func(name string) bool{
 		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(guard.UpstreamMetrics),
-		metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics),
+		metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics), metrics.Named(metrics.Features),
 	}
+	utilfeature.DefaultMutableFeatureGate.AddMetrics()
 	if s.fairness != nil {
 		s.metrics.Register(s.fairness.Collectors()...)
 		upstream = append(upstream, fairness.UpstreamMetric)

@@ -132,6 +132,7 @@ func (o *apiServerOptions) run(cmd *cobra.Command) error {
 	if err := o.complete(cmd.Flags()); err != nil {
 		return err
 	}
+	o.config.Flags = shownFlags(cmd)
 	o.begin(cmd.ErrOrStderr())
 	warnOfIgnored(o.config.Log, o.ignored)
 	if err := o.findCertificate(); err != nil {

@@ -68,6 +68,7 @@ func newServe() *cobra.Command {
 			}
 			o.begin(cmd.ErrOrStderr())
 			warnOfVariables(cmd, os.Environ(), o.config.Log)
+			o.config.Flags = shownFlags(cmd)
 			begun := func() { warnOfPassword(cmd, o.config.DSN, o.config.Log) }
 			return nameFlags(cmd, serve(cmd.Context(), o.config, o.log.Verbosity, cmd.OutOrStdout(), begun))
 		},

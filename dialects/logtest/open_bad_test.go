@@ -130,7 +130,7 @@ func lockTablePostgres(t *testing.T) hindrance {
 func lockLogPostgres(t *testing.T) hindrance {
 	dsn := Postgres(t)
 	openDSN(t, dsn).Close()
-	execPostgres(t, dsn, `UPDATE schema_migrations SET dirty = true`)
+	execPostgres(t, dsn, `UPDATE schema_migrations SET version = 5, dirty = true`)
 	return inPostgres(t, dsn, `BEGIN; LOCK TABLE log`)
 }
 
@@ -167,7 +167,7 @@ func lockMigrationsMySQL(t *testing.T) hindrance {
 func lockTableMySQL(t *testing.T, table string) hindrance {
 	dsn := MariaDB(t)
 	openDSN(t, dsn).Close()
-	execMySQL(t, dsn, `UPDATE schema_migrations SET dirty = true`)
+	execMySQL(t, dsn, `UPDATE schema_migrations SET version = 5, dirty = true`)
 	return inMySQL(t, dsn, `LOCK TABLES `+table+` WRITE`)
 }
 

@@ -138,10 +138,10 @@ func TestPostgresTableRights(t *testing.T) {
 			worksAs(t, as)
 		}
 	}
-	execPostgres(t, dsn, `UPDATE schema_migrations SET dirty = true`)
+	execPostgres(t, dsn, `UPDATE schema_migrations SET version = 5, dirty = true`)
 	execPostgres(t, dsn, refusedFor(t, as, "GRANT CREATE, USAGE ON SCHEMA public"))
 	refusedFor(t, as, "must be owner", "plinth serve once as their owner")
-	execPostgres(t, dsn, `UPDATE schema_migrations SET dirty = false`)
+	execPostgres(t, dsn, `UPDATE schema_migrations SET version = 6, dirty = false`)
 	execPostgres(t, dsn, fmt.Sprintf(`REVOKE USAGE ON SCHEMA public FROM public; REVOKE USAGE ON SCHEMA public FROM %q`, role))
 	refusedFor(t, as, `use schema "public"`, "GRANT CREATE, USAGE ON SCHEMA")
 }

@@ -1,4 +1,4 @@
-// Package debugging serves /debug/pprof and /debug/flags with upstream's handlers, for whoever looks
+// Package debugging serves /debug/pprof, /debug/flags, /flagz and /statusz with upstream's handlers, for whoever looks
 // into a running server. It owns the options about that. It must not know who may ask: the server's
 // guard decides, as for every other path.
 package debugging

@@ -144,6 +144,9 @@ func (d *documents) check(path string, r *http.Request, codecs *encodings) error
 	return response.Routed(r, codecs.mediaTypes...)
 }
 
+// Paths are those that GET / lists now.
+func (d *Discovery) Paths() []string { return d.current().list(d.paths) }
+
 // current returns the documents of what is served now.
 func (d *Discovery) current() *documents {
 	set, found := d.kinds.Set(), d.extensions.Discovered()

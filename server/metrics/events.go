@@ -34,6 +34,9 @@ func (m *Metrics) Events(of schema.GroupVersionResource) func(bytes int) {
 	}
 }
 
+// Features are upstream's metrics of feature gates, with the name of a gate as their label.
+var Features = []string{"kubernetes_feature_enabled"}
+
 // Queues are upstream's metrics of work queues, with the name of a queue as their label.
 var Queues = []string{
 	"workqueue_adds_total", "workqueue_depth", "workqueue_longest_running_processor_seconds", "workqueue_queue_duration_seconds",

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
 	"github.com/plinth-io/plinth/server/kind"
 )
 
@@ -53,6 +56,9 @@ func onlyRemoved(key string) bool {
 	if !wasRemoved(version, resource) {
 		return false
 	}
+	if resource == "" && hasOthers(version) {
+		return false
+	}
 	for _, k := range allKinds() {
 		for _, v := range k.Versions {
 			if k.GVK(v.Name).GroupVersion().String() == version && (resource == "" || resource == k.Resource) {
@@ -61,6 +67,23 @@ func onlyRemoved(key string) bool {
 		}
 	}
 	return true
+}
+
+// hasOthers reports whether upstream has kinds in a removed version that were not removed, perhaps without the feature
+// gates that they need.
+func hasOthers(version string) bool {
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil {
+		return false
+	}
+	known := legacyscheme.Scheme.KnownTypes(gv)
+	for name := range known {
+		removed := slices.ContainsFunc(removedByKind(), func(r Removed) bool { return r.GVK == gv.WithKind(name) })
+		if _, listed := known[name+"List"]; listed && !removed {
+			return true
+		}
+	}
+	return false
 }
 
 // wasRemoved reports whether a removed version had a resource; an empty resource is any.

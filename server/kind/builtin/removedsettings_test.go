@@ -19,6 +19,7 @@ func TestRemovedSettings(t *testing.T) {
 		{"batch/v1beta1", "batch/v1beta1=true", "batch/v1beta1/cronjobs", ""},
 		{"", "batch/v1beta1=false", "", ""},
 		{"", "coordination.k8s.io/v1beta1=true", "", ""}, // it has live resources, too
+		{"", "scheduling.k8s.io/v1beta1=true", "", ""},   // these need a feature gate
 		{"", "networking.k8s.io/v1beta1/servicecidrs=true", "", "networking.k8s.io/v1beta1/servicecidrs=true: Kubernetes has removed it; write --serve-removed-apis=networking.k8s.io/v1beta1/servicecidrs"},
 		{"", "batch/v1beta1=true", "", "batch/v1beta1=true: Kubernetes has removed it; write --serve-removed-apis=batch/v1beta1"},
 		{"batch/v1beta1", "extensions/v1beta1/ingresses=true", "", "extensions/v1beta1/ingresses=true: Kubernetes has removed it; write --serve-removed-apis=extensions/v1beta1/ingresses"},
