@@ -39,7 +39,7 @@ func TestFlagOfField(t *testing.T) {
 			t.Errorf("serve has no flag --%s", flag)
 		}
 	}
-	without := map[string]bool{"Dial": true, "Linger": true, "Audit": true, "Authentication": true, "Authorization": true, "Debugging": true, "Forward": true, "Serving": true, "Tokens": true, "Untracked": true, "Logf": true, "Log": true}
+	without := map[string]bool{"Dial": true, "Linger": true, "Audit": true, "Authentication": true, "Authorization": true, "Debugging": true, "Flags": true, "Forward": true, "Serving": true, "Tokens": true, "Untracked": true, "Logf": true, "Log": true}
 	for i := range config.NumField() {
 		if name := config.Field(i).Name; flagOfField[name] == "" && !without[name] {
 			t.Errorf("flagOfField does not have %s", name)

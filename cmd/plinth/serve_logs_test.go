@@ -123,7 +123,7 @@ func TestLogOfANormalDay(t *testing.T) {
 				`INFO  starting version=\S+ kubernetes=`+regexp.QuoteMeta(kind.Release)+` database="?(sqlite:///|postgres://|mysql://)\S+ dataDir=/\S+/data`,
 				`INFO  made a new database database=\S+`,
 				`INFO  made certificates names=ca,apiserver,admin(,\S+)?`,
-				`INFO  ready url=https://127\.0\.0\.1:\d+ database=\S+ new=true dataDir=/\S+/data controllers=12 objects=[1-9]\d* revision=[1-9]\d* took=\S+s`,
+				`INFO  ready url=https://127\.0\.0\.1:\d+ database=\S+ new=true dataDir=/\S+/data controllers=13 objects=[1-9]\d* revision=[1-9]\d* took=\S+s`,
 				`INFO  stopping reason="terminated signal received"`,
 				`INFO  stopped took=\S+s revision=[1-9]\d*`)
 		}

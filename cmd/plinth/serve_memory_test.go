@@ -88,9 +88,11 @@ func TestMemoryAfterBurst(t *testing.T) {
 			if raced {
 				bound = before + (peak-before)*3/4
 			}
+			// Where other processes keep the server from its work, the burst may look like its own end; then memory is
+			// given back once more after 150 seconds.
 			begun := time.Now()
 			for now := peak; now > bound; time.Sleep(200 * time.Millisecond) {
-				if now = memoryKiB(t, p); time.Since(begun) > 100*time.Second {
+				if now = memoryKiB(t, p); time.Since(begun) > 180*time.Second {
 					t.Fatalf("%d MiB before the burst, %d at most, still %d and not at most %d", before>>10, peak>>10, now>>10, bound>>10)
 				}
 			}

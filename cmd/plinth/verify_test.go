@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 )
 
@@ -30,6 +31,9 @@ func TestVerifyVersions(t *testing.T) {
 		must(t, err)
 		old, restored, file := d.Fresh(t), d.Fresh(t), filepath.Join(t.TempDir(), "old.plinth")
 		logtest.Exec(t, old, string(dump))
+		log, err := dialects.Open(t.Context(), old, dialects.Options{}) // which brings the schema up to date
+		must(t, err)
+		must(t, log.Close())
 		for _, args := range []string{"backup --dsn " + old + " " + file, "restore " + file + " --dsn " + restored} {
 			if code, out := runPlinth(t, strings.Fields(args)...); code != 0 {
 				t.Fatalf("%s: exit code %d: %s", args, code, out)
