@@ -156,7 +156,7 @@ func checkJSON(t *testing.T, log string) {
 		if r.Level != "INFO" && r.Level != "DEBUG" && !busy(r.Msg, line) {
 			t.Errorf("trouble: %s", line)
 		}
-		if r.Msg == "ready" && (r.Took <= 0 || r.Took > 600 || r.Objects == 0 || r.Controllers != 12) {
+		if r.Msg == "ready" && (r.Took <= 0 || r.Took > 600 || r.Objects == 0 || r.Controllers != 13) {
 			t.Errorf("not as ready as that: %s", line)
 		}
 		libraries = libraries || r.Source == "klog"
