@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,22 +90,18 @@ func (s *informerSet) give(run func() error) (err error) {
 // InformerFor returns the informer of a built-in type. It panics with notServed if no resource is served or stored in
 // the type's version.
 func (s *informerSet) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	want := reflect.TypeOf(obj)
-	is := func(gvk schema.GroupVersionKind) bool {
-		example, err := scheme.Scheme.New(gvk)
-		return err == nil && reflect.TypeOf(example) == want
-	}
+	of, _, _ := scheme.Scheme.ObjectKinds(obj) // none of a type that is not built in
 	for _, k := range s.kinds.Set().Kinds {
-		if is(k.StoredGVK()) {
-			return s.informerOf(k, k.StoredGVK())
+		if gvk := k.StoredGVK(); slices.Contains(of, gvk) {
+			return s.informerOf(k, gvk)
 		}
 		for _, v := range k.Versions {
-			if gvk := k.GVK(v.Name); is(gvk) {
+			if gvk := k.GVK(v.Name); slices.Contains(of, gvk) {
 				return s.informerOf(k, gvk)
 			}
 		}
 	}
-	panic(&notServed{want})
+	panic(&notServed{reflect.TypeOf(obj)})
 }
 
 // ForResource returns the informer of a resource in any version that is served.

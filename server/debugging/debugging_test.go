@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRecorded has what kube-apiserver 1.37.2 answered to the same requests.
+// TestRecorded has what kube-apiserver 1.33.13 answered to the same requests.
 func TestRecorded(t *testing.T) {
 	var put string
 	h, end := New(Options{Profiling: true, Contention: true, SetVerbosity: func(text string) (string, error) {

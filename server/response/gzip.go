@@ -1,6 +1,7 @@
 package response
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strconv"
@@ -78,20 +79,13 @@ func AppendGzip(b, p []byte) []byte {
 	if len(p) >= gzipWorthwhile {
 		pool = &gzipWriters
 	}
-	to := appender{b}
+	to := bytes.NewBuffer(b)
 	gz := pool.Get().(*gzip.Writer)
-	gz.Reset(&to)
+	gz.Reset(to)
 	gz.Write(p)
 	gz.Flush()
 	endGzip(gz, pool)
-	return to.b
-}
-
-type appender struct{ b []byte }
-
-func (a *appender) Write(p []byte) (int, error) {
-	a.b = append(a.b, p...)
-	return len(p), nil
+	return to.Bytes()
 }
 
 // BeginGzip sets the headers of a body that is compressed.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Manifests are the files of one plugin.
@@ -30,12 +32,7 @@ type Manifests struct {
 
 // Follow runs what follows the files until Stop.
 func (m *Manifests) Follow(run func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-m.Stop
-		cancel()
-	}()
-	go run(ctx)
+	go run(wait.ContextForChannel(m.Stop))
 }
 
 // Load has load read the files, and notes what came of it. What is read again unchanged is not compiled again.

@@ -56,12 +56,12 @@ func onlyRemoved(key string) bool {
 	if !wasRemoved(version, resource) {
 		return false
 	}
-	if resource == "" && hasOthers(version) {
-		return false
+	if resource == "" {
+		return !hasOthers(version)
 	}
 	for _, k := range allKinds() {
 		for _, v := range k.Versions {
-			if k.GVK(v.Name).GroupVersion().String() == version && (resource == "" || resource == k.Resource) {
+			if k.GVK(v.Name).GroupVersion().String() == version && resource == k.Resource {
 				return false
 			}
 		}

@@ -3,40 +3,24 @@ package builtin
 import (
 	"bytes"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// ownGroups are the API groups of this release, also those that are not served.
-var ownGroups = sync.OnceValue(func() sets.Set[string] {
-	groups := sets.New[string]()
-	for _, scheme := range Schemes() {
-		for _, gv := range scheme.PrioritizedVersionsAllGroups() {
-			groups.Insert(gv.Group)
-		}
-	}
-	return groups
-})
-
 // CheckStored refuses an object, which has passed object.Check, that is in one of Kubernetes' own groups and was stored
 // by another release, as a kind or in a version that this one cannot read.
 func CheckStored(key string, value []byte) error {
 	prefix := object.ResourceOf(key)
-	if group, _ := object.SplitPrefix(prefix); !ownGroups().Has(group) {
+	if group, _ := object.SplitPrefix(prefix); !ownGroup(group) {
 		return nil
 	}
 	is := typeOf(value)
-	gvk := is.GroupVersionKind()
-	for _, scheme := range Schemes() {
-		if scheme.Recognizes(gvk) {
-			return nil
-		}
+	if schemeOf(is.GroupVersionKind()) != nil {
+		return nil
 	}
 	return fmt.Errorf("%s %s is stored in %s, which Kubernetes %s.%s does not know: it stays, and cannot be served; write it again in another version, or delete it (docs/releases.md)",
 		is.Kind, key[len(prefix):], is.APIVersion, kind.Major, kind.Minor)
