@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/plinth-io/plinth/server/apitest"
 )
 
 // TestDatabaseDiskFull fills the disk under a server with SQLite, restarts it there with another
@@ -147,9 +149,5 @@ func metricsOf(t *testing.T, client kubernetes.Interface) string {
 // until waits for something that happens soon.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not come to that")
-		}
-	}
+	apitest.Eventually(t, "it comes to that", ok)
 }

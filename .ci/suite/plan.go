@@ -24,18 +24,23 @@ var withoutRace = []unwatched{
 	{"cmd/plinth", nil, "its tests watch processes"},
 	{"bench/torture", nil, "its tests watch processes"},
 	{"sqlstore/backup", nil, "it has no goroutines"},
+	{"server/kind/builtin/allocate", nil, "TestServicesAtOnce of server is watched"},
 	{"bench", []string{"TestRunQuick"}, "what is measured is one request after the other, and TestSuite is watched"},
-	{"dialects/logtest", []string{"TestRandomPast", "TestKeepAll"}, "one change comes after the other"},
+	{"dialects/logtest", []string{
+		"TestRandomPast", "TestKeepAll", "TestPageBytes", "TestOriginSize", "TestBloat", "TestRawReads", "TestLargeTransaction",
+	}, "one change comes after the other"},
 	{"sqlstore", []string{"TestIndexesEqualScans", "TestCopyModel", "TestWatchersWhere"}, "one step comes after the other, chance chooses which"},
 	{"server", []string{
 		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
 		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",
-		"TestRightsOfRoutes", "TestConventions", "TestDeprecatedRequestsAreCounted", "TestControllersRights",
+		"TestRightsOfRoutes", "TestConventions", "TestDeprecatedRequestsAreCounted", "TestControllersRights", "TestControllersWriteLittle",
+		"TestDiscoveryRecorded", "TestEmulationRecorded", "TestRuntimeConfigStarts", "TestRuntimeConfigKeepsObjects", "TestOldDatabase",
+		"TestEmptyDatabase", "TestCopiedDatabase",
 		// TestHostileStalls, TestHostileConnections, TestHostileBodies, TestStopWithConnections and TestStopWithMuteClient are watched.
 		"TestHostileSeats", "TestDatabaseDiskFull", "TestDeafClientsRunOutOfTime", "TestStopWithDeafClients", "TestStopWithDeafWebSocket",
 	}, "one request comes after the other, or hundreds of one kind do"},
 	{"server/rest", []string{
-		"TestListMemory", "TestListBroken", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
+		"TestListMemory", "TestListBroken", "TestListGatheredEncodings", "TestBadConversionWebhooks", "TestPatches", "TestPatchBounds", "TestSelectionsWithIndexes",
 		"TestApplyModel", "TestFewErrors", "TestLongErrors", "TestRemovedVersions", "TestCustomResourcesRecorded", "TestConventionsOfKinds",
 		"TestFieldValidation", "TestDeletionAnswers", "TestAllocations", "TestDefaultsThatExplode", "TestTooManyTerms", "TestCostlyDefinitions",
 		"FuzzApply", "FuzzPatch",
@@ -43,6 +48,7 @@ var withoutRace = []unwatched{
 	{"server/openapi", []string{
 		"TestV2", "TestV2IsWhole", "TestV2Protobuf", "TestDefinitionsBesideBuiltinKinds", "TestPublishedDefinitions", "TestPublishedSchemas",
 		"TestIfNoneMatch", "TestEveryKindValidates", "TestRemovedKindsValidate", "TestJoinedChunks", "TestPrebuiltIsServed",
+		"TestEmulatedRelease", "TestMediaTypes", "TestProtobuf", "TestHashesOfDocuments", "TestAcceptEncoding", "TestHeaders", "TestDescriptionsOfLists",
 	}, "one document is read after the other"},
 	{"server/admission", []string{"TestRecordedPolicies", "TestRecordedPlugins"}, "one request comes after the other"},
 	{"server/admission/policies", []string{"TestCostly", "TestMany"}, "one expression is evaluated after the other"},
@@ -50,9 +56,11 @@ var withoutRace = []unwatched{
 		"TestNothingPlain", "TestUnsafeDelete", "TestStartsWithoutKeyOfConfigMaps", "TestStartsWithoutAnyKey",
 	}, "one request comes after the other"},
 	{"server/etcd", []string{
-		"TestWatchUnread", "TestTransportUnfinished", "TestSnapshotUnread", "TestWatchSilentClient", "TestLargeRanges", "TestWatchManyIdle",
+		"TestWatchUnread", "TestTransportUnfinished", "TestSnapshotUnread", "TestWatchSilentClient", "TestLargeRanges", "TestWatchManyIdle", "TestRangeStreamIsRange",
 	}, "much data, or many streams, of what the watched tests have little"},
-	{"server/etcd/etcdtest", []string{"TestUpstreamStorage", "TestUpstreamStorageAlone"}, "upstream's tests end after seconds, which the detector uses up"},
+	{"server/etcd/etcdtest", []string{
+		"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestLikeEtcd",
+	}, "upstream's tests end after seconds, which the detector uses up; random requests come one after the other"},
 	{"server/history", []string{"TestPagesOfBytes", "TestMadeAnew"}, "one request comes after the other"},
 	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
 	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
@@ -79,7 +87,7 @@ var slow = []string{
 	"TestCopyOnlineCompacted", "TestRestore",
 	// server and what is below
 	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
-	"TestRestoreDrill", "TestListGathered", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
+	"TestRestoreDrill", "TestListGathered", "TestListGatheredEncodings", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
 	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
 	"TestRotation", "TestRewrite", "TestUnwellKMSOfReplicas", "TestOtherModule", "TestEscalationAcrossReplicas", "TestGiveBackOnce",

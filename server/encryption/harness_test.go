@@ -224,17 +224,6 @@ func formOf(value string) string {
 
 const secretKeys = "/registry/core/secrets/default/"
 
-// eventually waits for f to be true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("in a minute it did not come about that %s", what)
-}
-
 // unwrapAll returns what is at the bottom of an error.
 func unwrapAll(err error) error {
 	for errors.Unwrap(err) != nil {

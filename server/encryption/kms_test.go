@@ -23,6 +23,7 @@ import (
 	"k8s.io/kms/pkg/service"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/encryption"
 )
 
@@ -148,7 +149,7 @@ func TestKMS(t *testing.T) {
 		dsn, p := d.Fresh(t), startPlugin(t, "key1")
 		o := encryption.Options{ConfigFile: configFile(t, secretsBy(fmt.Sprintf("kms vault-%s %s", d.Name, p.socket), "identity"))}
 		s := start(t, dsn, o)
-		eventually(t, "the key is there", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
+		apitest.Eventually(t, "the key is there", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
 		before := p.calls.Load()
 		for i := range 20 {
 			s.put(t, fmt.Sprintf("s%d", i), "1")
@@ -176,7 +177,7 @@ func TestKMS(t *testing.T) {
 			t.Errorf("others without the key service: %v", err)
 		}
 		p.start()
-		eventually(t, "all Secrets are read", func() bool {
+		apitest.Eventually(t, "all Secrets are read", func() bool {
 			all, err := s.client.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 			return err == nil && len(all.Items) == 20
 		})
@@ -184,7 +185,7 @@ func TestKMS(t *testing.T) {
 		p.rotate("key2")
 		s.stop(t)
 		s = start(t, dsn, o)
-		eventually(t, "the new key is used", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
+		apitest.Eventually(t, "the new key is used", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
 		now := s.get(t, "s1")
 		again, err := s.client.CoreV1().Secrets("default").Update(t.Context(), now, metav1.UpdateOptions{})
 		if err != nil || again.ResourceVersion == now.ResourceVersion {
@@ -220,7 +221,7 @@ func TestUnwellKMS(t *testing.T) {
 	secrets := s.client.CoreV1().Secrets("default")
 	for _, mood := range []string{"refuses", "slow", "garbage"} {
 		p.be(mood)
-		eventually(t, "the check notices that the key service "+mood, func() bool {
+		apitest.Eventually(t, "the check notices that the key service "+mood, func() bool {
 			code, body := healthOf(t, s, "/healthz")
 			return code == http.StatusInternalServerError && strings.Contains(body, "[-]kms-providers failed")
 		})
@@ -235,7 +236,7 @@ func TestUnwellKMS(t *testing.T) {
 		}
 	}
 	p.be("")
-	eventually(t, "the key service is well", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
+	apitest.Eventually(t, "the key service is well", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
 	s.put(t, "a", "1")
 }
 
@@ -248,14 +249,14 @@ func TestUnwellKMSWithKey(t *testing.T) {
 	s := start(t, dsn, encryption.Options{ConfigFile: configFile(t, secretsBy(fmt.Sprintf("kms vault-key %s %v", p.socket, impatient), "identity"))})
 	secrets := s.client.CoreV1().Secrets("default")
 	ready := func(path string) bool { code, _ := healthOf(t, s, path); return code == http.StatusOK }
-	eventually(t, "the key is there", func() bool { return ready("/readyz") })
+	apitest.Eventually(t, "the key is there", func() bool { return ready("/readyz") })
 	s.put(t, "first", "1")
 	calls := p.calls.Load()
 	for _, mood := range []string{"refuses", "slow", "garbage"} {
 		p.be(mood)
 		asked := p.asked.Load()
 		s.put(t, mood, "1") // before anybody has noticed
-		eventually(t, "the checks notice that the key service "+mood, func() bool {
+		apitest.Eventually(t, "the checks notice that the key service "+mood, func() bool {
 			return !ready("/readyz") && !ready("/healthz") && p.asked.Load() > asked
 		})
 		if !ready("/livez") {
@@ -277,7 +278,7 @@ func TestUnwellKMSWithKey(t *testing.T) {
 	// A new key that cannot be had: the old one stays in use, and the checks fail.
 	p.rotate("key2")
 	p.be("garbled")
-	eventually(t, "the new key is asked for", func() bool { return !ready("/readyz") && p.calls.Load() > calls })
+	apitest.Eventually(t, "the new key is asked for", func() bool { return !ready("/readyz") && p.calls.Load() > calls })
 	s.put(t, "garbled", "1")
 
 	// The old one is not used for ever.
@@ -301,7 +302,7 @@ func TestUnwellKMSWithKey(t *testing.T) {
 		t.Errorf("others: %v", err)
 	}
 	p.be("")
-	eventually(t, "the key service is well", func() bool { return ready("/readyz") })
+	apitest.Eventually(t, "the key service is well", func() bool { return ready("/readyz") })
 	s.put(t, "late", "1")
 	if _, err := secrets.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 		t.Error(err)
@@ -316,7 +317,7 @@ func TestUnwellKMSOfReplicas(t *testing.T) {
 		o := encryption.Options{ConfigFile: configFile(t, secretsBy(fmt.Sprintf("kms vault-replicas-%s %s %v", d.Name, p.socket, impatient), "identity"))}
 		here, there := start(t, dsn, o), start(t, dsn, o)
 		for _, s := range []*instance{here, there} {
-			eventually(t, "the key is there", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
+			apitest.Eventually(t, "the key is there", func() bool { code, _ := healthOf(t, s, "/readyz"); return code == 200 })
 		}
 		here.put(t, "of-here", "1")
 		for _, mood := range []string{"refuses", "slow", "garbage"} {
@@ -338,7 +339,7 @@ func TestUnwellKMSOfReplicas(t *testing.T) {
 			here.get(t, "of-here")
 		}
 		p.be("")
-		eventually(t, "all Secrets are read", func() bool {
+		apitest.Eventually(t, "all Secrets are read", func() bool {
 			all, err := here.client.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 			return err == nil && len(all.Items) == 4
 		})

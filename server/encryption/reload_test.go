@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("with a broken file: %s", got)
 	}
 	writeConfig(t, file, configText(secretsBy("secretbox b", "aesgcm a")))
-	eventually(t, "the new key is used", func() bool { return storedBy() == "secretbox:v1:b" })
+	apitest.Eventually(t, "the new key is used", func() bool { return storedBy() == "secretbox:v1:b" })
 	if got := string(s.get(t, "a").Data["value"]); got != "1" {
 		t.Errorf("a has %q", got)
 	}
@@ -116,7 +116,7 @@ func rotate(t *testing.T, d logtest.Dialect) *rotation {
 // clientOf returns a client who has a token of the old issuer, when the server knows that.
 func (r *rotation) clientOf(t *testing.T, s *instance) *kubernetes.Clientset {
 	client := s.bearing(r.old.token(t, "olga"))
-	eventually(t, "olga may read", func() bool {
+	apitest.Eventually(t, "olga may read", func() bool {
 		_, err := client.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
@@ -144,7 +144,7 @@ func (r *rotation) replace(t *testing.T, probe string, rules ...rule) {
 	t.Helper()
 	for i, file := range r.keys {
 		writeConfig(t, file, configText(rules...))
-		eventually(t, "the file is in effect", func() bool {
+		apitest.Eventually(t, "the file is in effect", func() bool {
 			r.probes++
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe%d", r.probes)}}
 			if _, err := r.servers[i].client.CoreV1().ConfigMaps("default").Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
@@ -162,7 +162,7 @@ func (r *rotation) awaitWrites(t *testing.T) {
 		for j := range writers {
 			n := &r.writes[i][j]
 			before := n.Load()
-			eventually(t, "there are writes", func() bool { return n.Load() > before+1 || t.Failed() })
+			apitest.Eventually(t, "there are writes", func() bool { return n.Load() > before+1 || t.Failed() })
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (r *rotation) finish(t *testing.T) {
 	for i, s := range r.servers {
 		writeConfig(t, r.issuers[i], believe(r.old, r.next))
 		nora := s.bearing(r.next.token(t, "nora"))
-		eventually(t, "the next issuer is believed", func() bool {
+		apitest.Eventually(t, "the next issuer is believed", func() bool {
 			_, err := nora.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 			return err == nil
 		})

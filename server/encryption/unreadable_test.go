@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/encryption"
 )
 
@@ -303,7 +304,7 @@ func TestUnreadableEvent(t *testing.T) {
 		}
 		other.put(t, "b", "1")
 		writeConfig(t, file, configText(secretsBy("aesgcm a", "aesgcm b")))
-		eventually(t, "the Secret is read", func() bool {
+		apitest.Eventually(t, "the Secret is read", func() bool {
 			s, err := secrets.Get(t.Context(), "a", metav1.GetOptions{})
 			return err == nil && string(s.Data["value"]) == "1"
 		})

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/servertest"
 )
@@ -192,11 +193,7 @@ func (a *anew) endNamespace(name string) {
 
 func (a *anew) until(what string, is func() bool) {
 	a.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			a.t.Fatal(what, ": it does not come to that")
-		}
-	}
+	apitest.Eventually(a.t, what, is)
 }
 
 func (a *anew) secret(namespace string) (revision string) {

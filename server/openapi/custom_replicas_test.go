@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/servertest"
 )
 
@@ -95,11 +95,7 @@ func (p *peer) poll() (changed []string) {
 
 func (p *peer) eventually(what string, ok func() bool) {
 	p.t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begun) > 2*time.Minute {
-			p.t.Fatalf("%s: timed out", what)
-		}
-	}
+	apitest.Eventually(p.t, what, ok)
 }
 
 const followed = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"toys.follow.example.com"},

@@ -7,9 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestHashes: servers with the same definitions answer with the same bytes and hashes, in
+// TestHashesOfDocuments: servers with the same definitions answer with the same bytes and hashes, in
 // whatever order the definitions were added. A change of a document's input changes its hash.
-func TestHashes(t *testing.T) {
+func TestHashesOfDocuments(t *testing.T) {
 	const object = `{"type":"object"}`
 	serve := func(crds ...*apiextensionsv1.CustomResourceDefinition) *httptest.Server {
 		d := newDefinitions(t)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/definitions"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
@@ -273,11 +274,7 @@ func (h *harness) condition(name, condition string) string {
 
 func (h *harness) until(what string, ok func() bool) {
 	h.t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > 2*time.Minute {
-			h.t.Fatalf("timed out: %s", what)
-		}
-	}
+	apitest.Eventually(h.t, what, ok)
 }
 
 // widgets is testdata/widgets.json for a group of its own.

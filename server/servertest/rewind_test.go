@@ -1,7 +1,6 @@
 package servertest_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/servertest"
 )
 
@@ -68,7 +68,7 @@ func TestRewind(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRewound(t, client, uid)
-		eventually(t, "the custom resource is gone", func() bool {
+		apitest.Eventually(t, "the custom resource is gone", func() bool {
 			_, err := things.Get(t.Context(), "one", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
@@ -126,21 +126,9 @@ func defineThings(t *testing.T, srv *servertest.Server) dynamic.ResourceInterfac
 		t.Fatal(err)
 	}
 	things := dynamic.NewForConfigOrDie(srv.Config).Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"})
-	eventually(t, "the custom resource is served", func() bool {
+	apitest.Eventually(t, "the custom resource is served", func() bool {
 		_, err := things.List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
 	return things
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for !is() {
-		if ctx.Err() != nil {
-			t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

@@ -19,10 +19,6 @@ type compiler struct {
 // that programs look at when they run is changed.
 var shared = sync.OnceValue(newEnvironments)
 
-// compiling is held while the expressions of one policy are compiled. cel-go adds the types that an
-// expression names to the environment, without a lock of its own: see LookupIdent in its package checker.
-var compiling sync.Mutex
-
 func newEnvironments() *plugincel.CompositedCompiler {
 	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {

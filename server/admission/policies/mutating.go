@@ -76,8 +76,6 @@ func compileMutating(policy *mutating.Policy) mutating.PolicyEvaluator {
 	for _, v := range spec.Variables {
 		variables = append(variables, &mutating.Variable{Name: v.Name, Expression: v.Expression})
 	}
-	compiling.Lock()
-	defer compiling.Unlock()
 	c := newCompiler(spec.ParamKind != nil, variables)
 	compiled := mutating.PolicyEvaluator{CompositedCompiler: &c.CompositedCompiler}
 	compiled.Matcher = c.matcher(spec.MatchConditions, spec.FailurePolicy, policy.Name)

@@ -122,8 +122,6 @@ func compileValidating(policy *v1.ValidatingAdmissionPolicy) validating.Validato
 		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
 	}
 
-	compiling.Lock()
-	defer compiling.Unlock()
 	c := newCompiler(spec.ParamKind != nil, variables)
 	conditions := c.matcher(spec.MatchConditions, spec.FailurePolicy, policy.Name)
 	return validating.NewValidator(c.condition(validations), conditions, c.condition(annotations), c.message(messages), spec.FailurePolicy, nil)
