@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
-	applyconfigurations "k8s.io/client-go/applyconfigurations"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
 	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
@@ -104,8 +102,8 @@ func resetFields(scheme *runtime.Scheme, gvk schema.GroupVersionKind, rules any)
 }
 
 // topology is the managedfields.TypeConverter of one kind: it knows which lists are sets or
-// maps, and which fields are atomic. Its schemas are parsed at the first write, because
-// parsing takes a moment.
+// maps, and which fields are atomic. Its schemas are read at the first write, because
+// that takes a moment.
 type topology func() managedfields.TypeConverter
 
 func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
@@ -124,22 +122,14 @@ func (t topology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 }
 
 // applied is a TypeConverter of the types that have apply configurations. Their schemas are
-// parsed once per process.
+// read once per process.
 type applied struct {
 	managedfields.TypeConverter
 	scheme *runtime.Scheme
 }
 
-// ParseSchemas parses the schemas of built-in types, once per process, so that the first write
-// need not wait for it. Parsing leaves some 20 MB of garbage, which is freed at once.
-var ParseSchemas = sync.OnceFunc(func() {
-	applyconfigurations.NewTypeConverter(nil)
-	debug.FreeOSMemory()
-})
-
 func newApplied(scheme *runtime.Scheme) *applied {
-	ParseSchemas()
-	return &applied{applyconfigurations.NewTypeConverter(scheme), scheme}
+	return &applied{managedfields.NewSchemeTypeConverter(scheme, parser()), scheme}
 }
 
 // ObjectToTyped does not validate an object of a Go type against its schema, because the schema
