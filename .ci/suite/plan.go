@@ -129,8 +129,9 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	} else {
 		add(&first, watched, "-race")
 	}
-	add(&second, others)
+	// Tests of processes run side by side by themselves, and use what the first lane leaves at its end.
 	add(&second, parted, "-run", pattern)
+	add(&second, others)
 	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
 
