@@ -98,7 +98,8 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; named is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing.
+// not. With race, the first lane has the race detector, unless it need watch nothing, and then what it need not watch of the
+// same packages; the second one has the tests of processes, which wait for most of their time.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -129,8 +130,7 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	} else {
 		add(&first, watched, "-race")
 	}
-	// Tests of processes run side by side by themselves, and use what the first lane leaves at its end.
-	add(&second, parted, "-run", pattern)
+	add(&first, parted, "-run", pattern)
 	add(&second, others)
 	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
