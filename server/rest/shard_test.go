@@ -40,9 +40,8 @@ func setShards(t *testing.T, on bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ShardedListAndWatch, on)
 }
 
-// newSharded has 16 ConfigMaps or more, and which of them are in each half: the server chooses UIDs, and two at least are in each
-// half. Their names have a letter that no UID has: a test that
-// looks for a name in a body must not find it in a UID.
+// newSharded has 16 ConfigMaps or more, and which of them are in each half: the server chooses UIDs, and two at least are in
+// each half. Their names have a letter that no UID has: a test that looks for a name in a body must not find it in a UID.
 func newSharded(t *testing.T) (h *harness, halves map[string][]string) {
 	t.Helper()
 	setShards(t, true)
