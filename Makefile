@@ -5,6 +5,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.30.0
 
 export CGO_ENABLED := 1
+# Without paths in them, compiled packages are the same in every checkout on a machine, so the build cache has them for all.
+export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 CC ?= cc
 
 .DEFAULT_GOAL := help

@@ -61,7 +61,7 @@ func build(name string) (path string, err error) {
 	// go tool builds with the flags of all other builds and keeps the program in Go's cache.
 	cmd := exec.Command("go", "tool", "-n", programs[name].path)
 	cmd.Dir = filepath.Join(root, "cmd", "plinth", "testdata", programs[name].module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false -trimpath")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
