@@ -70,7 +70,7 @@ func addAll(names []string) (failed int, err error) {
 	return failed, nil
 }
 
-// add compiles the packages of a patch with their tests, and runs the tests that it names.
+// add compiles the packages of a patch, with their tests if the patch adds no package, and runs the tests that it names.
 func add(root string, p *patched.Patch) (out string, err error) {
 	dir, err := os.MkdirTemp("", "plinth-addition-")
 	if err != nil {
@@ -82,10 +82,20 @@ func add(root string, p *patched.Patch) (out string, err error) {
 		return "", err
 	}
 	packages := strings.Fields(p.Says["packages"])
-	if out, err := goCommand(root, overlay, append([]string{"vet"}, packages...)); err != nil || p.Says["run"] == "" {
+	// go vet, which compiles tests, too, enters the directories of packages, and that of a new one is in the overlay alone.
+	compile := "vet"
+	if slices.ContainsFunc(p.Added, func(file string) bool { return isNew(root, filepath.Dir(file)) }) {
+		compile = "build"
+	}
+	if out, err := goCommand(root, overlay, append([]string{compile}, packages...)); err != nil || p.Says["run"] == "" {
 		return out, err
 	}
 	return goCommand(root, overlay, append([]string{"test", "-vet=off", "-run", p.Says["run"]}, packages...))
+}
+
+func isNew(root, dir string) bool {
+	_, err := os.Stat(filepath.Join(root, dir))
+	return err != nil
 }
 
 func goCommand(root, overlay string, args []string) (out string, err error) {
