@@ -47,15 +47,7 @@ func applyEnv(cmd *cobra.Command) (err error) {
 
 // given tells whether a flag has been set, under its name or an old one.
 func given(flags *pflag.FlagSet, f *pflag.Flag) bool {
-	for old, name := range oldNames {
-		if f.Name != old && f.Name != name {
-			continue
-		}
-		if flags.Changed(old) || flags.Changed(name) {
-			return true
-		}
-	}
-	return f.Changed
+	return f.Changed || slices.ContainsFunc(f.Annotations[otherName], flags.Changed)
 }
 
 // source names what has set a flag, as the user wrote it: the flag or its variable.

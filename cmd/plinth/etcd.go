@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/plinth-io/plinth/server/etcd"
 	"github.com/plinth-io/plinth/server/logging"
@@ -26,6 +25,8 @@ a database in Postgres, MySQL or MariaDB; each is a member that answers for itse
 
 // etcdOptions are what the flags of etcd set.
 type etcdOptions struct {
+	table *flagTable
+
 	dsn             string
 	databaseTimeout time.Duration
 	dataDir         string
@@ -78,20 +79,26 @@ func newEtcd() *cobra.Command {
 			if err := applyEtcdEnv(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := o.begin(cmd); err != nil {
-				return nameFlags(cmd, err)
-			}
-			warnOfVariables(cmd, os.Environ(), o.log)
-			warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
-			return nameFlags(cmd, o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(cmd, o.dsn, o.log) }))
+			return o.table.nameFlags(&o.tls.serving, o.serve(cmd))
 		},
 	}
-	o.addFlags(cmd.Flags())
+	o.table = addFlags(cmd, o.flags()...)
+	cmd.Flags().SortFlags = false
+	o.addOthers(cmd.Flags())
 	documentEnv(cmd)
 	groupFlags(cmd)
-	completeEtcd(cmd)
 	cmd.AddCommand(newEtcdImport())
 	return cmd
+}
+
+// serve answers until the command's context ends.
+func (o *etcdOptions) serve(cmd *cobra.Command) error {
+	if err := o.begin(cmd); err != nil {
+		return err
+	}
+	warnOfVariables(cmd, os.Environ(), o.log)
+	warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
+	return o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(o.table, &o.dsn, o.log) })
 }
 
 // begin checks what can be known to be wrong without any I/O, and opens the log.
@@ -99,7 +106,7 @@ func (o *etcdOptions) begin(cmd *cobra.Command) error {
 	if err := o.openLog(cmd); err != nil {
 		return err
 	}
-	if err := o.check(cmd.Flags()); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	o.warn()
@@ -133,19 +140,4 @@ func (o *etcdOptions) openLog(cmd *cobra.Command) error {
 	o.logging.Dial = logging.NewDial(o.logging.Verbosity)
 	o.log = slog.New(atLeast{logging.New(cmd.ErrOrStderr(), o.logging).Handler(), least})
 	return nil
-}
-
-func completeEtcd(cmd *cobra.Command) {
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "listen-client-urls", "http://", "https://", "unix://", "unixs://")
-	complete(cmd, "auto-compaction-mode", "periodic", "revision")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, own := cmd.GetFlagCompletionFunc(f.Name); !own && f.Value.Type() != "string" && !f.Hidden {
-			complete(cmd, f.Name)
-		}
-	})
-	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
-		panic(err) // not a flag
-	}
 }

@@ -109,11 +109,12 @@ func newHelp() *cobra.Command {
 }
 
 // usageError is a mistake on the command line or in the environment.
-type usageError struct{ text string }
+type usageError struct{ err error }
 
-func (e *usageError) Error() string { return e.text }
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/plinth-io/plinth/server"
+	"github.com/plinth-io/plinth/server/fielderr"
+)
+
+func TestNameFlags(t *testing.T) {
+	o := newServeOptions()
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags := register(set, o.flags())
+	must(t, set.Set("listen", "127.0.0.1:1"))
+	must(t, set.SetAnnotation("listen", fromEnv, []string{"PLINTH_LISTEN"}))
+	about := func(fields ...fielderr.Name) error {
+		return fmt.Errorf("open: %w", fielderr.Errorf(strings.Repeat("%v ", len(fields)), asAny(fields)...))
+	}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{about("Listen"), "open: PLINTH_LISTEN "},
+		{about("DSN", "DataDir"), "open: --dsn --data-dir "},
+		{about("Keep", "NoFairness", "RuntimeConfig"), "open: --keep --enable-priority-and-fairness --runtime-config "},
+		{fielderr.Below("Serving", about("SNI", "CertFile")), "open: --tls-sni-cert-key --tls-cert-file "},
+		{fielderr.Below("Tokens", about("Issuers", "ExtendExpiration")), "open: --service-account-issuer --service-account-extend-token-expiration "},
+		{about("Untracked", "Nothing", "Nothing.Below"), "open: Config.Untracked Config.Nothing Config.Nothing.Below "},
+		{errors.New("write --listen or --listen-on or --data-dir, --no"), "write PLINTH_LISTEN or --listen-on or --data-dir, --no"},
+	} {
+		if got := flags.nameFlags(&o.config, tt.err); got.Error() != tt.want || !errors.Is(got, tt.err) {
+			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)
+		}
+	}
+	if flags.nameFlags(&o.config, nil) != nil {
+		t.Error("no error has become one")
+	}
+}
+
+func asAny[T any](list []T) (out []any) {
+	for _, item := range list {
+		out = append(out, item)
+	}
+	return out
+}
+
+// TestDropInNames checks that errors name the flags of kube-apiserver, two of which stand for one field.
+func TestDropInNames(t *testing.T) {
+	o := &apiServerOptions{serveOptions: newServeOptions()}
+	newAPIServerFor(o)
+	err := fielderr.Errorf("%v; %v; %v; %v; %v", fielderr.Name("Listen"), fielderr.Name("DSN"), fielderr.Name("DatabaseTimeout"), fielderr.Name("History"), fielderr.Name("EventTTL"))
+	want := "--bind-address and --secure-port; --etcd-servers; --storage-initialization-timeout; --etcd-compaction-interval; --event-ttl"
+	if got := o.table.nameFlags(&o.config, err).Error(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// withoutFlag are the fields of server.Config that serve has no flag for, and why.
+var withoutFlag = map[string]string{
+	"Audit":                  "upstream's type, with upstream's flags",
+	"Authentication":         "upstream's type, with upstream's flags",
+	"Authorization":          "upstream's type, with upstream's flags",
+	"Tokens.CacheFor":        "for tests",
+	"Dial":                   "for programs that reach nodes through a tunnel",
+	"Debugging.SetVerbosity": "a function of the log",
+	"Flags":                  "the flags themselves",
+	"Linger":                 "for programs that stop servers often",
+	"Log":                    "made of --v and --log-format",
+	"Untracked":              "for measurements of plinth itself",
+}
+
+// TestConfigFields checks that each field of server.Config is set by exactly one flag of serve, or is in the list of
+// those without one.
+func TestConfigFields(t *testing.T) {
+	o := newServeOptions()
+	flags := register(pflag.NewFlagSet("", pflag.ContinueOnError), o.flags())
+	seen := map[string]bool{}
+	var look func(of reflect.Type, prefix string)
+	look = func(of reflect.Type, prefix string) {
+		for field := range of.Fields() {
+			name := prefix + field.Name
+			seen[name] = true
+			if withoutFlag[name] != "" || !field.IsExported() {
+				continue
+			}
+			if field.Type.Kind() == reflect.Struct {
+				look(field.Type, name+".")
+			} else if setters := flags.settersOf(addressOf(&o.config, fielderr.Name(name))); len(setters) != 1 {
+				t.Errorf("server.Config.%s is set by %q: give it one flag, or a line in withoutFlag", name, setters)
+			}
+		}
+	}
+	look(reflect.TypeFor[server.Config](), "")
+	for name := range withoutFlag {
+		if !seen[name] {
+			t.Errorf("server.Config has no field %s", name)
+		}
+	}
+}
+
+// otherPrograms are packages that start plinth, etcd or kube-apiserver as programs, and so give flags.
+var otherPrograms = []string{"bench/", "server/etcd/etcdtest/", "server/recordedtest/", "dialects/logtest/", "cmd/plinth-demo/", "cmd/plinth/testdata/"}
+
+// TestFlagIsOneLiteral checks that the name of a flag stands once in this package as a literal, and in no other: all that
+// is to be known of the flag stands there. What people read may name flags.
+func TestFlagIsOneLiteral(t *testing.T) {
+	names := map[string]int{}
+	for _, table := range tables() {
+		for _, f := range table {
+			names[f.Name] = 0
+		}
+	}
+	eachLiteral(t, "../..", func(file, literal string) {
+		name, isFlag := strings.CutPrefix(literal, "--")
+		name, _, _ = strings.Cut(name, "=")
+		here := strings.HasPrefix(file, "cmd/plinth/") && !strings.Contains(strings.TrimPrefix(file, "cmd/plinth/"), "/")
+		_, known := names[name]
+		switch {
+		case !known:
+		case here:
+			names[name]++
+		case isFlag && !slices.ContainsFunc(otherPrograms, func(p string) bool { return strings.HasPrefix(file, p) }):
+			t.Errorf("%s has the literal %q", file, literal)
+		}
+	})
+	for name, n := range names {
+		if n != 1 && !strings.HasPrefix(name, "audit-") { // which are made of the name of a backend and of what both have
+			t.Errorf("the literal %q stands %d times in cmd/plinth", name, n)
+		}
+	}
+}
+
+// tables are the flags of the commands.
+func tables() [][]Flag {
+	serve, etcd := newServeOptions(), newEtcdOptions()
+	dropIn := &apiServerOptions{serveOptions: serve}
+	flags := serve.flags()
+	return [][]Flag{shown(flags), dropIn.flags(shown(flags)), etcd.flags()}
+}
+
+func shown(flags []Flag) []Flag {
+	return slices.DeleteFunc(slices.Clone(flags), func(f Flag) bool { return f.Hidden })
+}
+
+// eachLiteral calls f with each string in the Go files below root that are no tests.
+func eachLiteral(t *testing.T, root string, f func(file, literal string)) {
+	t.Helper()
+	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				text, err := strconv.Unquote(literal.Value)
+				must(t, err)
+				f(filepath.ToSlash(name), text)
+			}
+			return true
+		})
+		return err
+	}))
+}
+
+// TestUpstreamFlags checks that a table has all flags that upstream shows.
+func TestUpstreamFlags(t *testing.T) {
+	o := newServeOptions()
+	flags := o.flags()
+	newUpstreamSet(&o.config).set.VisitAll(func(f *pflag.Flag) {
+		if !slices.ContainsFunc(flags, func(have Flag) bool { return have.Name == f.Name }) {
+			t.Errorf("--%s is in no table", f.Name)
+		}
+	})
+}
