@@ -59,13 +59,14 @@ func newBenchScale() *cobra.Command {
 			return runBenchScale(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringArrayVar(&f.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several")
-	flags.IntVar(&f.most, "objects", 100_000, "highest `number` of objects, 1,000 to 10,000,000")
-	flags.Var(&f.memory, "memory", "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none")
-	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
-	flags.BoolVar(&f.o.Quick, "quick", false, "take short rounds, to see that everything works")
+	cmd.Flags().SortFlags = false
+	addFlags(cmd,
+		dsnsFlag(&f.o.DSNs, "`database` to measure plinth on, written as for serve; repeat the flag for several"),
+		objectsFlag(number(&f.most, 100_000), "highest `number` of objects, 1,000 to 10,000,000"),
+		memoryFlag(&f.memory, "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none"),
+		outFlag(&f.o.Dir, chartsHelp),
+		quickFlag(&f.o.Quick, "take short rounds, to see that everything works"),
+	)
 	documentEnv(cmd)
 	return cmd
 }

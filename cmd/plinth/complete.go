@@ -41,13 +41,6 @@ func values(words ...string) cobra.CompletionFunc {
 	}
 }
 
-// complete lets a shell complete the value of a flag out of words. Without any, it completes nothing.
-func complete(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, values(words...)); err != nil {
-		panic(err) // not a flag
-	}
-}
-
 // refineCompletion makes cobra's own command completion say what is wrong with a shell that
 // it does not know.
 func refineCompletion(root *cobra.Command) {

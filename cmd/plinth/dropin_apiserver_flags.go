@@ -29,7 +29,7 @@ func (o *apiServerOptions) flags(serve []Flag) []Flag {
 			Help: "admission `plugins` to run, and no others"},
 		featureGatesFlag(repeated(&o.gates, nil)),
 		Flag{Name: "logging-format", Set: value(&o.log.Format), Help: logFormatHelp},
-		Flag{Name: "version", Set: text(&o.version, "").orAlone("true"), Help: "print the version and exit"},
+		versionFlag(text(&o.version, "").orAlone("true")),
 	)
 }
 

@@ -37,7 +37,7 @@ func newEtcdDropInOptions() *etcdDropIn {
 	o := &etcdDropIn{etcdOptions: newEtcdOptions(), own: pflag.NewFlagSet(etcdName, pflag.ContinueOnError)}
 	all := o.etcdOptions.flags()
 	register(pflag.NewFlagSet("", pflag.ContinueOnError), all) // for the defaults of those that etcd lacks
-	o.table = register(o.own, inDropIn(all))
+	o.table = register(o.own, append(inDropIn(all), versionFlag(boolean(&o.version, false))))
 	o.addOthers(o.own)
 	o.plaintext = true // tests listen on all addresses
 	return o
@@ -47,7 +47,6 @@ func newEtcdDropInOptions() *etcdDropIn {
 func (o *etcdDropIn) flags() *flag.FlagSet {
 	f := flag.NewFlagSet(etcdName, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.own.VisitAll(func(flag *pflag.Flag) {
 		f.Var(goFlag{flag}, flag.Name, flag.Usage)
 	})
@@ -117,7 +116,7 @@ func printEtcdVersion(w io.Writer, b server.Build) error {
 func printEtcdDropInHelp(w io.Writer, f *flag.FlagSet) error {
 	var heads, usages []string
 	f.VisitAll(func(f *flag.Flag) {
-		if g, ok := f.Value.(goFlag); f.Name == "version" || ok && !g.Hidden {
+		if g, ok := f.Value.(goFlag); ok && !g.Hidden {
 			_, usage := flag.UnquoteUsage(f)
 			heads, usages = append(heads, "  --"+f.Name), append(usages, usage)
 		}

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/plinth-io/plinth/server"
@@ -111,28 +113,37 @@ func TestConfigFields(t *testing.T) {
 	}
 }
 
-// otherPrograms are packages that start plinth, etcd or kube-apiserver as programs, and so give flags.
-var otherPrograms = []string{"bench/", "server/etcd/etcdtest/", "server/recordedtest/", "dialects/logtest/", "cmd/plinth-demo/", "cmd/plinth/testdata/"}
+// giveFlags are packages that start plinth, etcd or kube-apiserver as programs, and one whose errors and log are in upstream's
+// words, as its options are.
+var giveFlags = []string{"bench/", "server/etcd/etcdtest/", "server/recordedtest/", "dialects/logtest/", "cmd/plinth-demo/", "cmd/plinth/testdata/", "server/authn/"}
 
-// TestFlagIsOneLiteral checks that the name of a flag stands once in this package as a literal, and in no other: all that
-// is to be known of the flag stands there. What people read may name flags.
+// TestFlagIsOneLiteral checks that the name of a flag of any command stands once in this package as a literal, and in no
+// other package: all that is to be known of the flag stands there. What people read may name flags.
 func TestFlagIsOneLiteral(t *testing.T) {
 	names := map[string]int{}
-	for _, table := range tables() {
-		for _, f := range table {
+	add := func(_ *cobra.Command, f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
 			names[f.Name] = 0
 		}
 	}
-	eachLiteral(t, "../..", func(file, literal string) {
+	for _, root := range []*cobra.Command{newRoot(), newPlugin(), newAPIServer()} {
+		if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
+			root.RemoveCommand(completion) // cobra's own
+		}
+		each(root, add)
+		root.Flags().VisitAll(func(f *pflag.Flag) { add(root, f) })
+	}
+	eachLiteral(t, "../..", func(file, literal string, asName bool) {
 		name, isFlag := strings.CutPrefix(literal, "--")
 		name, _, _ = strings.Cut(name, "=")
-		here := strings.HasPrefix(file, "cmd/plinth/") && !strings.Contains(strings.TrimPrefix(file, "cmd/plinth/"), "/")
 		_, known := names[name]
 		switch {
 		case !known:
-		case here:
-			names[name]++
-		case isFlag && !slices.ContainsFunc(otherPrograms, func(p string) bool { return strings.HasPrefix(file, p) }):
+		case filepath.Dir(file) == "cmd/plinth":
+			if asName {
+				names[name]++
+			}
+		case isFlag && !slices.ContainsFunc(giveFlags, func(p string) bool { return strings.HasPrefix(file, p) }):
 			t.Errorf("%s has the literal %q", file, literal)
 		}
 	})
@@ -143,40 +154,60 @@ func TestFlagIsOneLiteral(t *testing.T) {
 	}
 }
 
-// tables are the flags of the commands.
-func tables() [][]Flag {
-	serve, etcd := newServeOptions(), newEtcdOptions()
-	dropIn := &apiServerOptions{serveOptions: serve}
-	flags := serve.flags()
-	return [][]Flag{shown(flags), dropIn.flags(shown(flags)), etcd.flags()}
-}
+// takesName are functions that take the name of a flag: pflag's, cobra's and those of the tables.
+var takesName = regexp.MustCompile(`^(flag|choice|envName|Changed|Lookup|Flag|Set|SetAnnotation|Mark\w+|RegisterFlagCompletionFunc|Bool|Int|String|Duration|\w*VarP?F?)$`)
 
-func shown(flags []Flag) []Flag {
-	return slices.DeleteFunc(slices.Clone(flags), func(f Flag) bool { return f.Hidden })
-}
-
-// eachLiteral calls f with each string in the Go files below root that are no tests.
-func eachLiteral(t *testing.T, root string, f func(file, literal string)) {
+// eachLiteral calls f with each string in the Go files below root that are no tests, and whether it is used as the name of
+// a flag.
+func eachLiteral(t *testing.T, root string, f func(file, literal string, asName bool)) {
 	t.Helper()
 	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
+		must(t, err)
 		name, err := filepath.Rel(root, path)
+		must(t, err)
+		names := map[ast.Expr]bool{}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				text, err := strconv.Unquote(literal.Value)
-				must(t, err)
-				f(filepath.ToSlash(name), text)
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Name" {
+					names[n.Value] = true
+				}
+			case *ast.ValueSpec:
+				if n.Names[0].Name == "dataDirName" {
+					names[n.Values[0]] = true
+				}
+			case *ast.CallExpr:
+				if takesName.MatchString(called(n.Fun)) {
+					for _, argument := range n.Args {
+						names[argument] = true
+					}
+				}
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					text, err := strconv.Unquote(n.Value)
+					must(t, err)
+					f(filepath.ToSlash(name), text, names[n])
+				}
 			}
 			return true
 		})
-		return err
+		return nil
 	}))
+}
+
+// called returns the name of a function or method, without what it belongs to.
+func called(function ast.Expr) string {
+	switch function := function.(type) {
+	case *ast.Ident:
+		return function.Name
+	case *ast.SelectorExpr:
+		return function.Sel.Name
+	}
+	return ""
 }
 
 // TestUpstreamFlags checks that a table has all flags that upstream shows.

@@ -70,9 +70,10 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	version := root.Flags().Bool("version", false, "print the version and exit")
+	var version bool
+	addFlags(root, versionFlag(boolean(&version, false)))
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *version {
+		if version {
 			return printBuild(cmd.OutOrStdout(), server.BuildInfo(), "")
 		}
 		return cmd.Help()

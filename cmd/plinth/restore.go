@@ -48,9 +48,8 @@ func newRestore() *cobra.Command {
 			return restoreFile(cmd.Context(), file, dsn, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&dsn, "dsn", "", "empty `database` to restore into, as for serve")
+	addFlags(cmd, dsnFlag(&dsn, "empty `database` to restore into, as for serve"))
 	documentEnv(cmd)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
 	return cmd
 }
 

@@ -58,17 +58,14 @@ func (o *serveOptions) databaseFlags() []Flag {
 		{Name: "new-authority", Set: boolean(&c.NewAuthority, false), DropIn: dropIn{lacks: true},
 			Help: "serve a database that several plinths can share with another authority (pki/ca.crt) than theirs; for one start: left in place it permits every later change, too"},
 		dir,
-		{Name: "history", Set: period(&c.History, 5*time.Minute), DropIn: dropIn{lacks: true},
-			Help: "how long old versions of objects stay readable, for watches that resume and paginated lists; negative: for ever"},
-		{Name: "memory", Set: value((*memorySize)(&c.Memory)), DropIn: dropIn{lacks: true},
-			Help: "`size` that the process keeps within, such as 512MiB: objects that do not fit are read from the database; by default nine tenths of what its container may use, else there is no bound"},
+		historyFlag(period(&c.History, 5*time.Minute), "how long old versions of objects stay readable, for watches that resume and paginated lists; negative: for ever"),
+		memoryFlag((*memorySize)(&c.Memory), "`size` that the process keeps within, such as 512MiB: objects that do not fit are read from the database; by default nine tenths of what its container may use, else there is no bound"),
 		{Name: "keep", Set: repeated(&o.keep.rules, nil), For: &c.Keep, DropIn: dropIn{lacks: true},
 			Help: "which old versions of objects stay for reading the past, longer than --history: `rules` such as deployments.apps=90d for a time, configmaps=10 for a number of versions of each object, pods=7d/20 for both, *=7d for all other resources, secrets=0 for none; separate them by commas or repeat the flag; by default none stay"},
 		{Name: "keep-file", Set: text(&o.keep.file, ""), DropIn: dropIn{lacks: true},
 			Help: "`file` with rules as in --keep, one on each line; # begins a comment"},
 		ttl,
-		{Name: "lease-commit-delay", Set: period(&c.LeaseCommitDelay, 0), DropIn: dropIn{lacks: true},
-			Help: "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all"},
+		leaseCommitDelayFlag(period(&c.LeaseCommitDelay, 0), "how long the renewal of a Lease may wait, and its answer with it, to be written together with other changes; at most 5s, and a tenth of the Lease's duration; 0: not at all"),
 	}
 }
 

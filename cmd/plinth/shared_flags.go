@@ -3,6 +3,8 @@ package main
 import (
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
 )
@@ -13,13 +15,18 @@ import (
 var schemes = values("sqlite://", "postgres://", "mysql://")
 
 // dsnFlag names a database. help says what for.
-func dsnFlag(dsn *string, help string) Flag {
-	return Flag{Name: "dsn", Set: text(dsn, ""), Help: help, Complete: schemes}
+func dsnFlag(dsn *string, help string) Flag { return dsnFlagOf(text(dsn, ""), help) }
+
+func dsnFlagOf(set setting, help string) Flag {
+	return Flag{Name: "dsn", Set: set, Help: help, Complete: schemes}
 }
+
+// dataDirName is also looked for where not all commands have the flag.
+const dataDirName = "data-dir"
 
 // dataDirFlag names plinth's directory.
 func dataDirFlag(dir *string, help string) Flag {
-	return Flag{Name: "data-dir", Set: text(dir, "plinth-data"), Help: help}
+	return Flag{Name: dataDirName, Set: text(dir, "plinth-data"), Help: help}
 }
 
 func databaseTimeoutFlag(d *time.Duration) Flag {
@@ -103,3 +110,66 @@ func outputFlag(format *string, help string, formats ...string) Flag {
 
 // outputHelp is that of commands that print text by default.
 const outputHelp = "`format` to print in, json or yaml; by default text"
+
+func historyFlag(set setting, help string) Flag {
+	return Flag{Name: "history", Set: set, DropIn: dropIn{lacks: true}, Help: help}
+}
+
+func kubeconfigFlag(file *string) Flag { return kubeconfigFlagOf(text(file, ""), kubeconfigUsage) }
+
+func kubeconfigFlagOf(set setting, help string) Flag {
+	return Flag{Name: "kubeconfig", Set: set, Help: help}
+}
+
+func memoryFlag(bytes *memorySize, help string) Flag {
+	return Flag{Name: "memory", Set: value(bytes), DropIn: dropIn{lacks: true}, Help: help}
+}
+
+func leaseCommitDelayFlag(set setting, help string) Flag {
+	return Flag{Name: "lease-commit-delay", Set: set, DropIn: dropIn{lacks: true}, Help: help}
+}
+
+func contextFlag(name *string) Flag {
+	return Flag{Name: "context", Set: text(name, ""), Help: "`name` of a context in the kubeconfig; by default the current one"}
+}
+
+func serverFlag(url *string, help string) Flag {
+	return Flag{Name: "server", Set: text(url, ""), Help: help}
+}
+
+func namespaceFlag(namespace *string, help string) Flag {
+	return Flag{Name: "namespace", Set: text(namespace, ""), Help: help}
+}
+
+func userFlag(user *string, help string) Flag {
+	return Flag{Name: "user", Set: text(user, ""), Help: help}
+}
+
+func sinceFlag(moment *string, help string) Flag {
+	return Flag{Name: "since", Set: text(moment, ""), Complete: moments, Help: help}
+}
+
+func atFlag(moment *string, help string) Flag {
+	return Flag{Name: "at", Set: text(moment, ""), Complete: moments, Help: help}
+}
+
+func fromFlag(set setting, help string, words cobra.CompletionFunc) Flag {
+	return Flag{Name: "from", Set: set, Complete: words, Help: help}
+}
+
+func toFlag(set setting, help string, words cobra.CompletionFunc) Flag {
+	return Flag{Name: "to", Set: set, Complete: words, Help: help}
+}
+
+func limitFlag(most *int, help string) Flag {
+	return Flag{Name: "limit", Set: number(most, 0), Help: help}
+}
+
+func showManagedFlag(show *bool, help string) Flag {
+	return Flag{Name: "show-managed-fields", Set: boolean(show, false), Help: help}
+}
+
+// versionFlag is plinth's and that of both drop-ins. No variable sets it: images have one of that name.
+func versionFlag(set setting) Flag {
+	return Flag{Name: "version", Set: set, DropIn: dropIn{lacks: true}, Help: "print the version and exit"}
+}
