@@ -60,9 +60,6 @@ func newBench() *cobra.Command {
   plinth bench --dsn sqlite://plinth.db --dsn postgres://plinth@db.example.com/plinth --out results
   plinth bench --against etcd=on-etcd.conf --pid etcd=4711 --pid etcd=4712 --disk etcd=/var/lib/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if len(against.against) > 0 {
 				if err := against.check(o.DSNs); err != nil {
 					return err
@@ -88,7 +85,7 @@ func newBench() *cobra.Command {
 		onlyAgainst,
 		[]Flag{{Name: "profiles", Set: boolean(&o.Profiles, false), Hidden: true, Help: "leave CPU profiles of the server in the output directory"}},
 	)...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchScale(), newBenchTorture())
 	return cmd
 }

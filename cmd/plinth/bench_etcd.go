@@ -65,9 +65,6 @@ func newBenchEtcd() *cobra.Command {
   plinth bench etcd --dsn none --kubeconfig sqlite=on-plinth.conf --kubeconfig etcd=on-etcd.conf
   plinth bench etcd --only churn --churn 10m --against etcd=http://127.0.0.1:2379`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -77,7 +74,7 @@ func newBenchEtcd() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	addFlags(cmd, f.flags()...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

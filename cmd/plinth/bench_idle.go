@@ -49,9 +49,6 @@ func newBenchIdle() *cobra.Command {
   plinth bench idle --dsn sqlite://plinth.db --nodes 10 --duration 10m
   plinth bench idle --kubeconfig etcd=on-etcd.conf --pid etcd=4711`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -61,7 +58,7 @@ func newBenchIdle() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	addFlags(cmd, f.flags()...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

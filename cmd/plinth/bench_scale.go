@@ -49,9 +49,6 @@ func newBenchScale() *cobra.Command {
 		Example: `  plinth bench scale
   plinth bench scale --objects 1000000 --dsn postgres://plinth@db.example.com/plinth --out results`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -67,7 +64,7 @@ func newBenchScale() *cobra.Command {
 		outFlag(&f.o.Dir, chartsHelp),
 		quickFlag(&f.o.Quick, "take short rounds, to see that everything works"),
 	)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -62,9 +62,6 @@ func newBenchTorture() *cobra.Command {
   plinth bench torture --dsn postgres://plinth@db.example.com/plinth --replicas 3 --seconds 3600 --seed 7
   plinth bench torture --faults kill,stop --out results`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -83,7 +80,7 @@ func newBenchTorture() *cobra.Command {
 			Help: "`names` of the faults to make, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults"},
 		outFlag(&f.o.Dir, "`directory` that files are written to; it decides which disk SQLite is on"),
 	)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -49,9 +49,6 @@ func newCopy() *cobra.Command {
   plinth copy --online --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth
   plinth copy --take-back --from sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if f.takeBack {
 				return takeBack(cmd.Context(), f, cmd.OutOrStdout())
 			}
@@ -66,7 +63,7 @@ func newCopy() *cobra.Command {
 		Flag{Name: "prepare", Set: boolean(&f.prepare, false), Help: "with --online: end before the source is stopped"},
 		Flag{Name: "take-back", Set: boolean(&f.takeBack, false), Help: "let plinth serve the source of an online copy again"},
 	)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

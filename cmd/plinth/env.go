@@ -19,6 +19,18 @@ func envName(flag string) string {
 	return "PLINTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// withVariables has variables stand for the flags that a command has by now.
+func withVariables(cmd *cobra.Command) {
+	documentEnv(cmd)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := applyEnv(cmd); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+}
+
 // documentEnv names each flag's variable in its help text.
 func documentEnv(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

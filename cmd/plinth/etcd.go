@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"time"
@@ -73,9 +74,6 @@ func newEtcd() *cobra.Command {
   plinth etcd --dsn mysql://plinth@tcp(db.example.com:3306)/etcd \
     --listen-client-urls unix:///run/plinth/etcd.sock`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := applyEtcdEnv(cmd.Flags()); err != nil {
 				return err
 			}
@@ -85,7 +83,7 @@ func newEtcd() *cobra.Command {
 	o.table = addFlags(cmd, o.flags()...)
 	cmd.Flags().SortFlags = false
 	o.addOthers(cmd.Flags())
-	documentEnv(cmd)
+	withVariables(cmd)
 	groupFlags(cmd)
 	cmd.AddCommand(newEtcdImport())
 	return cmd
@@ -140,4 +138,25 @@ func (o *etcdOptions) openLog(cmd *cobra.Command) error {
 	o.logging.Dial = logging.NewDial(o.logging.Verbosity)
 	o.log = slog.New(atLeast{logging.New(cmd.ErrOrStderr(), o.logging).Handler(), least})
 	return nil
+}
+
+// atLeast is a Handler that leaves out records below a level.
+type atLeast struct {
+	slog.Handler
+	least slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (a atLeast) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= a.least && a.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (a atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeast{a.Handler.WithAttrs(attrs), a.least}
+}
+
+// WithGroup implements slog.Handler.
+func (a atLeast) WithGroup(name string) slog.Handler {
+	return atLeast{a.Handler.WithGroup(name), a.least}
 }

@@ -48,9 +48,6 @@ func newEtcdImport() *cobra.Command {
   plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
     --dsn postgres://plinth@db.example.com/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			if fromEtcd != "" {
 				logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
@@ -68,7 +65,7 @@ func newEtcdImport() *cobra.Command {
 			dsnFlag(&to, "empty `database` to write to"),
 		},
 	)...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

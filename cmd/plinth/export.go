@@ -57,9 +57,6 @@ func newExport() *cobra.Command {
   plinth export --dsn postgres://plinth@db.example.com/plinth --etcd https://127.0.0.1:2379 \
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 			return o.run(cmd.Context(), log, cmd.OutOrStdout())
@@ -79,7 +76,7 @@ func newExport() *cobra.Command {
 			outputFlag(&o.output, outputHelp, "json", "yaml"),
 		},
 	)...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

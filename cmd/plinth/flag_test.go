@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -67,6 +68,55 @@ func TestDropInNames(t *testing.T) {
 	want := "--bind-address and --secure-port; --etcd-servers; --storage-initialization-timeout; --etcd-compaction-interval; --event-ttl"
 	if got := o.table.nameFlags(&o.config, err).Error(); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestNewFlag gives a command a flag by one entry and a field. Everything else follows from these: help, the reference,
+// completion, the variable, the check, the names in errors, /flagz and the drop-in.
+func TestNewFlag(t *testing.T) {
+	var config struct{ Colour string }
+	theirs := "grey"
+	flags := []Flag{{
+		Name: "colour", Group: "Looks", Help: "`colour` of the door", Set: text(&config.Colour, "red"), Complete: values("red", "green"),
+		Check: notBlank(&config.Colour, "a colour, such as red"), Secret: true, DropIn: dropIn{byDefault: &theirs},
+	}}
+	var table *flagTable
+	run := func(args ...string) (root *cobra.Command, printed string) {
+		root = &cobra.Command{Use: "house"}
+		cmd := &cobra.Command{Use: "paint", Short: "Paint it", RunE: func(*cobra.Command, []string) error { return nil }}
+		root.AddCommand(cmd)
+		table = addFlags(cmd, flags...)
+		withVariables(cmd)
+		groupFlags(cmd)
+		out := new(bytes.Buffer)
+		root.SetOut(out)
+		root.SetArgs(args)
+		must(t, root.Execute())
+		return root, out.String()
+	}
+	root, help := run("paint", "--help")
+	if !strings.Contains(help, "Looks:\n      --colour colour   colour of the door [PLINTH_COLOUR] (default \"red\")\n") {
+		t.Errorf("help: %s", help)
+	}
+	if reference := string(flagReference(root)); !strings.Contains(reference, "### Looks\n\n| flag | variable | default | meaning |\n|---|---|---|---|\n| `--colour` COLOUR | `PLINTH_COLOUR` | `red` | colour of the door |\n") {
+		t.Errorf("reference: %s", reference)
+	}
+	if _, completed := run(cobra.ShellCompRequestCmd, "paint", "--colour", ""); !strings.HasPrefix(completed, "red\ngreen\n") {
+		t.Errorf("completion: %s", completed)
+	}
+	t.Setenv("PLINTH_COLOUR", " ")
+	run("paint")
+	if err := table.check(); config.Colour != " " || err == nil || err.Error() != "PLINTH_COLOUR is empty; write a colour, such as red" {
+		t.Errorf("the variable has set %q: %v", config.Colour, err)
+	}
+	if got := table.nameFlags(&config, fielderr.Errorf("%v is taken", fielderr.Name("Colour"))).Error(); got != "PLINTH_COLOUR is taken" {
+		t.Error(got)
+	}
+	if secret := table.lookup(&config.Colour).Annotations["classified"]; len(secret) == 0 {
+		t.Error("/flagz shows it")
+	}
+	if of := register(pflag.NewFlagSet("", pflag.ContinueOnError), inDropIn(flags)); config.Colour != theirs || of.lookup(&config.Colour).DefValue != theirs {
+		t.Errorf("in the drop-in it is %q", config.Colour)
 	}
 }
 

@@ -68,9 +68,6 @@ func newImport() *cobra.Command {
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   plinth import --kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 			return o.run(cmd.Context(), log, cmd.OutOrStdout())
@@ -90,7 +87,7 @@ func newImport() *cobra.Command {
 			outputFlag(&o.output, outputHelp, "json", "yaml"),
 		},
 	)...)
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

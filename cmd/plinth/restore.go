@@ -38,9 +38,6 @@ func newRestore() *cobra.Command {
 		Example: `  plinth restore monday.plinth --dsn sqlite://plinth-data/plinth.db
   plinth restore monday.plinth --dsn postgres://plinth@db.example.com/plinth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			file, err := oneFile(args, "the file of the backup")
 			if err != nil {
 				return err
@@ -49,7 +46,7 @@ func newRestore() *cobra.Command {
 		},
 	}
 	addFlags(cmd, dsnFlag(&dsn, "empty `database` to restore into, as for serve"))
-	documentEnv(cmd)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -52,15 +52,12 @@ func newServe() *cobra.Command {
   plinth serve --dsn postgres://plinth@db.example.com/plinth --listen 0.0.0.0:6443 \
     --tls-san plinth.example.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			return flags.nameFlags(&o.config, o.run(cmd, flags))
 		},
 	}
 	flags = addFlags(cmd, o.flags()...)
 	cmd.Flags().SortFlags = false
-	documentEnv(cmd)
+	withVariables(cmd)
 	groupFlags(cmd)
 	return cmd
 }
