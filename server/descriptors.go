@@ -1,5 +1,9 @@
 package server
 
+import (
+	"syscall"
+)
+
 // besideConnections is how many files a server may have open beside its clients' connections: those of the
 // database, of backups and logs, and connections to webhooks, extension servers and kubelets.
 const besideConnections = 256
@@ -26,4 +30,11 @@ func (s *Server) boundConnections() {
 		s.config.Log.Warn("the limit of open files (ulimit -n, or LimitNOFILE of systemd) allows fewer connections than --max-connections",
 			"max-connections", most, "open files", files, "connections", s.config.MaxConnections, "needed", most+besideConnections)
 	}
+}
+
+// mostOpenFiles returns how many files the process may have open.
+func mostOpenFiles() (most uint64, known bool) {
+	var l syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
+	return uint64(l.Cur), err == nil
 }
