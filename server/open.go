@@ -49,9 +49,9 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	}
 	// As kubeadm and envtest have it; in a program that has not said otherwise before.
 	capabilities.Setup(true, 0)
-	var beside sync.WaitGroup
-	beside.Go(builtin.ReadSchemas)
-	defer beside.Wait()
+	var schemas sync.WaitGroup
+	schemas.Go(builtin.ReadSchemas)
+	defer schemas.Wait()
 	if s.listening, err = listen(s.config.Listen, s.config.AdvertiseAddress); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ var (
 // about.
 type RBAC struct {
 	upstream *rbac.RBACAuthorizer
-	granted  *granted
+	cache    *ruleCache
 }
 
 var (
@@ -43,7 +43,7 @@ func newRBAC(store *sqlstore.Store, in *bound) *RBAC {
 	clusterRoles := &rbac.ClusterRoleGetter{Lister: rbaclisters.NewClusterRoleLister(lister.New[rbacv1.ClusterRole](store, clusterRolePrefix))}
 	return &RBAC{
 		upstream: rbac.New(roles, in, clusterRoles, in),
-		granted:  newGranted(store, validation.NewDefaultRuleResolver(roles, in, clusterRoles, in)),
+		cache:    newRuleCache(store, validation.NewDefaultRuleResolver(roles, in, clusterRoles, in)),
 	}
 }
 
@@ -51,7 +51,7 @@ func newRBAC(store *sqlstore.Store, in *bound) *RBAC {
 func (r *RBAC) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	ctx = about(ctx, a.GetUser())
 	if a.GetUser() != nil {
-		if reason := r.granted.allows(ctx, a); reason != "" {
+		if reason := r.cache.allows(ctx, a); reason != "" {
 			return authorizer.DecisionAllow, reason, nil
 		}
 	}

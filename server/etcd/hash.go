@@ -34,7 +34,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		current, compacted := revisionOf(head.Revision), compactedBy(head.Floor)
 		if r.Revision > 0 && r.Revision < compacted {
@@ -54,7 +54,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, sqlstore.LastID(revision)))
 		}
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		if same {
 			return &pb.HashKVResponse{Header: m.s.header(current), Hash: h.Sum32(), CompactRevision: compacted, HashRevision: revision}, nil
@@ -105,12 +105,12 @@ func (m maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.Ha
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		h := newHash()
 		same, err := m.s.hashAll(ctx, h, head)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		if same {
 			return &pb.HashResponse{Header: m.s.header(revisionOf(head.Revision)), Hash: h.Sum32()}, nil

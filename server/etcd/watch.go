@@ -151,7 +151,7 @@ func (st *watchStream) sync() bool {
 		case err == nil:
 			return true
 		case errors.Is(err, sqlstore.ErrClosed):
-			st.cancel(told(err))
+			st.cancel(toStatus(err))
 		}
 		select {
 		case <-time.After(retryWatch):

@@ -23,7 +23,7 @@ func (st *watchStream) progressAll() {
 	defer st.sending.Unlock()
 	revision := st.s.revision()
 	for _, w := range st.watches {
-		if !w.reach(revision) {
+		if !w.catchUpTo(revision) {
 			return
 		}
 	}
@@ -32,9 +32,9 @@ func (st *watchStream) progressAll() {
 	}
 }
 
-// reach sends what there is, and says whether that was everything through revision. The caller
+// catchUpTo sends what there is, and tells whether that was everything through revision. The caller
 // holds sending.
-func (w *watch) reach(revision int64) bool {
+func (w *watch) catchUpTo(revision int64) bool {
 	if w.behind || w.lost || w.asked > revision {
 		return false
 	}
@@ -70,7 +70,7 @@ func (st *watchStream) tellQuiet() {
 		if !w.progress {
 			continue
 		}
-		if w.quiet && w.reach(revision) {
+		if w.quiet && w.catchUpTo(revision) {
 			st.sendProgress(id, revision)
 		}
 		w.quiet = true

@@ -188,7 +188,7 @@ func (t *target) createRules(ctx context.Context, obj runtime.Object) error {
 	if t.kind.Hooks.SetAside != nil {
 		defer t.kind.Hooks.SetAside(obj)()
 	}
-	return apirest.BeforeCreate(t.createFewErrors(), ctx, obj)
+	return apirest.BeforeCreate(t.limitedCreate(), ctx, obj)
 }
 
 // givenVersion returns the resourceVersion in the body of a create. A new object must have none.

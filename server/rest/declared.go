@@ -22,8 +22,8 @@ type declared struct {
 
 var _ apirest.DeclarativeValidationStrategy = declared{}
 
-// ValidateDeclaratively implements apirest.DeclarativeValidationStrategy. It looks for no more errors in
-// an object that has many already: upstream compares each with each, and logs those of one kind only.
+// ValidateDeclaratively implements apirest.DeclarativeValidationStrategy. It does nothing for an object that has
+// many errors already, because upstream compares each error of the one validation with each of the other.
 func (d declared) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, config apirest.DeclarativeValidationConfig) field.ErrorList {
 	s, ok := d.strategy.(apirest.DeclarativeValidationStrategy)
 	if !ok || len(errs) > kind.MostErrors/10 {
@@ -33,7 +33,7 @@ func (d declared) ValidateDeclaratively(ctx context.Context, obj, old runtime.Ob
 	if len(errs) == 0 && d.of.declaredPasses(ctx, obj, old, op, config) {
 		return nil
 	}
-	return fewErrors(s.ValidateDeclaratively(ctx, obj, old, errs, op, config))
+	return kind.LimitErrors(s.ValidateDeclaratively(ctx, obj, old, errs, op, config))
 }
 
 // DeclarativeValidationConfig implements apirest.DeclarativeValidationStrategy.

@@ -186,7 +186,7 @@ func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (
 	if err := m.q.checkMeta(obj); err != nil {
 		return nil, nil, err
 	}
-	if err := apirest.BeforeUpdate(m.q.updateFewErrors(), ctx, obj, old); err != nil {
+	if err := apirest.BeforeUpdate(m.q.limitedUpdate(), ctx, obj, old); err != nil {
 		return nil, nil, err
 	}
 	obj, err := keepTimes(ctx, obj, old)

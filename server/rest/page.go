@@ -32,8 +32,8 @@ type reader struct {
 	api    *API
 	target *target
 	sel    *selection
-	// reaches returns an error for revisions that the caller may not read; see request.reaches.
-	reaches func(ctx context.Context, revision int64) error
+	// checkPast returns an error for revisions that the caller may not read; see request.checkPast.
+	checkPast func(ctx context.Context, revision int64) error
 	// later says that entries beyond the first gatherBytes may be without values, which request.fetched reads
 	// when they are written: a list takes no more memory than the state that it is of.
 	later bool
@@ -43,7 +43,7 @@ type reader struct {
 // reader returns a reader of the selected objects. later says that their values may be read when they are
 // written. A webhook converts them all at once, so that it needs them before.
 func (q *request) reader(sel *selection, later bool) reader {
-	return reader{api: q.api, target: &q.target, sel: sel, reaches: q.reaches, later: later && q.kind.Conversion() == nil}
+	return reader{api: q.api, target: &q.target, sel: sel, checkPast: q.checkPast, later: later && q.kind.Conversion() == nil}
 }
 
 // sending is the context of what is read for an answer that is being sent. The time of the request does not end
@@ -136,7 +136,7 @@ func (r *reader) viewFor(ctx context.Context, o *metainternalversion.ListOptions
 	if err := a.await(ctx, rv); err != nil {
 		return nil, err
 	}
-	if err := r.reaches(ctx, int64(rv)); err != nil {
+	if err := r.checkPast(ctx, int64(rv)); err != nil {
 		return nil, err
 	}
 	return a.store.At(ctx, r.target.kind.Prefix(), int64(rv))
@@ -183,7 +183,7 @@ func (r *reader) continued(ctx context.Context, o *metainternalversion.ListOptio
 		if err := r.api.await(ctx, uint64(rv)); err != nil {
 			return page{}, err
 		}
-		if err = r.reaches(ctx, rv); err == nil {
+		if err = r.checkPast(ctx, rv); err == nil {
 			view, err = r.api.store.At(ctx, r.target.kind.Prefix(), rv)
 		}
 		if err != nil {

@@ -133,7 +133,7 @@ func (s *watching) open(o *metainternalversion.ListOptions) (kind.Events, error)
 // That selects by itself.
 func (s *watching) events(o *metainternalversion.ListOptions) (kind.Events, error) {
 	if s.q.kind.Observed == nil {
-		if err := s.q.reaches(s.q.ctx, s.from+1); err != nil {
+		if err := s.q.checkPast(s.q.ctx, s.from+1); err != nil {
 			return nil, err
 		}
 		return s.q.api.store.WatchWhere(s.q.kind.Prefix(), s.sel.watched(), s.from, s.sel.where)
