@@ -24,10 +24,9 @@ var (
 	clusterRoleBindingPrefix = object.Prefix(rbacv1.GroupName, "clusterrolebindings")
 )
 
-// RBAC is upstream's authorizer on the roles and bindings in the store. Upstream looks at every
-// binding for each decision; it gets only those here that have the user or one of its groups as
-// a subject, and decides which of them apply. A request that a remembered rule allows is not asked
-// about.
+// RBAC is upstream's authorizer on the roles and bindings in the store. For each decision upstream looks at every
+// binding. Here it gets only those that name the user or one of its groups, and decides which of them apply. If a
+// cached rule allows the request, upstream is not asked.
 type RBAC struct {
 	upstream *rbac.RBACAuthorizer
 	cache    *ruleCache
@@ -77,8 +76,8 @@ func (r *RBAC) RulesFor(ctx context.Context, who user.Info, namespace string) ([
 // author of a role or binding has all of its permissions. Its errors name a role as upstream's
 // registries do.
 //
-// It answers as things are now in the database, not as this process knows them: what has been
-// taken away on another replica cannot be given away here. Upstream reads etcd for the same reason.
+// It reads the present state of the database, not what this process knows of it, so that a permission that another
+// replica has just revoked cannot be granted here. Upstream reads etcd for the same reason.
 type Resolver struct {
 	store    *sqlstore.Store
 	upstream *validation.DefaultRuleResolver
