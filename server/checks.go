@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/health"
 	"github.com/plinth-io/plinth/server/logging"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // hooks are the checks that kube-apiserver has of its hooks, poststarthook/NAME, with the parts of
@@ -138,7 +138,7 @@ func (c *checks) probes(results *health.Results, log *slog.Logger, warnings func
 
 // usable is an error if no other than another process can use the database.
 func (c *checks) usable() error {
-	if err := c.database.store.Healthy(); errors.Is(err, sqlstore.ErrRestart) {
+	if err := c.database.store.Healthy(); errors.Is(err, changelog.ErrRestart) {
 		return err
 	}
 	return nil

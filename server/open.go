@@ -24,7 +24,7 @@ import (
 // Open starts the server. When it returns nil, requests are answered and /readyz answers 200; only
 // where writing APIServices takes seconds does /readyz follow later. The context bounds the start
 // only. An error that wraps ErrConfig says what to write instead; an error that wraps
-// sqlstore.ErrUnavailable, that the database cannot be reached. After an error nothing is left
+// changelog.ErrUnavailable, that the database cannot be reached. After an error nothing is left
 // running.
 func (s *Server) Open(ctx context.Context) (err error) {
 	if err := s.config.check(); err != nil {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"log/slog"
 	"time"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Close stops the server within Config.ShutdownTimeout; see Shutdown.
@@ -48,7 +47,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 // leaveCluster takes this server out of the kubernetes Service, where others are in it. A database that
 // has moved takes no writes any more, and clients wait for the end of this server.
 func (s *Server) leaveCluster(ctx context.Context) {
-	if !s.shared || !s.ready.Load() || errors.Is(s.store.Moved(ctx), sqlstore.ErrMoved) {
+	if !s.shared || !s.ready.Load() || errors.Is(s.store.Moved(ctx), changelog.ErrMoved) {
 		return
 	}
 	if err := s.cluster.Leave(ctx); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // snapshotsPath is where clients of a server for tests take snapshots and go back to them: POST here
@@ -137,7 +138,7 @@ func (s *snapshots) rewind(x *guard.Call, name string) error {
 	one, err := s.find(name, false)
 	if err == nil {
 		ctx := x.Request().Context()
-		err = s.database.rewind(ctx, one.pin, sqlstore.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
+		err = s.database.rewind(ctx, one.pin, changelog.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
 	}
 	if err != nil {
 		return err
@@ -166,10 +167,10 @@ func (s *Server) Rewind(ctx context.Context, p *sqlstore.Pin) error {
 }
 
 // rewind is Server.Rewind, by somebody.
-func (d *database) rewind(ctx context.Context, p *sqlstore.Pin, by sqlstore.Author) error {
+func (d *database) rewind(ctx context.Context, p *sqlstore.Pin, by changelog.Author) error {
 	by.Verb = "rewind"
-	_, err := d.store.Rewind(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: by}), p)
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	_, err := d.store.Rewind(sqlstore.WithOrigin(ctx, &changelog.Origin{Author: by}), p)
+	if errors.Is(err, changelog.ErrCompacted) {
 		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten, another server on the database compacted them, or the database was exchanged; take another snapshot")
 	}
 	return err

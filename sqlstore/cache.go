@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 )
 
@@ -121,7 +122,7 @@ func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) 
 		}
 		value, ok := read[e.Revision]
 		if !ok {
-			return nil, fmt.Errorf("read the value of row %d: %w", e.Revision, ErrCompacted)
+			return nil, fmt.Errorf("read the value of row %d: %w", e.Revision, changelog.ErrCompacted)
 		}
 		if value == nil {
 			value = []byte{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 	"time"
 )
@@ -61,7 +62,7 @@ func (s *Store) abandoned(ctx context.Context, p *pending) error {
 	if s.commits.withdraw(p) {
 		err := ctx.Err()
 		if s.Healthy() != nil {
-			err = deadlineError(ctx, ErrUnavailable)
+			err = deadlineError(ctx, changelog.ErrUnavailable)
 		}
 		return fmt.Errorf("nothing was written: %w", err)
 	}
@@ -69,7 +70,7 @@ func (s *Store) abandoned(ctx context.Context, p *pending) error {
 	case <-p.done:
 		return nil
 	default:
-		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
+		return fmt.Errorf("%w: %w", changelog.ErrUnknown, ctx.Err())
 	}
 }
 

@@ -1,6 +1,9 @@
 package sqlstore
 
-import "sync/atomic"
+import (
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"sync/atomic"
+)
 
 // The evictor keeps what the state of objects takes in memory within Options.StateBytes: values leave memory,
 // those of the least recently used resources first, and keys, revisions and indexes stay.
@@ -172,7 +175,7 @@ func (r *resource) nextHeld() (held []*Entry) {
 		n, last = n+1, key
 		return n < evictWalk
 	})
-	if r.hand = after(last); n < evictWalk {
+	if r.hand = changelog.After(last); n < evictWalk {
 		r.hand = ""
 	}
 	return held

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -83,7 +84,7 @@ func (s *Store) Stats() Stats {
 		SetBacks:      s.stats.setBacks.Load(),
 		LostWrites:    s.stats.lostWrites.Load(),
 		Usable:        s.Healthy() == nil,
-		Full:          errors.Is(s.log.Condition(), ErrFull),
+		Full:          errors.Is(s.log.Condition(), changelog.ErrFull),
 	}
 	for i := range v.Appends {
 		v.Appends[i] = s.stats.appends[i].Load()

@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const copyHelp = `Copy all objects from one database to another, which must be empty.
@@ -135,7 +136,7 @@ func (f *copyFlags) summary(done sqlstore.Copied) string {
 // explain says of a copy that failed what it has left, and how to go on.
 func (f *copyFlags) explain(ctx context.Context, err error, done sqlstore.Copied) error {
 	switch {
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("%w; write the DSN of an empty database", err)
 	case errors.Is(err, sqlstore.ErrCannotResume):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then copy again", err, emptying(f.to))
@@ -204,11 +205,11 @@ func takeBack(ctx context.Context, f copyFlags, stdout io.Writer) error {
 		return err
 	}
 	defer source.Close()
-	moved := sqlstore.CheckMoved(ctx, source)
+	moved := changelog.CheckMoved(ctx, source)
 	if moved == nil {
 		return usagef("--take-back: %s has not moved", dialects.Describe(f.from))
 	}
-	if !errors.Is(moved, sqlstore.ErrMoved) {
+	if !errors.Is(moved, changelog.ErrMoved) {
 		return moved
 	}
 	if err := sqlstore.TakeBack(ctx, source); err != nil {
@@ -228,15 +229,15 @@ func emptying(dsn string) string {
 	return fmt.Sprintf("remove %[1]s, %[1]s-wal and %[1]s-shm", o.Path)
 }
 
-func openLog(ctx context.Context, flag, dsn string, o dialects.Options) (sqlstore.Log, error) {
+func openLog(ctx context.Context, flag, dsn string, o dialects.Options) (changelog.Log, error) {
 	if err := dialects.Check(dsn, o); err != nil {
 		return nil, usagef("%s: %v", flag, err)
 	}
 	log, err := dialects.Open(ctx, dsn, o)
-	if errors.Is(err, sqlstore.ErrNoLog) {
+	if errors.Is(err, changelog.ErrNoLog) {
 		return nil, usagef("%s: %v; write the DSN of a database that plinth has served", flag, err)
 	}
-	if errors.Is(err, sqlstore.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" && ctx.Err() == nil {
+	if errors.Is(err, changelog.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %s: %w; check that it runs and takes connections from here, or write another DSN", flag, dialects.Describe(dsn), err)
 	}
 	return log, err

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -171,9 +171,9 @@ func aboutRestore(ctx context.Context, dsn string, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return errors.New("interrupted; nothing was restored: restore again")
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("%s is not empty, and nothing was restored; write the DSN of an empty database, or %s, and restore again", dialects.Describe(dsn), emptying(dsn))
-	case errors.Is(err, sqlstore.ErrUnknown):
+	case errors.Is(err, changelog.ErrUnknown):
 		return fmt.Errorf("%w; plinth status --dsn says whether the objects are there, all of them or none", err)
 	}
 	return fmt.Errorf("%w; nothing was restored: mend that, and restore again", err)

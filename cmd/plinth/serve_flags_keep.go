@@ -4,9 +4,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/spf13/cobra"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // keepOptions are the flags about which old versions are kept.
@@ -22,7 +21,7 @@ func addKeepFlags(cmd *cobra.Command, o *keepOptions) {
 }
 
 // parse returns what the flags say, nil if they say nothing.
-func (o *keepOptions) parse(cmd *cobra.Command) (*sqlstore.Keep, error) {
+func (o *keepOptions) parse(cmd *cobra.Command) (*changelog.Keep, error) {
 	text := strings.Join(o.rules, "\n")
 	flag := source(cmd.Flags().Lookup("keep"))
 	if o.file != "" {
@@ -30,17 +29,17 @@ func (o *keepOptions) parse(cmd *cobra.Command) (*sqlstore.Keep, error) {
 		if err != nil {
 			return nil, usagef("%s: %v", source(cmd.Flags().Lookup("keep-file")), err)
 		}
-		if _, err := sqlstore.ParseRules(string(file)); err != nil {
+		if _, err := changelog.ParseRules(string(file)); err != nil {
 			return nil, usagef("%s: %s: %v", source(cmd.Flags().Lookup("keep-file")), o.file, err)
 		}
 		text += "\n" + string(file)
 	}
-	rules, err := sqlstore.ParseRules(text)
+	rules, err := changelog.ParseRules(text)
 	if err != nil {
 		return nil, usagef("%s: %v", flag, err)
 	}
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	return sqlstore.NewKeep(rules...), nil
+	return changelog.NewKeep(rules...), nil
 }

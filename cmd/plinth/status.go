@@ -17,7 +17,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	serverstatus "github.com/plinth-io/plinth/server/status"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
@@ -160,10 +160,10 @@ func (q *statusQuery) readDatabase(ctx context.Context) (*status, error) {
 		Name: dialects.Describe(q.dsn), ClusterID: found.ClusterID, Objects: &found.Objects, Rows: &found.Rows,
 		Revision: &found.Revision, Floor: &found.Floor, Bytes: &found.Bytes,
 	}}
-	if found.Kind == sqlstore.KindEtcd {
+	if found.Kind == changelog.KindEtcd {
 		s.Database.Objects, s.Database.Keys = nil, &found.Objects
-		found.Revision, _ = sqlstore.Split(found.Revision) // which its clients see
-		found.Floor, _ = sqlstore.Split(found.Floor)
+		found.Revision, _ = changelog.Split(found.Revision) // which its clients see
+		found.Floor, _ = changelog.Split(found.Floor)
 	}
 	if found.Free >= 0 {
 		s.Database.FreeBytes = &found.Free

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -37,7 +38,7 @@ func TestOriginRow(t *testing.T) {
 		}
 		defer s.Close()
 		for i := range rows {
-			origin := &sqlstore.Origin{AuditID: uuid.NewString(), Author: sqlstore.Author{User: fmt.Sprint("system:node:", i%200), Verb: "patch", Subresource: "status", Manager: "kubelet"}}
+			origin := &changelog.Origin{AuditID: uuid.NewString(), Author: changelog.Author{User: fmt.Sprint("system:node:", i%200), Verb: "patch", Subresource: "status", Manager: "kubelet"}}
 			_, err := s.Commit(sqlstore.WithOrigin(t.Context(), origin), sqlstore.Change{
 				Key:   fmt.Sprintf("/registry/core/configmaps/default/%06d", i),
 				Value: []byte(`{"metadata":{"name":"` + strings.Repeat("x", i%97) + `"}}`),
@@ -62,13 +63,13 @@ func TestOriginRow(t *testing.T) {
 // are there once for all rows, and do not count.
 func TestOriginSize(t *testing.T) {
 	const rows = 20_000
-	var authors []sqlstore.Author
+	var authors []changelog.Author
 	for i := range 300 {
-		authors = append(authors, sqlstore.Author{User: fmt.Sprint("system:node:", i), Verb: "patch", Subresource: "status", Manager: "kubelet"})
+		authors = append(authors, changelog.Author{User: fmt.Sprint("system:node:", i), Verb: "patch", Subresource: "status", Manager: "kubelet"})
 	}
 	for _, d := range Dialects {
 		t.Run(d.Name, func(t *testing.T) {
-			size := func(origin func(i int) *sqlstore.Origin) int64 {
+			size := func(origin func(i int) *changelog.Origin) int64 {
 				log := openDSN(t, d.Fresh(t))
 				s, err := object.Open(t.Context(), log, sqlstore.Options{})
 				if err != nil {
@@ -101,9 +102,9 @@ func TestOriginSize(t *testing.T) {
 				}
 				return n.Bytes
 			}
-			without := size(func(int) *sqlstore.Origin { return nil })
-			with := size(func(i int) *sqlstore.Origin {
-				return &sqlstore.Origin{AuditID: uuid.NewString(), Author: authors[i%len(authors)]}
+			without := size(func(int) *changelog.Origin { return nil })
+			with := size(func(i int) *changelog.Origin {
+				return &changelog.Origin{AuditID: uuid.NewString(), Author: authors[i%len(authors)]}
 			})
 			grown := float64(with-without) / rows
 			t.Logf("%.1f bytes", grown)

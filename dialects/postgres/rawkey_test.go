@@ -2,12 +2,11 @@ package postgres
 
 import (
 	"cmp"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 func TestEncodeKey(t *testing.T) {
@@ -66,7 +65,7 @@ func TestKeyOrder(t *testing.T) {
 	for range 200_000 {
 		checkKeys(t, random(), random())
 	}
-	checkKeys(t, sqlstore.End, strings.Repeat("\xff", sqlstore.MaxKeyBytes))
+	checkKeys(t, changelog.End, strings.Repeat("\xff", changelog.MaxKeyBytes))
 }
 
 func FuzzEncodeKey(f *testing.F) {

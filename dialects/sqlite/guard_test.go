@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"io"
 	"os"
 	"os/exec"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // asHolder makes the test binary a process that has the database named there open until
@@ -190,7 +189,7 @@ func must(t testing.TB, err error) {
 // write appends one change, which must be stored.
 func write(t testing.TB, l *Log, key string) {
 	t.Helper()
-	a, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte(`{"of":"` + key + `"}`)}})
+	a, err := l.Append(context.Background(), []changelog.Change{{Key: key, Value: []byte(`{"of":"` + key + `"}`)}})
 	if err != nil || a.Results[0].Revision == 0 {
 		t.Fatalf("write %s: %+v, %v", key, a, err)
 	}

@@ -2,10 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"path/filepath"
 	"testing"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 func TestAppendAndRead(t *testing.T) {
@@ -13,7 +12,7 @@ func TestAppendAndRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, Options{Path: path})
 			ctx := context.Background()
-			a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}, {Key: "/b", Expect: 7, Value: []byte("2")}})
+			a, err := l.Append(ctx, []changelog.Change{{Key: "/a", Value: []byte("1")}, {Key: "/b", Expect: 7, Value: []byte("2")}})
 			if err != nil {
 				t.Fatal(err)
 			}

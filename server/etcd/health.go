@@ -5,11 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // healthEvery is how often a watch of the health service looks.
@@ -23,7 +22,7 @@ type healthService struct {
 
 // usable returns why the database cannot be used now. One that takes only deletes can.
 func (s *Server) usable() error {
-	if err := s.store.Healthy(); !errors.Is(err, sqlstore.ErrFull) {
+	if err := s.store.Healthy(); !errors.Is(err, changelog.ErrFull) {
 		return err
 	}
 	return nil

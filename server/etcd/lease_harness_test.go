@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // leaseBound is how long these tests wait for what must come. A busy machine is no failure.
@@ -36,7 +37,7 @@ type endpoint struct {
 func serveOn(t testing.TB, dsn string, run bool, o Options) *endpoint {
 	t.Helper()
 	out := slog.New(slog.NewTextHandler(t.Output(), nil))
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd, Log: out})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd, Log: out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func (m *endpoint) keys(t testing.TB) (keys []string) {
 	}
 	_, err := m.store.Read(t.Context(), func(tx *sqlstore.Tx) error {
 		keys = nil
-		tx.Ascend("", sqlstore.End, func(e *sqlstore.Entry) bool { keys = append(keys, e.Key); return true })
+		tx.Ascend("", changelog.End, func(e *sqlstore.Entry) bool { keys = append(keys, e.Key); return true })
 		return nil
 	})
 	if err != nil {

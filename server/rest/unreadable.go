@@ -13,6 +13,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Answers about objects that cannot be decrypted, or are damaged. They are upstream's, and depend on the feature
@@ -78,7 +79,7 @@ func (t *target) unreadable(e *sqlstore.Entry) error {
 // isAway tells whether a value could not be read because the database cannot be used now, and not because it cannot be
 // decrypted.
 func isAway(err error) bool {
-	return errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrClosed)
+	return errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrClosed)
 }
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.

@@ -1,11 +1,11 @@
-package sqlstore_test
+package changelog_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Every change of a batch is judged against the newest row of its key alone (rule 2 of the

@@ -1,4 +1,4 @@
-package sqlstore
+package changelog
 
 import (
 	"crypto/sha256"
@@ -70,8 +70,8 @@ func (k *Keep) Of(key string) (r Rule, ok bool) {
 	return r, false
 }
 
-// fingerprint tells rules from others.
-func (k *Keep) fingerprint() string {
+// Fingerprint tells rules from others.
+func (k *Keep) Fingerprint() string {
 	if k == nil {
 		return ""
 	}
@@ -92,8 +92,8 @@ type Old struct {
 	Expires int64 // of a row that is kept, Unix milliseconds
 }
 
-// never is the Old.Expires of a row that stays: the end of the year 9999, in Unix milliseconds.
-const never = 253402300799999
+// Never is the Old.Expires of a row that stays: the end of the year 9999, in Unix milliseconds.
+const Never = 253402300799999
 
 // Expiry returns until when a row stays, in Unix milliseconds, and 0 if it does not.
 func (k *Keep) Expiry(o Old) int64 {
@@ -102,7 +102,7 @@ func (k *Keep) Expiry(o Old) int64 {
 	case !ok:
 		return 0
 	case r.For == KeepForever:
-		return never
+		return Never
 	}
 	return o.UntilAt + r.For.Milliseconds()
 }
@@ -200,23 +200,4 @@ func (k Known) Check(revision int64) error {
 		return nil
 	}
 	return ErrCompacted
-}
-
-// ResourceOf returns the part of an object's key that names its resource, with the trailing slash:
-// /registry/<group>/<resource>/. It is empty if key has fewer segments.
-func ResourceOf(key string) string {
-	n := 0
-	for i := 0; i < len(key); i++ {
-		if key[i] == '/' {
-			if n++; n == 4 {
-				return key[:i+1]
-			}
-		}
-	}
-	return ""
-}
-
-// OneKey returns the key of a range that has room for no other one.
-func OneKey(from, to string) (key string, one bool) {
-	return from, to == after(from)
 }

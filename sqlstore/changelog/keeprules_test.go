@@ -1,11 +1,11 @@
-package sqlstore_test
+package changelog_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	. "github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestParseRules(t *testing.T) {

@@ -1,4 +1,4 @@
-package sqlstore
+package changelog
 
 import "context"
 
@@ -8,10 +8,11 @@ type Source interface {
 	// Kind is what the log is used for.
 	Kind() Kind
 
-	// ClusterID names this log; see Log.ClusterID.
+	// ClusterID names this log for as long as it lives; made by the first migration.
 	ClusterID() string
 
-	// Size returns the space that the log takes; see Log.Size.
+	// Size returns the space that the log takes. It may walk through an index, so it is for
+	// people and for metrics.
 	Size(ctx context.Context) (Size, error)
 
 	// Freeze calls f with the log as it is now. Writers go on meanwhile, but what f may still read
@@ -106,25 +107,3 @@ const (
 
 // Format1 is the only value of MetaFormat so far.
 const Format1 = "1"
-
-// Filler writes to an empty log what was read from another one.
-type Filler interface {
-	// Add adds authors, and returns their numbers.
-	Add(ctx context.Context, authors []Author) (numbers []int64, err error)
-
-	// Insert adds rows as they are. Ids rise, also from call to call.
-	Insert(ctx context.Context, rows []Row) error
-
-	// InsertOld adds old versions beside the log. Ids rise, also from call to call.
-	InsertOld(ctx context.Context, rows []OldRow) error
-
-	// End notes the compacted revision, how far compaction has looked, and what is kept.
-	End(ctx context.Context, e Ending) error
-}
-
-// Ending is what a Filler says of the log at last.
-type Ending struct {
-	Floor, Swept int64            // see MetaFloor and MetaSwept
-	Kept         map[string]int64 // see Frozen.Kept
-	Marks        map[string]string
-}

@@ -1,11 +1,11 @@
-package sqlstore_test
+package changelog_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	. "github.com/plinth-io/plinth/sqlstore"
+	. "github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestKeepOf(t *testing.T) {
