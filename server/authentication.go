@@ -18,7 +18,7 @@ func (s *Server) openAuthenticator() (err error) {
 	s.authenticator, err = authn.Open(s.ctx, authn.Config{
 		Options:   options,
 		Roots:     s.pki.ClientCAs,
-		Owns:      s.owns,
+		Owns:      s.outside.owns,
 		Audiences: s.tokens.Audiences(),
 		Issuers:   s.tokens.Issuers(),
 		Tokens:    s.tokens.With,

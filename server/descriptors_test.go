@@ -10,9 +10,9 @@ func TestFitConnections(t *testing.T) {
 		want  int
 	}{
 		{4096, 1 << 20, 4096},
-		{4096, 4096 + besideConnections, 4096},
-		{4096, 4096, 4096 - besideConnections},
-		{4096, 1024, 1024 - besideConnections},
+		{4096, 4096 + otherFiles, 4096},
+		{4096, 4096, 4096 - otherFiles},
+		{4096, 1024, 1024 - otherFiles},
 		{100, 1024, 100},
 		{4096, 64, 32},
 		{4096, 1, 1},

@@ -22,15 +22,15 @@ type digestAnswer struct {
 	Unreadable int64  `json:"unreadable,omitempty"`
 }
 
-func (s *Server) serveDigest(x *guard.Call) error {
+func (d *database) serveDigest(x *guard.Call) error {
 	if x.Request().Method != http.MethodGet {
 		return response.MethodNotAllowed()
 	}
-	d, err := s.store.Digest(x.Request().Context())
+	digest, err := d.store.Digest(x.Request().Context())
 	if err != nil {
 		return err
 	}
-	answer := digestAnswer{Revision: strconv.FormatInt(d.Revision, 10), Objects: d.Objects, Digest: d.Text(), Unreadable: d.Unreadable}
+	answer := digestAnswer{Revision: strconv.FormatInt(digest.Revision, 10), Objects: digest.Objects, Digest: digest.Text(), Unreadable: digest.Unreadable}
 	responsewriters.WriteRawJSON(http.StatusOK, answer, x.Response())
 	return nil
 }

@@ -2,8 +2,12 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
+	"errors"
+	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -60,4 +64,22 @@ func (l *errorLog) Write(line []byte) (int, error) {
 		l.log.Debug("HTTP server reported a problem with a connection", "err", text)
 	}
 	return len(line), nil
+}
+
+// serve starts to accept connections.
+func (s *Server) serve() {
+	s.http = NewHTTP(s.guard, s.certificates.serving.Certificate)
+	_ = s.config.Serving.Apply(s.http.TLSConfig) // Open has checked it
+	s.http.BaseContext = func(net.Listener) context.Context { return s.ctx }
+	s.http.ConnContext, s.http.ConnState = s.guard.ConnContext, s.guard.ConnState
+	if s.config.MaxStreams > 0 {
+		s.http.HTTP2.MaxConcurrentStreams = s.config.MaxStreams
+	}
+	s.http.ErrorLog = log.New(&errorLog{log: s.config.Log, handshakes: s.metrics.TLSErrors}, "", 0)
+	s.serving.Go(func() { s.guard.CutStalled(s.ctx, s.drainGrace) })
+	s.serving.Go(func() {
+		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Log.Error("stopped listening", "address", s.listener.Addr(), "err", err)
+		}
+	})
 }

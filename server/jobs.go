@@ -17,13 +17,9 @@ import (
 // prepareJobs makes what works beside requests as long as the server does: custom resources,
 // extension servers, the cluster's own objects, and controllers.
 func (s *Server) prepareJobs() (err error) {
-	client, log, identity := s.InProcess(nil), s.config.Log, ""
-	if s.shared {
-		identity = newIdentity()
-	}
-	s.identity = identity
+	client, log := s.InProcess(nil), s.config.Log
 	if s.definitions, err = definitions.New(definitions.Config{
-		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.dialer.Dial, Log: log,
+		Client: client, Store: s.store, Kinds: s.kinds, DeleteAll: s.rest.DeleteAll, Services: s.services, Dial: s.outside.dialer.Dial, Log: log,
 	}); err != nil {
 		return err
 	}
@@ -33,10 +29,10 @@ func (s *Server) prepareJobs() (err error) {
 		return err
 	}
 	here := s.address()
-	here.Identity, here.Version = identity, BuildInfo().Version
+	here.Identity, here.Version = s.identity, BuildInfo().Version
 	if s.shared {
-		s.preparePeers(identity)
-		here.Tell = s.tellMe
+		s.preparePeers()
+		here.Tell = s.peerAddress
 	}
 	times := s.times
 	times.EventTTL, times.Request = s.config.EventTTL, s.config.RequestTimeout
@@ -50,7 +46,7 @@ func (s *Server) prepareJobs() (err error) {
 		Store:       s.store,
 		Credentials: controllers.Credentials{RootCA: s.pki.CA(), Tokens: s.tokens.Legacy()},
 		Controllers: s.config.Controllers,
-		Identity:    identity,
+		Identity:    s.identity,
 		Log:         log,
 
 		Reservations: &s.reservations,
@@ -66,17 +62,19 @@ func (s *Server) startJobs() {
 	s.jobs.Go(func() { s.controllers.Run(s.jobsCtx) })
 	s.goPart(clusterJob, s.cluster.Run)
 	s.goPart(definitionsJob, s.definitions.Run)
-	s.startBackups()
-	s.jobs.Go(func() { s.alarms.Run(s.jobsCtx) })
+	s.maintenance.start(&s.config, &s.background, s.InProcess(nil))
+	s.jobs.Go(func() { s.condition.alarms.Run(s.jobsCtx) })
 	s.jobs.Go(func() { s.schemas.Run(s.jobsCtx) })
 	if s.fairness != nil {
 		s.goPart(fairnessJob, s.fairness.Run)
 	}
 	s.jobs.Go(func() { s.authz.Run(s.jobsCtx, s.url) })
 	s.jobs.Go(func() { s.encryption.Follow(s.jobsCtx, s.config.Log) })
-	s.goPart(certificatesJob, s.renewCertificates)
+	s.goPart(certificatesJob, func(ctx context.Context) {
+		s.certificates.run(ctx, s.certificatesEvery, s.authenticator.Renew)
+	})
 	s.serving.Go(func() { s.authenticator.Run(s.ctx) })
-	s.serving.Go(func() { s.certificates.Run(s.ctx, s.config.Log) })
+	s.serving.Go(func() { s.certificates.serving.Run(s.ctx, s.config.Log) })
 	if s.shared {
 		s.jobs.Go(func() { s.tokens.KeepPublished(s.jobsCtx, s.config.Log) })
 	}
@@ -87,15 +85,6 @@ func (s *Server) startJobs() {
 		s.serving.Go(s.fitState)
 	}
 	s.serving.Go(func() { s.highWater.Keep(s.ctx, s.store.Revision, s.config.Log) })
-}
-
-// goPart runs a part that a health check is about.
-func (s *Server) goPart(name part, run func(context.Context)) {
-	s.parts.set(name, works)
-	s.jobs.Go(func() {
-		defer s.parts.set(name, ended)
-		run(s.jobsCtx)
-	})
 }
 
 // registerWait is how long a start waits for APIServices, which nothing depends on.

@@ -50,13 +50,13 @@ func (s *Server) Open(ctx context.Context) (err error) {
 	}
 	// As kubeadm and envtest have it; in a program that has not said otherwise before.
 	capabilities.Setup(true, 0)
-	var beside sync.WaitGroup
-	beside.Go(builtin.ReadSchemas)
-	defer beside.Wait()
+	var schemas sync.WaitGroup
+	schemas.Go(builtin.ReadSchemas)
+	defer schemas.Wait()
 	if s.listening, err = listen(s.config.Listen, s.config.AdvertiseAddress); err != nil {
 		return err
 	}
-	if err := s.openPKI(); err != nil {
+	if s.certificates, err = openCertificates(&s.config, &s.listening, s.ranges, s.certificateLives); err != nil {
 		return err
 	}
 	if err := s.openData(ctx); err != nil {
@@ -99,6 +99,9 @@ func (s *Server) openData(ctx context.Context) (err error) {
 	if s.database, err = openDatabase(ctx, &s.config, s.encryption, s.pki.Fingerprint(), s.start); err != nil {
 		return err
 	}
+	if s.shared {
+		s.identity = newIdentity()
+	}
 	s.parts.set(statePart, works)
 	s.start.at("publish the key of tokens")
 	s.tokens, err = tokens.Open(ctx, s.config.Tokens, s.pki.SigningKey, s.store, s.shared, s.InProcess(nil))
@@ -131,7 +134,7 @@ func (s *Server) begin(ctx context.Context) error {
 	}
 	// Last, because a second process on the same directory must not point clients at
 	// itself before it is refused by the database.
-	if err := s.writeKubeconfig(); err != nil {
+	if err := s.certificates.writeKubeconfig(); err != nil {
 		return err
 	}
 	s.highWater.Remember(s.store.Revision(), s.config.Log)
@@ -140,7 +143,7 @@ func (s *Server) begin(ctx context.Context) error {
 	s.startJobs() // after what the start waits for, which they would slow down
 	s.parts.set(bootstrapPart, works)
 	s.ready.Store(true)
-	s.tellReady()
+	s.logReady()
 	return nil
 }
 
@@ -165,9 +168,9 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	return s.cluster.Bootstrap(ctx)
 }
 
-// tellReady logs what is served, and from where.
-func (s *Server) tellReady() {
-	s.tellCertificates()
+// logReady logs what is served, and from where.
+func (s *Server) logReady() {
+	s.certificates.logMade()
 	chosen := controllers.Chosen(s.config.Controllers)
 	s.config.Log.Info("ready",
 		"url", s.url,

@@ -14,16 +14,16 @@ import (
 )
 
 // preparePeers makes what tells other servers on the database that this one has written.
-func (s *Server) preparePeers(identity string) {
+func (s *Server) preparePeers() {
 	s.peers = peers.New(peers.Config{
-		Store: s.store, Identity: identity, Log: s.config.Log,
+		Store: s.store, Identity: s.identity, Log: s.config.Log,
 		Transport: peers.Transport(s.pki.CA(), s.pki.Peer),
 	})
 }
 
-// tellMe is where other servers tell this one that they have written: where it listens, or is said to be
+// peerAddress is where other servers tell this one that they have written: where it listens, or is said to be
 // found; empty if the database tells it.
-func (s *Server) tellMe() string {
+func (s *Server) peerAddress() string {
 	if !s.store.Polls() {
 		return ""
 	}
@@ -36,8 +36,8 @@ func (s *Server) tellMe() string {
 	return net.JoinHostPort(ip.String(), strconv.Itoa(s.port()))
 }
 
-// serveTold takes what other servers tell.
-func (s *Server) serveTold(x *guard.Call) error {
+// servePeers answers other servers that say that they have written.
+func (s *Server) servePeers(x *guard.Call) error {
 	switch r := x.Request(); {
 	case s.peers == nil:
 		return response.NotFound()

@@ -35,7 +35,7 @@ type routes struct {
 	backup     func(http.ResponseWriter, *http.Request) error
 	digest     func(*guard.Call) error
 	status     func(*guard.Call) error
-	told       func(*guard.Call) error
+	peers      func(*guard.Call) error // requests of other servers on the database
 	probes     []*health.Probe
 	snapshots  func(*guard.Call) error                    // nil: there is no such path
 	fairness   func(*guard.Call) error                    // debug pages; nil: there are none
@@ -82,7 +82,7 @@ func (r *routes) add(g *guard.Guard) {
 	g.RouteFor("backups", backups.Path, func(x *guard.Call) error { return r.backup(x.Response(), x.Request()) })
 	g.RouteFor("digests", digestPath, r.digest)
 	g.Route(cluster.StatusPath, r.status)
-	g.RouteFor(guard.RightOfServers, peers.Path, r.told)
+	g.RouteFor(guard.RightOfServers, peers.Path, r.peers)
 	g.Route("/metrics", guard.HTTP(r.metrics))
 	g.Route("/metrics/slis", guard.HTTP(r.slis))
 	if r.debug != nil {

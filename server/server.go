@@ -9,10 +9,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
-	"path/filepath"
+	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,11 +23,9 @@ import (
 
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/aggregator"
-	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
-	"github.com/plinth-io/plinth/server/backups"
 	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/definitions"
@@ -42,8 +42,7 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/resolve"
 	"github.com/plinth-io/plinth/server/rest"
-	"github.com/plinth-io/plinth/server/scrubs"
-	"github.com/plinth-io/plinth/server/servingcert"
+	"github.com/plinth-io/plinth/server/status"
 	"github.com/plinth-io/plinth/server/tokens"
 )
 
@@ -53,7 +52,7 @@ type Server struct {
 	metrics *metrics.Metrics
 	results *health.Results // of health checks
 	logged  logging.Progress
-	parts   parts
+	begun   time.Time
 	phase
 	pace
 	addRoutes []func(*guard.Guard) // of tests; called before the first request, under which a router must not change
@@ -64,29 +63,26 @@ type Server struct {
 	audit      *audit.Log      // nil: there is none
 	encryption *encryption.Providers
 	listening
-	pki          *pki.PKI
-	certificates *servingcert.Chooser
+	certificates
 	database
-	tokens *tokens.Tokens
+	identity string // among the servers of a database; empty: there are no others
+	tokens   *tokens.Tokens
 
 	authenticator *authn.Authenticator
 
-	services   *resolve.Resolver
-	authz      *authz.Authorizer
-	extensions *aggregator.Services
-	kinds      *kind.Registry
-	outside
+	services    *resolve.Resolver
+	authz       *authz.Authorizer
+	extensions  *aggregator.Services
+	kinds       *kind.Registry
+	outside     outside
 	plugins     *admission.Plugins
 	rest        *rest.API
 	fairness    *fairness.Controller // nil: there is none
 	guard       *guard.Guard         // the handler of all requests
 	schemas     *openapi.OpenAPI
-	backups     *backups.Backups
-	scrubber    *scrubs.Scrubber
-	alarms      *alarms.Watch
-	size        *metrics.Database
-	begun       time.Time
-	identity    string // among the servers of a database; empty: there are no others
+	maintenance maintenance
+	checks      *checks
+	condition   *condition
 	definitions *definitions.Definitions
 	apiServices *aggregator.APIServices
 	cluster     *cluster.Cluster
@@ -102,9 +98,7 @@ type Server struct {
 	cancel  context.CancelFunc
 	serving sync.WaitGroup // the accept loop and what goes on as long as requests do
 
-	jobs     sync.WaitGroup // background work that uses the API; ends with jobsCtx
-	jobsCtx  context.Context
-	stopJobs context.CancelFunc
+	background
 
 	stop stop
 }
@@ -140,6 +134,7 @@ func New(config Config) *Server {
 	s.tellEvery, s.drainGrace = tellEvery, guard.DrainGrace
 	s.certificateLives, s.certificatesEvery = pki.DefaultLives, certificatesEvery
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.background.logger = s.config.Log
 	s.jobsCtx, s.stopJobs = context.WithCancel(s.ctx)
 	return s
 }
@@ -154,11 +149,28 @@ func (s *Server) RESTConfig() *clientrest.Config { return s.pki.RESTConfig(s.url
 func (s *Server) Kubeconfig() ([]byte, error) { return s.pki.Kubeconfig(s.url) }
 
 // KubeconfigPath returns the absolute path of the kubeconfig, empty without a DataDir.
-func (s *Server) KubeconfigPath() string { return absolute(s.kubeconfigFile()) }
+func (s *Server) KubeconfigPath() string { return absolute(s.certificates.kubeconfig) }
 
-func (s *Server) kubeconfigFile() string {
-	if s.config.DataDir == "" {
-		return ""
+// replica is this server among those of its database.
+func (s *Server) replica() status.Replica {
+	host, _ := os.Hostname()
+	self := status.Replica{Name: cmp.Or(s.identity, host), Version: BuildInfo().Version, Since: s.begun.UTC()}
+	if ip := s.address().IP; ip != nil {
+		self.Address = ip.String()
 	}
-	return filepath.Join(s.config.DataDir, "kubeconfig")
+	return self
+}
+
+// otherAddresses are where clients find this server besides where it listens, and where they find the others
+// on its database.
+func (s *Server) otherAddresses() (all []netip.AddrPort) {
+	for _, ip := range s.ranges.First() {
+		if at, ok := netip.AddrFromSlice(ip); ok {
+			all = append(all, netip.AddrPortFrom(at.Unmap(), 443))
+		}
+	}
+	for _, other := range cluster.Others(s.store, s.identity) {
+		all = append(all, other.Addresses(uint16(s.port()))...)
+	}
+	return all
 }

@@ -36,26 +36,13 @@ func (s *Server) shutdown(ctx context.Context) error {
 		s.store.Hurry()
 	}
 	sleep(ctx, s.config.ShutdownDelay)
-	s.stopJobs()
-	s.waitJobs(ctx)
+	s.background.end(ctx)
 	s.leaveCluster(ctx)
 	err := s.stopServing(ctx)
 	err = errors.Join(err, s.database.close(), s.audit.Close(ctx))
 	s.encryption.Close()
-	s.tellStopped(begun, err)
+	s.logStopped(begun, err)
 	return err
-}
-
-// waitJobs waits for background work to end, but lets none hold up the stop for ever: what
-// is left has its requests cut off with everybody else's.
-func (s *Server) waitJobs(ctx context.Context) {
-	ended := make(chan struct{})
-	go func() { s.jobs.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		s.config.Log.Warn("background work did not end in time")
-	}
 }
 
 // leaveCluster takes this server out of the kubernetes Service, where others are in it. A database that
@@ -98,7 +85,7 @@ func (s *Server) stopServing(ctx context.Context) error {
 		}
 	}
 	s.extensions.Close()
-	s.transports.closeIdle()
+	s.outside.transports.closeIdle()
 	return err
 }
 
@@ -138,8 +125,8 @@ func (s *Server) abandon() {
 	_ = s.Shutdown(ctx)
 }
 
-// tellStopped ends the log of a server that was ready.
-func (s *Server) tellStopped(begun time.Time, err error) {
+// logStopped ends the log of a server that was ready.
+func (s *Server) logStopped(begun time.Time, err error) {
 	if !s.ready.Load() {
 		return
 	}

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/response"
+	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
@@ -30,8 +33,8 @@ const mostSnapshots = 100
 
 // snapshots are the states that clients may go back to.
 type snapshots struct {
-	server *Server
-	prefix string // of the names that this process gives
+	database *database
+	prefix   string // of the names that this process gives
 
 	mu   sync.Mutex
 	last int
@@ -45,8 +48,8 @@ type keptSnapshot struct {
 	pin *sqlstore.Pin
 }
 
-func newSnapshots(s *Server) *snapshots {
-	return &snapshots{server: s, prefix: rand.String(5) + "-"}
+func newSnapshots(d *database) *snapshots {
+	return &snapshots{database: d, prefix: rand.String(5) + "-"}
 }
 
 // serve answers for snapshotsPath and the paths below.
@@ -75,11 +78,11 @@ func (s *snapshots) list() []keptSnapshot {
 }
 
 func (s *snapshots) take(x *guard.Call) error {
-	pin, err := s.server.Pin(x.Request().Context())
+	pin, err := s.database.store.Pin(x.Request().Context())
 	if err != nil {
 		return err
 	}
-	kept := keptSnapshot{Revision: s.server.store.Revision(), pin: pin}
+	kept := keptSnapshot{Revision: s.database.store.Revision(), pin: pin}
 	if !s.keep(&kept) {
 		pin.Release()
 		return apierrors.NewTooManyRequests(fmt.Sprintf("there are %d snapshots; DELETE %s/NAME gives one up", mostSnapshots, snapshotsPath), 1)
@@ -135,12 +138,12 @@ func (s *snapshots) rewind(x *guard.Call, name string) error {
 	one, err := s.find(name, false)
 	if err == nil {
 		ctx := x.Request().Context()
-		err = s.server.rewind(ctx, one.pin, changelog.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
+		err = s.database.rewind(ctx, one.pin, changelog.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
 	}
 	if err != nil {
 		return err
 	}
-	one.Revision = s.server.store.Revision()
+	one.Revision = s.database.store.Revision()
 	return answerJSON(x, http.StatusOK, one)
 }
 
@@ -151,4 +154,24 @@ func answerJSON(x *guard.Call, code int, value any) error {
 	}
 	response.WriteBody(x.Response(), x.Request(), code, "application/json", append(body, '\n'))
 	return nil
+}
+
+// Pin remembers the state of all objects for Rewind, until it is released.
+func (s *Server) Pin(ctx context.Context) (*sqlstore.Pin, error) { return s.store.Pin(ctx) }
+
+// Rewind gives all objects the state that they had at a pin, past admission and validation. To clients
+// these are changes as others are. What follows from objects, such as the resources of a
+// CustomResourceDefinition, comes a moment later, as always.
+func (s *Server) Rewind(ctx context.Context, p *sqlstore.Pin) error {
+	return s.database.rewind(ctx, p, rest.Own)
+}
+
+// rewind is Server.Rewind, by somebody.
+func (d *database) rewind(ctx context.Context, p *sqlstore.Pin, by changelog.Author) error {
+	by.Verb = "rewind"
+	_, err := d.store.Rewind(sqlstore.WithOrigin(ctx, &changelog.Origin{Author: by}), p)
+	if errors.Is(err, changelog.ErrCompacted) {
+		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten, another server on the database compacted them, or the database was exchanged; take another snapshot")
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/admission/policies"
 	"github.com/plinth-io/plinth/server/aggregator"
+	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/authn"
 	"github.com/plinth-io/plinth/server/authz"
@@ -34,8 +36,8 @@ import (
 // wire makes the parts that answer requests.
 func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	s.services = resolve.New(s.store, s.url)
-	s.dialer = s.newDialer(nil)
-	s.extensions = aggregator.New(s.services, s.pki.FrontProxy, s.dialer)
+	s.outside.open(&s.config, &s.listening, s.pki, s.otherAddresses)
+	s.extensions = aggregator.New(s.services, s.pki.FrontProxy, s.outside.dialer)
 	if err := s.openAuthenticator(); err != nil {
 		return err
 	}
@@ -65,8 +67,9 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 	if err := s.makeFairness(); err != nil {
 		return err
 	}
-	s.makeBackups()
-	s.makeAlarms()
+	s.maintenance = newMaintenance(&s.config, s.store, s.encryption)
+	s.checks = newChecks(s)
+	s.condition = newCondition(s, s.replica, func(ctx context.Context, c alarms.Change) error { return s.cluster.Tell(ctx, c) })
 	s.fillMetrics()
 	slowCalls, slowBytes := slowBounds(s.config.Memory, s.config.MaxConnections)
 	s.guard = guard.New(s.kinds, guard.Options{
@@ -98,7 +101,7 @@ func (s *Server) makeKinds() error {
 	if err != nil {
 		return fieldError("%v: %w", field("ServeRemovedAPIs"), err)
 	}
-	reach, err := s.reach()
+	transports, err := s.outside.toNodes()
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (s *Server) makeKinds() error {
 	s.kinds.Replace(nil, builtin.Kinds(builtin.Options{
 		Authorizer: s.authz, Rules: s.authz, Roles: s.authz.Resolver(), Registry: s.kinds, Store: s.store, Client: s.InProcess(nil),
 		Authenticator: s.authenticator, Audiences: s.tokens.Audiences(), Tokens: s.tokens, Enabled: enabled,
-		Removed: removed, Reach: reach, Services: &s.ranges, Database: s.database.health,
+		Removed: removed, Transports: transports, Services: &s.ranges, Database: s.database.health,
 	}))
 	s.kinds.Replace(nil, history.Kinds(history.Options{Store: s.store, Kinds: s.kinds, Authorizer: s.authz}))
 	return nil
@@ -129,7 +132,7 @@ func (s *Server) admission(plugins apiadmission.ConfigProvider) (apiadmission.In
 	chain, err := admission.New(admission.Options{
 		WebhookOptions: admission.WebhookOptions{
 			Store: s.store, Client: s.InProcess(nil), Services: s.services, Authorizer: s.authz,
-			Dial: s.dialer.Dial, Self: toExtensions{s.InProcess(nil).Transport, s.extensions},
+			Dial: s.outside.dialer.Dial, Self: toExtensions{s.InProcess(nil).Transport, s.extensions},
 		},
 		Mapper: controllers.NewMapper(s.kinds), Kinds: s.kinds, Stop: s.ctx.Done(), Reservations: &s.reservations,
 		Enable: s.config.EnableAdmissionPlugins, Disable: s.config.DisableAdmissionPlugins, Config: plugins, Identity: s.host(),
@@ -154,17 +157,17 @@ func (s *Server) routes() *routes {
 		extensions: s.extensions,
 		metrics:    s.metrics.Handler(),
 		slis:       metrics.HandlerOf(s.results.Collectors()...),
-		probes:     s.probes(),
+		probes:     s.checks.probes(s.results, s.config.Log, s.condition.alarms.Warnings),
 		documents:  s.tokens.Documents(s.host()),
-		backup:     s.backups.Serve,
-		digest:     s.serveDigest,
-		status:     s.serveStatus,
-		told:       s.serveTold,
+		backup:     s.maintenance.backups.Serve,
+		digest:     s.database.serveDigest,
+		status:     s.condition.serveStatus,
+		peers:      s.servePeers,
 		pages:      debugging.Pages{},
 	}
 	r.pages.AddFlags(s.config.Flags)
 	if s.config.ServeSnapshots {
-		r.snapshots = newSnapshots(s).serve
+		r.snapshots = newSnapshots(&s.database).serve
 	}
 	if s.fairness != nil {
 		r.fairness = guard.HTTP(s.fairness.Debug())
@@ -187,14 +190,14 @@ func servesCBOR() bool { return utilfeature.DefaultFeatureGate.Enabled(features.
 func (s *Server) fillMetrics() {
 	build := BuildInfo()
 	s.metrics.Register(
-		metrics.Store{Stats: s.store.Stats, Lags: s.lags}, s.size, s.alarms, metrics.Certificates{Ends: s.certificateEnds},
+		metrics.Store{Stats: s.store.Stats, Lags: s.condition.lags}, s.condition.size, s.condition.alarms, metrics.Certificates{Ends: s.certificates.ends},
 		metrics.Info(prometheus.Labels{
 			"version": build.Version, "commit": build.Commit, "kubernetes_version": build.Kubernetes, "go_version": build.Go,
 			"dialect": dialects.Scheme(s.config.DSN), "database": dialects.Describe(s.config.DSN),
 		}))
 	s.metrics.Register(s.authenticator.Collectors()...)
-	s.metrics.Register(s.backups.Collectors()...)
-	s.metrics.Register(s.scrubber.Collectors()...)
+	s.metrics.Register(s.maintenance.backups.Collectors()...)
+	s.metrics.Register(s.maintenance.scrubber.Collectors()...)
 	upstream := []func(name string) bool{
 		metrics.Named(authn.UpstreamMetrics), metrics.Named(authz.UpstreamMetrics), metrics.Named(guard.UpstreamMetrics),
 		metrics.Named(metrics.Queues), metrics.Named(policies.UpstreamMetrics), metrics.Named(metrics.Features),

@@ -8,8 +8,8 @@ import (
 	clientrest "k8s.io/client-go/rest"
 )
 
-// connected has webhooks be called by o.Dial, and those that are behind the API itself by o.Self. By which
-// names that is, is upstream's (apiserver/pkg/util/webhook/authentication.go).
+// connected calls webhooks through o.Dial, and those behind the API itself through o.Self. Which host names mean the
+// API itself is the same as upstream (apiserver/pkg/util/webhook/authentication.go).
 func (o *WebhookOptions) connected(calls webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	return &webhook.AuthenticationInfoResolverDelegator{
 		ClientConfigForFunc: func(hostPort string) (*clientrest.Config, error) {
@@ -42,7 +42,8 @@ func (o *WebhookOptions) toSelf() *clientrest.Config {
 	return c
 }
 
-// unshared names the proxy that would be taken anyway: client-go keeps no transport with one for ever.
+// unshared names the proxy that would be used anyway, because client-go does not cache transports with a proxy of their
+// own for ever.
 func unshared(c *clientrest.Config) *clientrest.Config {
 	c.Proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
 	return c

@@ -30,8 +30,8 @@ func ReadConfig(file string) (apiadmission.ConfigProvider, error) {
 	return &files{config, paths}, err
 }
 
-// files reads the files that a configuration names before upstream does: upstream ends the
-// process if it cannot read a file.
+// files reads the files of a configuration before upstream does, because upstream ends the process if it cannot read
+// one.
 type files struct {
 	apiadmission.ConfigProvider
 	paths map[string]string // by name of the plugin

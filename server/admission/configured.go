@@ -83,7 +83,7 @@ func validatingWebhooksOf(o *Options, c *configuration) (apiadmission.Interface,
 	return hooks, hooks.start()
 }
 
-// webhookLoaders are upstream's, which tell m what became of the files.
+// webhookLoaders are upstream's loaders. They report to m whether the files could be used.
 func webhookLoaders(m *manifests.Manifests) *initializer.ManifestLoaders {
 	return &initializer.ManifestLoaders{
 		LoadMutatingWebhookManifests: func(dir string) (all []*v1.MutatingWebhookConfiguration, hash string, err error) {

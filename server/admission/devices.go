@@ -26,7 +26,7 @@ var (
 	claimPrefix = object.Prefix(resourcev1.GroupName, "resourceclaims")
 )
 
-// upstreamQuota is upstream's plugin. Its rules learn of device classes before they decide about a write.
+// upstreamQuota is upstream's plugin. Before it decides about a write, its rules learn of changed device classes.
 type upstreamQuota struct {
 	*resourcequota.QuotaAdmission
 	classes *view[resourcev1.DeviceClass]

@@ -79,16 +79,15 @@ var listed = map[reflect.Type]func(*sqlstore.Store) cache.Indexer{
 	reflect.TypeFor[*corev1.PersistentVolumeClaim](): passing[corev1.PersistentVolumeClaim]("", "persistentvolumeclaims"),
 }
 
-// kept is for resources with few objects, or objects that are asked for often: they stay
-// decoded.
+// kept is for resources with few objects, or objects that are read often: they stay decoded.
 func kept[T any](group, resource string) func(*sqlstore.Store) cache.Indexer {
 	return func(store *sqlstore.Store) cache.Indexer {
 		return lister.New[T](store, object.Prefix(group, resource))
 	}
 }
 
-// passing is for resources with many objects that are rarely asked for: an object is decoded
-// each time, so that it is not in memory twice.
+// passing is for resources with many objects that are rarely read: an object is decoded at each read, so that it is not
+// in memory twice.
 func passing[T any](group, resource string) func(*sqlstore.Store) cache.Indexer {
 	return func(store *sqlstore.Store) cache.Indexer {
 		return lister.Of(store, object.Prefix(group, resource), func(e *sqlstore.Entry) (any, error) { return lister.DecodeAnew[T](e) })

@@ -10,8 +10,7 @@ import (
 	apiadmission "k8s.io/apiserver/pkg/admission"
 )
 
-// late is a plugin of upstream's that is built at its first use: most servers never see a
-// write to its resources.
+// late is an upstream plugin that is built at its first use. Most servers never see a write to its resources.
 type late struct {
 	*plugin
 	o        *Options

@@ -39,8 +39,8 @@ type Options struct {
 	Config apiadmission.ConfigProvider
 }
 
-// Plugins are the plugins that run. Most of them look at a few resources and are asked about
-// those only. For all other resources this costs one look into a map.
+// Plugins are the plugins that run. Most of them look at a few resources and are asked about those only. For all other
+// resources they cost one look-up in a map.
 type Plugins struct {
 	any  Chain                          // plugins for all resources
 	some map[schema.GroupResource]Chain // for resources that have plugins of their own: these, and those for all
@@ -88,7 +88,7 @@ func New(o Options) (*Plugins, error) {
 // connection is a client that is made once.
 type connection func() (*kubernetes.Clientset, error)
 
-// make builds the plugin, or a late one that builds it at its first use.
+// make builds the plugin, or a constructor that runs at its first use.
 func (all *Plugins) make(o *Options, p *plugin, client connection) (apiadmission.Interface, error) {
 	config, err := o.configOf(p.name)
 	switch {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Reservations are the writes of this process that a ResourceQuota has counted and that may not
-// be stored yet: the quota's status is ahead of the objects for that long. The zero value has
-// none. Its methods are safe for concurrent use, and a nil *Reservations has none for ever.
+// Reservations are the writes of this process that a ResourceQuota has counted and that may not be stored yet. Until
+// they are, the quota's status is ahead of the objects. The zero value is ready; a nil *Reservations stays empty. The
+// methods are safe for concurrent use.
 type Reservations struct {
 	mu      sync.Mutex
 	running map[string]map[context.Context]struct{} // writes by namespace

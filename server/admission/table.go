@@ -57,8 +57,8 @@ type plugin struct {
 	name string
 	off  bool // does not run unless it is enabled by name
 
-	// What upstream's plugin looks at: resources, as RESOURCE.GROUP, nil for all, and
-	// operations. For anything else it is neither asked nor built.
+	// The resources (RESOURCE.GROUP; nil: all) and operations that upstream's plugin looks at. For others it is neither
+	// asked nor built.
 	resources  []string
 	operations []apiadmission.Operation
 	upstream   func(*apiadmission.Plugins) // registers upstream's plugin
@@ -67,7 +67,8 @@ type plugin struct {
 	needed   func(o *Options, namespace string) bool                          // tells whether the plugin must be asked in a namespace; nil: always
 	before   func(ctx context.Context, o *Options, a apiadmission.Attributes) // is called before Admit; nil: nothing is
 
-	// rules are what the plugin lists to decide about namespaced objects, of which none may be unreadable; nil: nothing.
+	// rules are the objects by which the plugin decides about namespaced objects. If one cannot be read, the write is
+	// refused. nil: none.
 	rules *rules
 
 	// made builds a plugin of this package in place of upstream's; c may be nil.

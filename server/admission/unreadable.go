@@ -11,9 +11,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// What plugins decide by may be unreadable: it cannot be decrypted, or is damaged. Nobody knows then what it forbids,
-// or which default it is, so that what it may concern is refused. The listers of plugins leave such
-// objects out; a plugin that gets an object by its name gets an error from them.
+// An object by which plugins decide may be unreadable: it cannot be decrypted, or is damaged. Then it is not known what
+// the object forbids, or which default it sets, so every write that it may concern is refused. The listers of plugins
+// leave such objects out of lists, and return an error for a get.
 
 // rules are the objects of a resource by which a plugin decides.
 type rules struct {
@@ -33,7 +33,7 @@ func (r *rules) readable(ctx context.Context, store *sqlstore.Store, a apiadmiss
 	return notReady(lister.Unreadable(store, prefix))
 }
 
-// notReady is kube-apiserver's answer while it has not read what decides; nil for nil.
+// notReady is kube-apiserver's answer as long as it has not read the objects by which a plugin decides; nil for nil.
 func notReady(err error) error {
 	if err == nil {
 		return nil

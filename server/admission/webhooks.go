@@ -24,7 +24,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// WebhookOptions are what it takes to call webhooks.
+// WebhookOptions say how webhooks are called.
 type WebhookOptions struct {
 	Store *sqlstore.Store
 	// Client reaches the API as a user who may read namespaces.
@@ -141,8 +141,9 @@ func (w *webhooks[C, P]) current(ctx context.Context) (plugin P, err error) {
 	return plugin, err
 }
 
-// learn tells the plugin of all changes. w.mu is held. While a configuration cannot be read, because its key is
-// missing or it is damaged, nobody knows what it forbids, and nothing is written.
+// learn tells the plugin of all changes. The caller holds w.mu. If a configuration cannot be read, because its key is
+// missing or it is damaged, learn returns an error, and writes are refused: it is not known what the configuration
+// forbids.
 func (w *webhooks[C, P]) learn() (plugin P, err error) {
 	now, err := w.configurations.now()
 	if err != nil {

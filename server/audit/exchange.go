@@ -41,7 +41,7 @@ func (l *Log) Serve(w http.ResponseWriter, r *http.Request, what authorizer.Attr
 		answer(w)
 		return nil
 	}
-	if !x.reach(auditinternal.StageRequestReceived) {
+	if !x.logStage(auditinternal.StageRequestReceived) {
 		apiaudit.ApiserverAuditDroppedCounter.WithContext(x.ctx).Inc()
 		return ErrNotStored
 	}
@@ -81,9 +81,9 @@ func (l *Log) begin(r *http.Request, what authorizer.Attributes) *exchange {
 	return &exchange{ctx: ctx, event: ac}
 }
 
-// reach logs the event of a stage. It returns false if the mode demands that the event is
+// logStage logs the event of a stage. It returns false if the mode demands that the event is
 // stored and it was not.
-func (x *exchange) reach(stage auditinternal.Stage) bool {
+func (x *exchange) logStage(stage auditinternal.Stage) bool {
 	return x.event.ProcessEventStage(x.ctx, stage)
 }
 
@@ -91,7 +91,7 @@ func (x *exchange) reach(stage auditinternal.Stage) bool {
 func (x *exchange) begun(code int) {
 	x.event.SetEventResponseStatusCode(int32(code))
 	if x.early {
-		x.reach(auditinternal.StageResponseStarted)
+		x.logStage(auditinternal.StageResponseStarted)
 	}
 }
 
@@ -102,17 +102,17 @@ func (x *exchange) end() {
 			Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
 			Message: fmt.Sprintf("APIServer panic'd: %v", reason),
 		})
-		x.reach(auditinternal.StagePanic)
+		x.logStage(auditinternal.StagePanic)
 		panic(reason)
 	}
 	if x.event.GetEventResponseStatus() == nil {
 		x.event.SetEventResponseStatus(&metav1.Status{Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early"})
 		if x.early {
-			x.reach(auditinternal.StageResponseStarted)
+			x.logStage(auditinternal.StageResponseStarted)
 		}
 	}
 	x.noteLatency()
-	x.reach(auditinternal.StageResponseComplete)
+	x.logStage(auditinternal.StageResponseComplete)
 }
 
 // slow is the duration above which the event of a request says where the time went.

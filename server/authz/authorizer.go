@@ -84,7 +84,7 @@ func New(store *sqlstore.Store, o *Options, log *slog.Logger) (*Authorizer, erro
 	return a, nil
 }
 
-// lasting makes an authorizer that stays when the configuration changes, nil if this type has none.
+// lasting makes an authorizer that stays when the configuration changes; nil if authorizers of this type do not stay.
 func lasting(which apiserver.AuthorizerType, store *sqlstore.Store, in *bound, o *Options) (authority, error) {
 	switch string(which) {
 	case modes.ModeNode:
@@ -97,8 +97,8 @@ func lasting(which apiserver.AuthorizerType, store *sqlstore.Store, in *bound, o
 	return nil, nil
 }
 
-// chainOf makes the chain of a configuration. Members of system:masters are asked about by no
-// authorizer.
+// chainOf makes the chain of a configuration. Members of system:masters are allowed everything before any authorizer is
+// asked.
 func (a *Authorizer) chainOf(config *apiserver.AuthorizationConfiguration) (*chain, error) {
 	askers := []union.NamedAuthorizer{{
 		AuthorizerName: "kubernetes.io/system-privileged-group",

@@ -14,8 +14,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// asked is a context that names the user whose bindings upstream asks for: its listers have no
-// such parameter.
+// asked is a context with the user whose bindings upstream lists, because upstream's listers have no parameter for it.
 type asked struct {
 	context.Context
 	who user.Info
@@ -52,7 +51,7 @@ type subject struct {
 	name      string
 }
 
-// binding is a binding with its subjects, each once.
+// binding is a RoleBinding or ClusterRoleBinding with its subjects, without duplicates.
 type binding[T any] struct {
 	key      string
 	object   *T

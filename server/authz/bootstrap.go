@@ -7,9 +7,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// sorting is held while upstream makes roles and rules, because it sorts lists of verbs in place that they all
-// share, and one process may have several servers. A list that was sorted once is not written to again, so
-// what upstream returns is then only read.
+// sorting is held while upstream makes roles and rules: it sorts lists of verbs in place that all roles share, and one
+// process may have several servers. A sorted list is not written to again, so the result may be read without the lock.
 var sorting sync.Mutex
 
 // BootstrapClusterRoles returns upstream's cluster roles of users and components.

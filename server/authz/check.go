@@ -34,8 +34,8 @@ func Attributes(who user.Info, info *apirequest.RequestInfo) authorizer.Attribut
 	return a
 }
 
-// addSelectors adds what a list, a watch or the deletion of a collection is restricted to. One
-// with too many terms, which the verb refuses, is not parsed: it restricts nothing, as one that cannot be parsed.
+// addSelectors adds the selectors of a list, a watch or a deletecollection. A selector that has too many terms, which
+// the verb will refuse, or that cannot be parsed is left out, and so restricts nothing.
 func addSelectors(a *authorizer.AttributesRecord, info *apirequest.RequestInfo) {
 	if info.FieldSelector != "" {
 		selector, err := parsed("fieldSelector", info.FieldSelector, fields.ParseSelector)

@@ -166,13 +166,13 @@ func sameNever(_, _ *sqlstore.Entry) bool { return false }
 var (
 	specField   = []byte(`"spec":{`)
 	statusField = []byte(`,"status":{`)
-	// What a status says of the claims that were made for the pod.
+	// Fields of the status that name the claims made for the pod.
 	claimStatuses = [][]byte{[]byte(`"resourceClaimStatuses"`), []byte(`"extendedResourceClaimStatus"`)}
 )
 
-// samePod tells whether a change of a pod is one of its metadata or status alone, as most are: then
-// nothing is decoded. Objects are stored with metadata, spec and status in this order, and a quote
-// inside a string is escaped, so that the fields are found without parsing.
+// samePod tells whether a change of a pod concerns only its metadata or status, as most changes do. Then nothing is
+// decoded. Objects are stored with metadata, spec and status in this order, and a quote inside a string is escaped, so
+// that the fields are found without parsing.
 func samePod(was, is *sqlstore.Entry) bool {
 	return was.CreateRevision == is.CreateRevision && bytes.Equal(specOf(was.Value), specOf(is.Value)) &&
 		!hasClaims(was.Value) && !hasClaims(is.Value)

@@ -24,13 +24,12 @@ var (
 	clusterRoleBindingPrefix = object.Prefix(rbacv1.GroupName, "clusterrolebindings")
 )
 
-// RBAC is upstream's authorizer on the roles and bindings in the store. Upstream looks at every
-// binding for each decision; it gets only those here that have the user or one of its groups as
-// a subject, and decides which of them apply. A request that a remembered rule allows is not asked
-// about.
+// RBAC is upstream's authorizer on the roles and bindings in the store. For each decision upstream looks at every
+// binding. Here it gets only those that name the user or one of its groups, and decides which of them apply. If a
+// cached rule allows the request, upstream is not asked.
 type RBAC struct {
 	upstream *rbac.RBACAuthorizer
-	granted  *granted
+	cache    *ruleCache
 }
 
 var (
@@ -43,7 +42,7 @@ func newRBAC(store *sqlstore.Store, in *bound) *RBAC {
 	clusterRoles := &rbac.ClusterRoleGetter{Lister: rbaclisters.NewClusterRoleLister(lister.New[rbacv1.ClusterRole](store, clusterRolePrefix))}
 	return &RBAC{
 		upstream: rbac.New(roles, in, clusterRoles, in),
-		granted:  newGranted(store, validation.NewDefaultRuleResolver(roles, in, clusterRoles, in)),
+		cache:    newRuleCache(store, validation.NewDefaultRuleResolver(roles, in, clusterRoles, in)),
 	}
 }
 
@@ -51,7 +50,7 @@ func newRBAC(store *sqlstore.Store, in *bound) *RBAC {
 func (r *RBAC) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	ctx = about(ctx, a.GetUser())
 	if a.GetUser() != nil {
-		if reason := r.granted.allows(ctx, a); reason != "" {
+		if reason := r.cache.allows(ctx, a); reason != "" {
 			return authorizer.DecisionAllow, reason, nil
 		}
 	}
@@ -77,8 +76,8 @@ func (r *RBAC) RulesFor(ctx context.Context, who user.Info, namespace string) ([
 // author of a role or binding has all of its permissions. Its errors name a role as upstream's
 // registries do.
 //
-// It answers as things are now in the database, not as this process knows them: what has been
-// taken away on another replica cannot be given away here. Upstream reads etcd for the same reason.
+// It reads the present state of the database, not what this process knows of it, so that a permission that another
+// replica has just revoked cannot be granted here. Upstream reads etcd for the same reason.
 type Resolver struct {
 	store    *sqlstore.Store
 	upstream *validation.DefaultRuleResolver

@@ -32,8 +32,8 @@ func (s stored) GetClusterRole(ctx context.Context, name string) (*rbacv1.Cluste
 	return read[rbacv1.ClusterRole](ctx, s.store, clusterRolePrefix+name, "clusterroles", name)
 }
 
-// read returns the object of a key. Like upstream's registries, which take the resource from the
-// context, it says of a missing role that the binding in the request was not found.
+// read returns the object of a key. If a role is missing, the error says that the binding in the request was not found,
+// as upstream's registries do, which take the resource from the context.
 func read[T any](ctx context.Context, store *sqlstore.Store, key, resource, name string) (*T, error) {
 	if e := store.Get(key); e != nil {
 		return lister.Decode[T](e)

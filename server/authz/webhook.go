@@ -24,7 +24,7 @@ type counted struct {
 	authorizationcel.MatcherMetrics
 }
 
-// onError is what a webhook that cannot be asked is taken to say.
+// onError is the decision if a webhook cannot be asked.
 var onError = map[string]authorizer.Decision{
 	apiserver.FailurePolicyNoOpinion: authorizer.DecisionNoOpinion,
 	apiserver.FailurePolicyDeny:      authorizer.DecisionDeny,

@@ -25,18 +25,18 @@ type Config struct {
 // Backups makes them one at a time.
 type Backups struct {
 	config  Config
-	turn    chan struct{} // has a token while nobody makes one
+	idle    chan struct{} // has a token while no backup is made
 	figures figures
 }
 
 // New returns Backups that has made none.
 func New(c Config) *Backups {
-	b := &Backups{config: c, turn: make(chan struct{}, 1), figures: newFigures()}
-	b.turn <- struct{}{}
+	b := &Backups{config: c, idle: make(chan struct{}, 1), figures: newFigures()}
+	b.idle <- struct{}{}
 	return b
 }
 
-// take writes a backup. The caller has the turn.
+// take writes a backup. The caller has the token of idle.
 func (b *Backups) take(ctx context.Context, to io.Writer, history bool) (backup.Taken, error) {
 	return backup.Take(ctx, b.config.Source, to, backup.Options{
 		Program: b.config.Program, History: history, Pace: NewPace(ctx, b.config.Revision),

@@ -55,8 +55,8 @@ func (b *Backups) Last() (success, failure time.Time) {
 // WriteTo makes a file in the folder and removes those that are too many. It waits for another backup.
 func (b *Backups) WriteTo(ctx context.Context, o Interval) error {
 	select {
-	case <-b.turn:
-		defer func() { b.turn <- struct{}{} }()
+	case <-b.idle:
+		defer func() { b.idle <- struct{}{} }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

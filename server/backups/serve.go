@@ -29,11 +29,11 @@ func (b *Backups) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	select {
-	case <-b.turn:
+	case <-b.idle:
 	default:
 		return errBusy
 	}
-	defer func() { b.turn <- struct{}{} }()
+	defer func() { b.idle <- struct{}{} }()
 	to := &answer{w: w, control: http.NewResponseController(w)}
 	if _, err := b.take(r.Context(), to, history); err != nil {
 		if !to.begun {

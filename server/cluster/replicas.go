@@ -46,12 +46,12 @@ const (
 // replica is one server among those of the database.
 type replica struct {
 	*clients
-	at    Address
-	name  string // of its Lease
-	ttl   time.Duration
-	turns int // taken so far
-	begun time.Time
-	store *sqlstore.Store
+	at     Address
+	name   string // of its Lease
+	ttl    time.Duration
+	rounds int // so far
+	begun  time.Time
+	store  *sqlstore.Store
 	// seen are the Leases of the others, and since when they are as they are. The clock is
 	// this server's own: those of others may be wrong.
 	seen map[string]observed
@@ -71,20 +71,20 @@ func newReplica(c *clients, store *sqlstore.Store, at Address, ttl time.Duration
 	return &replica{clients: c, store: store, at: at, name: name, ttl: ttl, begun: time.Now()}
 }
 
-// replicaJob keeps the servers' Leases, which expire after three turns without a renewal.
+// replicaJob keeps the servers' Leases, which expire after three rounds without a renewal.
 func (c *Cluster) replicaJob() job {
 	every := c.config.Times.CheckReplicas
 	return job{
-		every: every, atOnce: true, do: newReplica(c.clients, c.config.Store, c.config.Here, 3*every).turn,
+		every: every, atOnce: true, do: newReplica(c.clients, c.config.Store, c.config.Here, 3*every).run,
 		failed: "this server could not look after its Lease and the kubernetes Service; it is tried again",
 	}
 }
 
-// turn keeps this server's address in the kubernetes Service and takes out those of servers
+// run keeps this server's address in the kubernetes Service and takes out those of servers
 // that have died. It renews the server's own Lease every other time.
-func (r *replica) turn(ctx context.Context) error {
-	r.turns++
-	return r.round(ctx, r.turns%2 == 1)
+func (r *replica) run(ctx context.Context) error {
+	r.rounds++
+	return r.round(ctx, r.rounds%2 == 1)
 }
 
 // round renews the server's own Lease, if that is due, and brings the Service in line with all.

@@ -59,7 +59,7 @@ func (c *Cluster) publishTrust(ctx context.Context) error {
 	}
 	switch {
 	case reconcile.Overtaken(err) || apierrors.IsAlreadyExists(err):
-		return nil // the next turn sees what is there
+		return nil // the next round sees what is there
 	case apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err):
 		// The ConfigMap has too many authorities. Running servers add theirs again.
 		return configMaps.Delete(ctx, trustName, metav1.DeleteOptions{})

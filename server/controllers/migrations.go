@@ -49,11 +49,11 @@ func (m *Manager) migrate(ctx context.Context, client kubernetes.Interface, s *i
 	if err != nil {
 		return err
 	}
-	turns := storageversionmigrator.NewCustomResourceController(ctx, client, migrations, definitions.ApiextensionsV1().CustomResourceDefinitions())
+	definitionMigrations := storageversionmigrator.NewCustomResourceController(ctx, client, migrations, definitions.ApiextensionsV1().CustomResourceDefinitions())
 	revisions := storageversionmigrator.NewResourceVersionController(ctx, client, client.Discovery(), heads, migrations, NewMapper(m.config.API.Kinds))
 	s.Start(nil)
 	var running sync.WaitGroup
-	running.Go(func() { turns.Run(ctx) })
+	running.Go(func() { definitionMigrations.Run(ctx) })
 	running.Go(func() { revisions.Run(ctx) })
 	rewrites.Run(ctx)
 	running.Wait()

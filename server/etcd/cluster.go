@@ -223,7 +223,7 @@ type clusterService struct {
 func (c clusterService) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	members, err := c.s.members(ctx)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	return &pb.MemberListResponse{Header: c.s.header(0), Members: members}, nil
 }
@@ -249,7 +249,7 @@ func (clusterService) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.
 func (c clusterService) known(ctx context.Context, id uint64) error {
 	members, err := c.s.members(ctx)
 	if err != nil {
-		return told(err)
+		return toStatus(err)
 	}
 	if !slices.ContainsFunc(members, func(m *pb.Member) bool { return m.ID == id }) {
 		return rpctypes.ErrGRPCMemberNotFound

@@ -12,8 +12,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// told returns the error that a client gets. Errors of rpctypes and statuses stay as they are.
-func told(err error) error {
+// toStatus returns the error that a client gets. Errors of rpctypes and statuses stay as they are.
+func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		current, compacted := revisionOf(head.Revision), compactedBy(head.Floor)
 		if r.Revision > 0 && r.Revision < compacted {
@@ -53,7 +53,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, changelog.LastID(revision)))
 		}
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		if same {
 			return &pb.HashKVResponse{Header: m.s.header(current), Hash: h.Sum32(), CompactRevision: compacted, HashRevision: revision}, nil
@@ -104,12 +104,12 @@ func (m maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.Ha
 	for range hashTries {
 		head, err := m.s.log.Head(ctx)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		h := newHash()
 		same, err := m.s.hashAll(ctx, h, head)
 		if err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		if same {
 			return &pb.HashResponse{Header: m.s.header(revisionOf(head.Revision)), Hash: h.Sum32()}, nil

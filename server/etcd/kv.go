@@ -31,12 +31,12 @@ func (s kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	}
 	if !r.Serializable {
 		if _, err := s.store.Sync(ctx); err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 	}
 	resp, err := s.readRange(ctx, r)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	s.metrics.requests.ranges.Inc()
 	return resp, nil
@@ -63,7 +63,7 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 		t.Leases = []int64{r.Lease}
 	}
 	if _, err := s.store.Do(ctx, t); err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	s.metrics.requests.puts.Inc()
 	return resp, nil
@@ -104,7 +104,7 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 		return nil
 	}})
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	s.metrics.requests.deletes.Inc()
 	return resp, nil
@@ -119,7 +119,7 @@ func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Co
 		return nil, err
 	}
 	if _, err := s.store.Sync(ctx); err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	switch {
 	case r.Revision <= s.compacted():
@@ -129,7 +129,7 @@ func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Co
 	}
 	found, err := s.store.CutTo(ctx, r.Revision, r.Physical)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	if found > 0 && found >= r.Revision { // another member was faster
 		return nil, rpctypes.ErrGRPCCompacted

@@ -33,14 +33,14 @@ func (s kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingSe
 	ctx := stream.Context()
 	if !r.Serializable {
 		if _, err := s.store.Sync(ctx); err != nil {
-			return told(err)
+			return toStatus(err)
 		}
 	}
 	send := func(part *pb.RangeResponse) error {
 		return stream.Send(&pb.RangeStreamResponse{RangeResponse: part})
 	}
 	if err := s.streamRange(ctx, r, send); err != nil {
-		return told(err)
+		return toStatus(err)
 	}
 	s.metrics.requests.ranges.Inc()
 	return nil

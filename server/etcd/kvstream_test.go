@@ -152,7 +152,7 @@ func TestRangeStreamCompacted(t *testing.T) {
 		}
 		return nil
 	})
-	if got := told(err); !errors.Is(got, rpctypes.ErrGRPCCompacted) || parts != 1 {
+	if got := toStatus(err); !errors.Is(got, rpctypes.ErrGRPCCompacted) || parts != 1 {
 		t.Errorf("%d parts, and then %v", parts, got)
 	}
 }

@@ -38,7 +38,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	}
 	if readOnly(r) {
 		resp, err := s.readTxn(ctx, r)
-		return resp, told(err)
+		return resp, toStatus(err)
 	}
 	size := proto.Size(r)
 	if err := s.checkSize(size); err != nil {
@@ -52,7 +52,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
 		return err
 	})
-	return resp, told(err)
+	return resp, toStatus(err)
 }
 
 func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {

@@ -40,7 +40,7 @@ func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	}
 	revision, err := l.s.grant(ctx, lease)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	return &pb.LeaseGrantResponse{Header: l.s.header(revision), ID: lease.ID, TTL: lease.TTL}, nil
 }
@@ -78,7 +78,7 @@ func (l leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest)
 		return nil
 	}})
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	l.s.metrics.revoked.Inc()
 	return &pb.LeaseRevokeResponse{Header: l.s.header(max(out.Revision, firstRevision))}, nil
@@ -87,11 +87,11 @@ func (l leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest)
 // LeaseTimeToLive tells how long a lease has left. A lease that is gone has -1.
 func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
 	if err := l.s.watchOver(ctx); err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	leases, now, err := l.s.store.Leases(ctx, []int64{r.ID})
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	if len(leases) == 0 {
 		return &pb.LeaseTimeToLiveResponse{Header: l.s.header(l.s.revision()), ID: r.ID, TTL: -1}, nil
@@ -99,7 +99,7 @@ func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLive
 	out := &pb.LeaseTimeToLiveResponse{ID: r.ID, TTL: secondsLeft(leases[0], now), GrantedTTL: leases[0].TTL}
 	if r.Keys {
 		if _, err := l.s.store.Sync(ctx); err != nil {
-			return nil, told(err)
+			return nil, toStatus(err)
 		}
 		for _, key := range l.s.store.Attached(r.ID) {
 			out.Keys = append(out.Keys, []byte(key))
@@ -117,7 +117,7 @@ func secondsLeft(l changelog.Lease, now int64) int64 { return max(0, l.Expires-n
 func (l leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
 	leases, _, err := l.s.store.Leases(ctx, nil)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	slices.SortStableFunc(leases, func(a, b changelog.Lease) int { return cmp.Compare(a.Expires, b.Expires) })
 	out := &pb.LeaseLeasesResponse{Header: l.s.header(l.s.revision()), Leases: make([]*pb.LeaseStatus, len(leases))}

@@ -28,7 +28,7 @@ func (l leaseService) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error
 		header := l.s.header(l.s.revision())
 		ttls, err := l.s.renew(ctx, batch)
 		if err != nil {
-			return told(err)
+			return toStatus(err)
 		}
 		for _, id := range batch {
 			if err := stream.Send(&pb.LeaseKeepAliveResponse{Header: header, ID: id, TTL: ttls[id]}); err != nil {
@@ -79,7 +79,7 @@ func drain(ids <-chan int64, first int64) []int64 {
 
 // renewals collects the leases that many streams renew while a statement runs, for the next one.
 type renewals struct {
-	turn chan struct{} // has room for the one statement that runs
+	running chan struct{} // has room for the one statement that runs
 
 	mu   sync.Mutex
 	open *renewal // takes more ids; nil if there is none
@@ -93,7 +93,7 @@ type renewal struct {
 	err  error
 }
 
-func (r *renewals) init() { r.turn = make(chan struct{}, 1) }
+func (r *renewals) init() { r.running = make(chan struct{}, 1) }
 
 // join adds ids to the statement that will run next. made says that the caller must run it.
 func (r *renewals) join(ids []int64) (n *renewal, made bool) {
@@ -108,7 +108,7 @@ func (r *renewals) join(ids []int64) (n *renewal, made bool) {
 
 // begin waits until no statement runs and closes n to further ids.
 func (r *renewals) begin(n *renewal) {
-	r.turn <- struct{}{}
+	r.running <- struct{}{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open == n {
@@ -126,7 +126,7 @@ func (s *Server) renew(ctx context.Context, ids []int64) (ttls map[int64]int64, 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		n.ttls, n.err = s.renewTogether(ctx, n.ids)
 		cancel()
-		<-s.renewals.turn
+		<-s.renewals.running
 		close(n.done)
 	}
 	select {

@@ -30,11 +30,11 @@ type maintenanceService struct {
 func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
 	size, err := m.s.store.Size(ctx)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	alarms, err := m.s.readAlarms(ctx)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	revision := m.s.revision()
 	out := &pb.StatusResponse{
@@ -60,7 +60,7 @@ func (m maintenanceService) Status(ctx context.Context, _ *pb.StatusRequest) (*p
 func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	now, err := m.s.readAlarms(ctx)
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	a := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
 	out := &pb.AlarmResponse{}
@@ -85,7 +85,7 @@ func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.
 		return nil, status.Errorf(codes.InvalidArgument, "etcdserver: unknown action %d", r.Action)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	out.Header = m.s.header(m.s.revision())
 	return out, nil
@@ -94,7 +94,7 @@ func (m maintenanceService) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.
 // Defragment gives the space of rows that are gone back to the file system.
 func (m maintenanceService) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	if err := m.s.log.Defragment(ctx); err != nil {
-		return nil, told(err)
+		return nil, toStatus(err)
 	}
 	return &pb.DefragmentResponse{}, nil
 }

@@ -58,12 +58,12 @@ func take(ctx context.Context, room chan struct{}) error {
 func (m maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx, room := stream.Context(), &m.s.snapshots
 	if err := room.enter(ctx); err != nil {
-		return told(err)
+		return toStatus(err)
 	}
 	f, size, err := m.s.snapshotFile(ctx)
 	if err != nil {
 		room.leave()
-		return told(fmt.Errorf("make a snapshot: %w", err))
+		return toStatus(fmt.Errorf("make a snapshot: %w", err))
 	}
 	s := &sending{stream: stream, file: f, size: size, done: make(chan error, 1)}
 	go func() { // ends with the stream, at the latest when this method has returned
@@ -108,7 +108,7 @@ func (s *sending) run() error {
 	for rest := s.size; rest > 0; {
 		chunk := make([]byte, min(snapshotChunk, rest))
 		if _, err := io.ReadFull(file, chunk); err != nil {
-			return told(fmt.Errorf("read the snapshot: %w", err))
+			return toStatus(fmt.Errorf("read the snapshot: %w", err))
 		}
 		sum.Write(chunk)
 		rest -= int64(len(chunk))

@@ -150,7 +150,7 @@ func (st *watchStream) sync() bool {
 		case err == nil:
 			return true
 		case errors.Is(err, changelog.ErrClosed):
-			st.cancel(told(err))
+			st.cancel(toStatus(err))
 		}
 		select {
 		case <-time.After(retryWatch):

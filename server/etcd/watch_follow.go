@@ -176,7 +176,7 @@ func (w *watch) fail(err error) <-chan struct{} {
 		})
 		return nil
 	case errors.Is(err, changelog.ErrClosed):
-		w.st.cancel(told(err))
+		w.st.cancel(toStatus(err))
 		return nil
 	}
 	w.behind = true

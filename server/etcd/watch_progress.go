@@ -22,7 +22,7 @@ func (st *watchStream) progressAll() {
 	defer st.sending.Unlock()
 	revision := st.s.revision()
 	for _, w := range st.watches {
-		if !w.reach(revision) {
+		if !w.catchUpTo(revision) {
 			return
 		}
 	}
@@ -31,9 +31,9 @@ func (st *watchStream) progressAll() {
 	}
 }
 
-// reach sends what there is, and says whether that was everything through revision. The caller
+// catchUpTo sends what there is, and tells whether that was everything through revision. The caller
 // holds sending.
-func (w *watch) reach(revision int64) bool {
+func (w *watch) catchUpTo(revision int64) bool {
 	if w.behind || w.lost || w.asked > revision {
 		return false
 	}
@@ -69,7 +69,7 @@ func (st *watchStream) tellQuiet() {
 		if !w.progress {
 			continue
 		}
-		if w.quiet && w.reach(revision) {
+		if w.quiet && w.catchUpTo(revision) {
 			st.sendProgress(id, revision)
 		}
 		w.quiet = true

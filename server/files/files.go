@@ -44,7 +44,7 @@ func Follow(ctx context.Context, log *slog.Logger, what string, paths []string, 
 		case <-nudge:
 		case <-f.retry: // nil: nothing failed
 		}
-		f.turn()
+		f.tryLoad()
 	}
 }
 
@@ -60,7 +60,7 @@ type follower struct {
 	told  bool          // of this failure
 }
 
-func (f *follower) turn() {
+func (f *follower) tryLoad() {
 	begun := time.Now() // what is replaced while load runs, or the machine stands still, is news
 	err := f.load()
 	if err == nil {

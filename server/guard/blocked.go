@@ -49,7 +49,7 @@ func (o *out) Write(p []byte) (int, error) {
 	return o.ResponseWriter.Write(p)
 }
 
-// FlushError is what http.ResponseController flushes by.
+// FlushError is called by http.ResponseController to flush.
 func (o *out) FlushError() error {
 	o.blocked.begin(buffered + 1)
 	defer o.blocked.end()

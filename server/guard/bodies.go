@@ -12,8 +12,8 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// A body is read before its request asks for a seat, so that a client that sends slowly holds none. What
-// bodies take that are under way, or whose requests wait for a seat, is bounded; see room.
+// A body is read before its request asks for a seat, so that a client that sends slowly holds no seat. The memory of
+// bodies that are being read, or whose requests wait for a seat, is bounded; see room.
 
 const (
 	// firstBytes of a body are read before memory for the rest of it is taken.
@@ -28,9 +28,8 @@ const (
 // errGone ends a request that had to make room for others.
 var errGone = errors.New("the request had to make room for others")
 
-// waitsForBody tells whether a request's body is read before it asks for a seat. Reads have none that
-// anybody looks at; the server's own requests have theirs in memory; and whoever is never turned away
-// needs no seat.
+// waitsForBody tells whether a request's body is read before it asks for a seat. Exempt are reads, whose bodies are
+// ignored; the server's own requests, whose bodies are in memory; and users who need no seat.
 func (g *Guard) waitsForBody(x *Call, l *limit) bool {
 	return l == &g.inflight.writes && x.in.ReadCloser != nil && bounds(x)
 }
@@ -40,8 +39,8 @@ func bounds(x *Call) bool {
 	return x.conn != nil && !slices.Contains(x.User.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// readBody reads the body of a request, once there is room for it. A body that breaks off needs no seat
-// any more: its request ends here, as does one that takes all of its time or has to make room for others.
+// readBody reads the body of a request, once there is room for it. The request ends here, without a seat, if the body
+// breaks off, takes longer than the request may, or has to make room for others.
 func (g *Guard) readBody(x *Call) error {
 	r := x.Request()
 	most := r.ContentLength

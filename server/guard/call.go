@@ -65,9 +65,9 @@ const answerGrace = 2 * time.Second
 // is says who sends the request.
 func (x *Call) is(who user.Info) { x.User, x.what = who, nil }
 
-// limitTime ends the request's context at its deadline, and the reading of its body and the
-// writing of its answer too: a client that neither sends nor reads would hold its place for
-// ever. Long-running requests end otherwise.
+// limitTime ends the request's context at its deadline, and with it the reading of the body and the writing of the
+// answer: otherwise a client that neither sends nor reads would hold its place for ever. Long-running requests have no
+// deadline.
 func (x *Call) limitTime(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
 	if LongRunning(x.Info) {
 		return ctx, func() {}, nil

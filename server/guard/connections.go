@@ -11,9 +11,9 @@ import (
 	"github.com/plinth-io/plinth/server/authn"
 )
 
-// connections bounds how many are open. When there are too many, the one goes that has had no
-// request for the longest time: it may never have sent one. A client that is sent away connects
-// again when it has something to ask. If all have a request that runs, the new one goes.
+// connections bounds the number of open connections. When there are too many, the connection that has been idle for the
+// longest time is closed; its client connects again when it has a request. If no connection is idle, the new one is
+// closed.
 type connections struct {
 	most int
 
@@ -86,8 +86,7 @@ func (s *connections) open(c net.Conn) *connection {
 	return n
 }
 
-// idlest returns the connection that has had no request for the longest time, nil if all have one;
-// s.mu is held.
+// idlest returns the connection that has been idle for the longest time, nil if none is idle. The caller holds s.mu.
 func (s *connections) idlest() *connection {
 	for e := s.used.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*connection); n.running == 0 {

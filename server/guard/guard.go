@@ -125,8 +125,8 @@ var paths = &apirequest.RequestInfoFactory{
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// around stands around every route, also around routes that do not exist: a caller without
-// permission is not told which paths exist.
+// around wraps every route, and paths without a route as well, so that a caller without permission does not learn which
+// paths exist.
 func (g *Guard) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		x := &Call{Context: c, right: g.rights[c.Path()]}

@@ -17,8 +17,8 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 )
 
-// becomeKey is the key of a *user.Info in the context of a request that goes through upstream's filter: who the
-// request is made as, nil if the filter has answered it.
+// becomeKey is the context key of a *user.Info, into which upstream's filter puts the impersonated user. It stays nil
+// if the filter has answered the request.
 type becomeKey struct{}
 
 // newImpersonation returns upstream's filter. With the feature ConstrainedImpersonation it remembers for ten seconds
@@ -68,7 +68,7 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// UpstreamMetrics are those of upstream's filter: who has asked to be somebody else, and what that has cost.
+// UpstreamMetrics are the metrics of upstream's filter: attempts to impersonate, and their latencies.
 var UpstreamMetrics = []string{
 	"apiserver_impersonation_attempts_total", "apiserver_impersonation_attempts_duration_seconds",
 	"apiserver_impersonation_authorization_attempts_total", "apiserver_impersonation_authorization_attempts_duration_seconds",

@@ -22,8 +22,8 @@ type Limits struct {
 	Connections   int           // that may be open at once; 0: any number
 	GoAway        float64       // chance of a request to end its connection, for HTTP/2
 
-	// What one user's requests may hold while they wait for their clients: for bodies to come, and for
-	// answers to be read, each. All users together may hold four times as much.
+	// How many requests of one user, and how many of their bytes, may wait for a client to send the body, and as many
+	// for a client to read the answer. All users together may hold four times as much.
 	SlowCalls int   // 256
 	SlowBytes int64 // 16 MiB
 	Body      int64 // bytes of a body; more is for the handler to refuse; 3 MiB

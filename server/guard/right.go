@@ -6,16 +6,16 @@ import (
 	"github.com/plinth-io/plinth/server/authz"
 )
 
-// Right is what a route of plinth's own asks for in place of a right to its path: the verb create of
-// this resource in the group plinth.io. Roles for monitoring often may get all paths, and must not get a
-// backup with that.
+// Right is the permission that one of plinth's own routes requires in place of a permission for its path: the verb
+// create on this resource in the group plinth.io. Roles for monitoring often allow get on all paths, which must not
+// include backups.
 type Right string
 
 // RightsGroup is the group of the resources that Rights name. It serves nothing.
 const RightsGroup = "plinth.io"
 
-// RightOfServers is the Right to say what other servers on the same database say. They have it
-// themselves, whatever authorizers there are.
+// RightOfServers is the Right for requests that servers on one database send each other. Those servers have it
+// whichever authorizers are configured.
 const RightOfServers Right = "servers"
 
 // RouteFor is Route for a path that needs a right of its own, by whatever method it is asked for.

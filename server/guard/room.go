@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// room bounds what requests hold while they wait for their clients: for each user, and for all. A user
-// who is at the bound has room again when one of the user's own requests is done. If all users together
-// are at theirs, the one that holds most gives way to one that holds less, so that nobody is kept out
-// by what others hold.
+// room bounds what requests hold while they wait for their clients, for each user and for all users together. A user at
+// the bound has room again when one of the user's own requests is done. If all users together are at the bound, the
+// user who holds most loses a request to a user who holds less, so that no user is locked out by others.
 type room struct {
 	each, all bound
 	// waited tells for how long a call has waited for its client, without a pause.
@@ -62,12 +61,12 @@ func newRoom(each bound, waited func(*Call, time.Time) time.Duration) *room {
 	return &room{each: each, all: bound{allShares * each.calls, allShares * each.bytes}, waited: waited, tenants: map[string]*tenant{}}
 }
 
-// allShares is how many users at their bounds have room.
+// allShares is the bound of all users together, in multiples of the bound of one user.
 const allShares = 4
 
-// take gives a call of a user a place, and tells whether there was room for it. The calls in gone have lost
-// theirs and must be ended. A call of the same user loses its place only if it has waited for its client
-// for longer than patience.
+// take gives a call of a user a place, and tells whether there was room for it. The calls in gone have lost their
+// places and must be ended. A call of the same user loses its place only if it has waited for its client for longer
+// than patience.
 func (r *room) take(p *place, who string, size bound, patience time.Duration) (ok bool, gone []*Call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// readerPatience is for how long, in all, a request with a seat may wait for its client, and
-	// readerRate, in bytes a second, how fast the client has to be beside.
+	// readerPatience is how long, in all, a request with a seat may wait for its client. readerRate is how fast the
+	// client must be otherwise, in bytes a second.
 	readerPatience = 20 * time.Millisecond
 	readerRate     = 8 << 20
-	// buffered is how many bytes of an answer net/http takes without a wait for the client.
+	// buffered is how many bytes of an answer net/http buffers, so that writing them does not wait for the client.
 	buffered = 4 << 10
 )
 
@@ -53,7 +53,7 @@ func (s *seat) end() {
 	s.guard.answers.leave(&s.call.answer)
 }
 
-// waits is called before a read or a write of so many bytes.
+// waits is called before a read or a write that may wait for the client, with its size in bytes.
 func (s *seat) waits(bytes int) {
 	if !s.held.Load() {
 		return

@@ -6,7 +6,7 @@ import "net/http"
 // it is copied with all its frames. To grow it once and early, while it has few frames, saves a
 // tenth of the CPU time of a write and a twentieth of that of a read; see BenchmarkFresh.
 
-// These are, in bytes, a little less than the stack that is used.
+// The sizes, in bytes, are a little less than the stack that a request uses.
 const (
 	readStack  = 3 << 10
 	writeStack = 24 << 10

@@ -50,9 +50,9 @@ func (c *calls) all() []*Call {
 	return all
 }
 
-// CutStalled cuts off clients that do not send or read until a request's deadline, and after
-// Close those that neither read nor send for grace, until ctx ends. Other requests are left alone:
-// a request that waits for the database does not wait for its client.
+// CutStalled runs until ctx ends. It cuts off clients that have not sent their body or read their answer by the
+// request's deadline, and after Close those that neither send nor read for grace. Requests that wait for something
+// else, such as the database, go on.
 func (g *Guard) CutStalled(ctx context.Context, grace time.Duration) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -89,8 +89,8 @@ func (g *Guard) Blocked(d time.Duration) (n int) {
 	return n
 }
 
-// Slow returns how many requests hold no seat because their clients are slow with what is named, body or
-// reader, what they hold, and how many were ended so that others have room.
+// Slow returns how many requests hold no seat because their clients are slow senders (client "body") or slow readers
+// ("reader"), how many bytes they hold, and how many requests were ended to make room.
 func (g *Guard) Slow(client string) (calls int, bytes, ended int64) {
 	if client == "body" {
 		return g.bodies.figures()
@@ -98,7 +98,7 @@ func (g *Guard) Slow(client string) (calls int, bytes, ended int64) {
 	return g.answers.figures()
 }
 
-// aLongTimeAgo, as a deadline, ends what is going on.
+// aLongTimeAgo, as a deadline, ends a running read or write.
 var aLongTimeAgo = time.Unix(1, 0)
 
 func (x *Call) cutIfStalled(now time.Time, patience time.Duration) {

@@ -58,7 +58,8 @@ type Codec interface {
 	Load(json []byte) (runtime.Object, error)
 }
 
-// UndecodableError says that a stored value is no object of its Kind: a field has another type.
+// UndecodableError says that a stored value cannot be decoded as an object of its Kind, because a field has a wrong
+// type.
 type UndecodableError struct {
 	Kind string
 	Err  error

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Apply merges config into live, and records its fields as manager's. Nearly all applies are short
-// cuts: they create an object, or have all the fields that their manager applied before and none
-// that another manager would lose. Upstream's code does the others, and makes all errors.
+// Apply merges config into live, and records its fields as manager's. Nearly all applies take the short cut: they
+// create an object, or they have all the fields that their manager applied before and take none away from another
+// manager. Upstream's code does all others, and makes all errors.
 func (m *FieldManager) Apply(live, config runtime.Object, manager string, force bool) (runtime.Object, error) {
 	if obj := m.applied(live, config, manager); obj != nil {
 		return obj, nil
@@ -145,8 +145,8 @@ func (m *FieldManager) applierOf(entries []metav1.ManagedFieldsEntry, manager st
 	return own, true
 }
 
-// keeps tells whether all, the fields of a configuration, are at least those of the entry own. Then
-// the apply removes nothing: what upstream prunes are fields that were applied before and are not now.
+// keeps tells whether all, the fields of a configuration, include those of the entry own. Then the apply removes
+// nothing, because upstream removes only fields that the manager applied before and no longer applies.
 func (m *FieldManager) keeps(entries []metav1.ManagedFieldsEntry, own int, all *fieldpath.Set) bool {
 	return own < 0 || m.setOf(&entries[own]).Difference(all).Empty()
 }

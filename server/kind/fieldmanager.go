@@ -172,7 +172,7 @@ func touches(c *typed.Comparison, set, other *fieldpath.Set) bool {
 // none is the empty set.
 var none = fieldpath.NewSet()
 
-// taken are the fields that a write changes and that its writer manages afterwards.
+// taken are the fields that a write changes, which its writer manages afterwards.
 func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
 	set := c.Modified
 	if !c.Added.Empty() {
@@ -184,7 +184,7 @@ func (m *FieldManager) taken(c *typed.Comparison) *fieldpath.Set {
 	return set.Difference(nobodys)
 }
 
-// nobodys are the fields that upstream leaves out of every entry (stripMeta).
+// nobodys are the fields that no manager owns: upstream leaves them out of every entry (stripMeta).
 var nobodys = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"),
 	fieldpath.MakePathOrDie("kind"),

@@ -41,8 +41,8 @@ type Hooks struct {
 	// server lets updates wait; nil: not at all.
 	MayWait func(obj, old runtime.Object) time.Duration
 
-	// SetAside takes fields out of a new object that the server has written itself and that
-	// the strategy would decode for nothing. restore puts them back.
+	// SetAside removes fields from a new object that the server has written itself, so that the strategy does not
+	// decode them in vain. restore puts them back.
 	SetAside func(obj runtime.Object) (restore func())
 
 	// CheckDelete may refuse a deletion, or warn through the context's recorder. It is called

@@ -52,8 +52,8 @@ type Kind struct {
 	// apiserver/pkg/endpoints/request/requestinfo.go.
 	OwnNamespace bool
 
-	// Unaudited says that no audit event has the objects in answers, whatever its level, because they are of
-	// other resources, for which the policy may have another level.
+	// Unaudited says that audit events never contain the objects in answers, because these are objects of other
+	// resources, for which the audit policy may have another level.
 	Unaudited bool
 
 	// Custom is what only custom resources have; nil: the Kind is built in.
@@ -100,8 +100,8 @@ type Kind struct {
 
 	// Attrs gives an object's labels and selectable fields.
 	Attrs func(obj runtime.Object) (labels.Set, fields.Set, error)
-	// Attributes are those of package object by which selectable fields, in Attrs' names, can be told
-	// from a stored object without decoding it. Fields that cannot be are missing, and so is the name.
+	// Attributes maps names of selectable fields, as in Attrs, to attributes of package object, which are read from a
+	// stored object without decoding it. Other fields are missing, and so is the name.
 	Attributes map[string]string
 	// FieldLabel checks one requirement of a field selector for a version and gives the
 	// label and value to compare with Attrs' fields.
@@ -115,10 +115,10 @@ type Kind struct {
 	// Virtual makes this a resource without storage: create calls Virtual and answers with
 	// the result (reviews, bindings). Verbs is then only create.
 	Virtual apirest.Creater
-	// Observed makes this a resource without storage: get and list call Observed and answer
-	// with the result (componentstatuses). It is an apirest.Lister, whose lists are sorted and have all objects,
-	// or a Pager. Verbs are then only get and list, with watch for a Follower and deletecollection for an
-	// apirest.CollectionDeleter that answers with a Status.
+	// Observed makes this a resource without storage: get and list call Observed and answer with the result
+	// (componentstatuses). It is either an apirest.Lister, whose lists are sorted and complete, or a Pager. Verbs are
+	// then only get and list, with watch for a Follower and deletecollection for an apirest.CollectionDeleter that
+	// answers with a Status.
 	Observed apirest.Getter
 }
 
@@ -130,7 +130,7 @@ type Pager interface {
 	Page(ctx context.Context, options *metainternalversion.ListOptions, room Room) (*Page, error)
 }
 
-// Room is what there is room for in one answer.
+// Room is how much one answer may have.
 type Room struct {
 	Bytes int  // about so many of JSON
 	Light bool // the answer has of each object only what Page.Entries have
@@ -144,7 +144,7 @@ type Page struct {
 	Fill     Fill              // nil: nothing is to be added
 }
 
-// Fill yields entries of a page, in their order, with what takes much memory, which it reads while the answer is
+// Fill yields the entries of a page, in their order, completed with the large parts, which it reads while the answer is
 // written. The last pair may be an error.
 type Fill func(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) iter.Seq2[*sqlstore.Entry, error]
 

@@ -17,17 +17,17 @@ const (
 	Release = "v" + Major + "." + Minor + ".2"
 )
 
-// Effective tells as which release this process behaves, which older ones it gets along with, and whose code it has. Upstream's
-// libraries read the same.
+// Effective tells which release this process emulates, with which older releases it is compatible, and which release
+// its code is from. Upstream's libraries read the same.
 // https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/
 func Effective() basecompatibility.EffectiveVersion {
 	return compatibility.DefaultComponentGlobalsRegistry.EffectiveVersionFor(basecompatibility.DefaultKubeComponent)
 }
 
-// Emulated is the release as which this process behaves: major and minor version.
+// Emulated is the release that this process emulates: major and minor version.
 func Emulated() *version.Version { return Effective().EmulationVersion() }
 
-// Emulates tells whether that is an older release than the one whose code this is.
+// Emulates tells whether this process emulates an older release than that of its code.
 func Emulates() bool { return Emulated().LessThan(version.MustParseGeneric(Major + "." + Minor)) }
 
 // Emulate makes this process behave as an older release does: its feature gates, its API versions, the versions in which it

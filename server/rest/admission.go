@@ -12,12 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
 )
 
-// admitter asks admission about what a request does. Plugins get at objects through it, see
+// admitter asks admission about what a request does. Through it plugins create, default and convert objects, see
 // objects.go.
 type admitter struct{ q *request }
 
-// attributes describes an operation to admission. name is the object's, which the request
-// may not have.
+// attributes describes an operation to admission. name is the object's name, which the path may lack.
 func (a admitter) attributes(op apiadmission.Operation, obj, old, options runtime.Object, name string, dryRun bool) apiadmission.Attributes {
 	q := a.q
 	namespace := q.namespace
@@ -86,8 +85,7 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// validateUpdate is validate for an update. Of a subresource with a body of its own admission
-// sees only that body.
+// validateUpdate is validate for an update. If a subresource has a body of its own, admission sees only that body.
 func (a admitter) validateUpdate(ctx context.Context, obj, old, options runtime.Object, dry bool) (err error) {
 	if !a.handles(apiadmission.Update) {
 		return nil

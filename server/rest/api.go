@@ -36,11 +36,11 @@ type Options struct {
 	// Deprecated is called for each request for a deprecated version that reaches its verb.
 	// removedIn is the release that no longer serves the version, if one is known. It may be nil.
 	Deprecated func(resource schema.GroupVersionResource, subresource, removedIn string)
-	// Sent returns what is called with the size of each object that a watch of a resource sends. It may
+	// Sent returns a function for a resource, which is called with the size of each object that a watch sends. It may
 	// be nil.
 	Sent func(resource schema.GroupVersionResource) func(bytes int)
-	// CommitDelay bounds how long updates wait for others to share their transaction, of those that
-	// may (kind.Hooks.MayWait). 0: none waits.
+	// CommitDelay bounds how long an update waits for other writes to share its transaction. Only updates for which
+	// kind.Hooks.MayWait allows it wait. 0: none waits.
 	CommitDelay time.Duration
 	// CBOR says that requests and answers may be in CBOR, as upstream's feature gate
 	// CBORServingAndStorage does.

@@ -68,8 +68,7 @@ func (p *patching) applied(_ context.Context, old runtime.Object) (runtime.Objec
 	return obj, q.checkIdentity(m)
 }
 
-// configuration reads the patch. unique is as in decodeConfiguration: CBOR with a field that is there
-// twice is an error.
+// configuration reads the patch. unique is as in decodeConfiguration; CBOR with a duplicate field is an error.
 func (p *patching) configuration() (config map[string]any, unique bool, err error) {
 	if p.type_ == types.ApplyCBORPatchType {
 		if err := p.q.checkCBOR(p.patch); err != nil {
@@ -87,10 +86,9 @@ func (p *patching) configuration() (config map[string]any, unique bool, err erro
 	return decodeConfiguration(p.patch, p.q.api.o.MaxBodyBytes, p.strict())
 }
 
-// decodeConfiguration reads YAML, or JSON, which is read much faster. Both ways keep integers
-// apart from floats, which objects without Go types depend on. limit bounds the length in bytes
-// with all aliases replaced. unique says that no field is there twice; it is known of JSON, if
-// strict asks for it.
+// decodeConfiguration reads YAML, or JSON, which is read much faster. Both ways keep integers apart from floats, which
+// objects without Go types depend on. limit bounds the length in bytes with all aliases replaced. unique says that no
+// field occurs twice; it is set only for JSON, and only if strict asks for the check.
 func decodeConfiguration(patch []byte, limit int64, strict bool) (config map[string]any, unique bool, err error) {
 	if bytes.HasPrefix(patch, openObject) {
 		if config, unique, err = decodeJSON(patch, strict); err == nil {
@@ -107,7 +105,8 @@ func decodeConfiguration(patch []byte, limit int64, strict bool) (config map[str
 	return config, false, nil
 }
 
-// undecodable is upstream's error for YAML, which it makes JSON twice: first for the audit log, unless it looks like JSON.
+// undecodable is upstream's error for YAML that cannot be decoded. Upstream converts the YAML to JSON twice, the first
+// time for the audit log unless the body looks like JSON, so the text depends on which conversion fails.
 func undecodable(patch []byte, err error) error {
 	why, isSyntax := strings.CutPrefix(err.Error(), "error converting YAML to JSON: ")
 	if isSyntax && !yaml.IsJSONBuffer(patch) {

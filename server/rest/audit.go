@@ -89,9 +89,9 @@ func (c *call) auditAnswer(obj runtime.Object) {
 	}
 }
 
-// auditBody notes an answer that render makes from stored bytes, as plain JSON; a rule of the policy that leaves out
-// managed fields is obeyed where the event is logged. Of a resource that shows others nothing is noted, as
-// kube-apiserver notes nothing of what an extension server answers.
+// auditBody notes an answer as plain JSON, which render makes from stored bytes. Where the event is logged, managed
+// fields are removed if a rule of the policy says so. Nothing is noted for a Kind that is Unaudited, as kube-apiserver
+// notes nothing of the answers of extension servers.
 func (q *request) auditBody(render func(plain response.Output) ([]byte, error)) {
 	ac := q.event(auditinternal.LevelRequestResponse)
 	if ac == nil || q.kind.Unaudited {

@@ -14,8 +14,8 @@ import (
 	"github.com/plinth-io/plinth/server/upgrade"
 )
 
-// getBytes answers with bytes that come from elsewhere, as a container's log does. A log that is
-// followed ends at the latest when the server drains.
+// getBytes answers with bytes from another server, such as a container's log. A followed log ends at the latest when
+// the server drains.
 func (q *request) getBytes() error {
 	options, deep, key := q.sub.Stream.NewGetOptions()
 	if err := parameters(q, options, deep, key); err != nil {

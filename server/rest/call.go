@@ -12,9 +12,9 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// call is one HTTP request to the API: who asks, with which options, and how the answer is
-// encoded and written. The object that it is about is a target. A call of the server's own has no
-// request and no answer, see DeleteAll.
+// call is one HTTP request to the API: who asks, with which options, and how the answer is encoded and written. The
+// object that it is about is a target. A call that the server makes itself has no HTTP request and no answer, see
+// DeleteAll.
 type call struct {
 	api       *API
 	w         http.ResponseWriter
@@ -45,8 +45,8 @@ func (c *call) values() url.Values {
 // body reads the request's body, up to the limit.
 func (c *call) body() ([]byte, error) { return response.ReadBody(c.r, c.api.o.MaxBodyBytes) }
 
-// negotiate finds the encoding of the answer. A client that accepts nothing that is offered is
-// refused later, at the point where upstream does so.
+// negotiate finds the encoding of the answer. If the client accepts no encoding that is offered, it is refused later,
+// at the point where upstream refuses it.
 func (c *call) negotiate(o response.Offer) {
 	ok := false
 	if c.out, ok = response.Negotiate(c.r, o); !ok {

@@ -43,8 +43,8 @@ func (q *request) connect() error {
 	return nil
 }
 
-// parameters decodes the query into options. With deep the rest of the path behind the
-// subresource is a parameter too, named key.
+// parameters decodes the query into options. With deep the rest of the path, after the subresource, is also a
+// parameter, named key.
 func parameters(q *request, options runtime.Object, deep bool, key string) error {
 	query := q.r.URL.Query()
 	if deep {
@@ -69,7 +69,7 @@ func (c *call) subpath() string {
 	return p
 }
 
-// responder answers a request whose connection does not come about.
+// responder answers a request if the connection fails.
 type responder struct{ q *request }
 
 var _ apirest.Responder = responder{}

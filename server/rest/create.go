@@ -85,7 +85,7 @@ type creation struct {
 	keepFields bool // managed fields are stored however large they are
 }
 
-// errClosed is why no custom resource is created whose definition is being deleted.
+// errClosed refuses to create a custom resource while its definition is being deleted.
 var errClosed = errors.New("create not allowed while custom resource definition is terminating")
 
 // store lets admission change a new object, and inserts it.
@@ -156,7 +156,7 @@ func (n creation) insert(ctx context.Context, obj runtime.Object) (*sqlstore.Ent
 	return entry, q.createError(err, m)
 }
 
-// change is what stores a new object, if the rules and admission let it.
+// change returns the change that stores a new object, if the rules and admission allow it.
 func (n creation) change(ctx context.Context, obj runtime.Object, m metav1.Object) (change sqlstore.Change, err error) {
 	q := n.q
 	if err := q.createRules(ctx, obj); err != nil {
@@ -189,7 +189,7 @@ func (t *target) createRules(ctx context.Context, obj runtime.Object) error {
 	if t.kind.Hooks.SetAside != nil {
 		defer t.kind.Hooks.SetAside(obj)()
 	}
-	return apirest.BeforeCreate(t.createFewErrors(), ctx, obj)
+	return apirest.BeforeCreate(t.limitedCreate(), ctx, obj)
 }
 
 // givenVersion returns the resourceVersion in the body of a create. A new object must have none.

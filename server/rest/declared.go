@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// declared is the declarative validation of a strategy, which may have none.
+// declared runs the declarative validation of a strategy, if the strategy has one.
 type declared struct {
 	strategy any
 	of       *target
@@ -22,8 +22,8 @@ type declared struct {
 
 var _ apirest.DeclarativeValidationStrategy = declared{}
 
-// ValidateDeclaratively implements apirest.DeclarativeValidationStrategy. It looks for no more errors in
-// an object that has many already: upstream compares each with each, and logs those of one kind only.
+// ValidateDeclaratively implements apirest.DeclarativeValidationStrategy. It does nothing for an object that has
+// many errors already, because upstream compares each error of the one validation with each of the other.
 func (d declared) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, config apirest.DeclarativeValidationConfig) field.ErrorList {
 	s, ok := d.strategy.(apirest.DeclarativeValidationStrategy)
 	if !ok || len(errs) > kind.MostErrors/10 {
@@ -33,7 +33,7 @@ func (d declared) ValidateDeclaratively(ctx context.Context, obj, old runtime.Ob
 	if len(errs) == 0 && d.of.declaredPasses(ctx, obj, old, op, config) {
 		return nil
 	}
-	return fewErrors(s.ValidateDeclaratively(ctx, obj, old, errs, op, config))
+	return kind.LimitErrors(s.ValidateDeclaratively(ctx, obj, old, errs, op, config))
 }
 
 // DeclarativeValidationConfig implements apirest.DeclarativeValidationStrategy.
@@ -56,16 +56,16 @@ func (t *target) declaredContext(ctx context.Context) context.Context {
 	return apirequest.WithRequestInfo(ctx, &as)
 }
 
-// declaredRules is what a runtime.Scheme has of declarative validation.
+// declaredRules is the part of a runtime.Scheme that validates declaratively.
 type declaredRules interface {
 	Validate(ctx context.Context, options map[string]bool, obj runtime.Object, subresources ...string) field.ErrorList
 	ValidateUpdate(ctx context.Context, options map[string]bool, obj, old runtime.Object, subresources ...string) field.ErrorList
 }
 
-// declaredPasses says that declarative validation finds nothing, as nearly always. Upstream copies both objects before it
-// converts them, and then compares the copies field by field. Here the versioned objects share memory with obj and old,
-// and what a strategy took over from old is seen to be the same at once. Upstream's own function, which makes the
-// errors and counts panics, runs wherever this returns false.
+// declaredPasses says that declarative validation finds nothing, as nearly always. Upstream copies both objects before
+// it converts them, and then compares the copies field by field. Here the versioned objects share memory with obj and
+// old, so parts that a strategy took over from old are equal by their pointers. If declaredPasses returns false,
+// upstream's own function runs, which returns the errors and counts panics.
 func (t *target) declaredPasses(ctx context.Context, obj, old runtime.Object, op operation.Type, config apirest.DeclarativeValidationConfig) (passes bool) {
 	rules, ok := t.kind.Codec.Objects(ctx).Typer.(declaredRules)
 	info, known := apirequest.RequestInfoFrom(ctx)

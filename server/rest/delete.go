@@ -157,7 +157,7 @@ func (d *deletion) store(ctx context.Context) (*sqlstore.Entry, error) {
 	return d.q.api.overwrite(ctx, d.current, value, 0, dryRun(d.options.DryRun))
 }
 
-// finish deletes the object for good. current is its present entry.
+// finish deletes the object from the store. current is its present entry.
 func (d *deletion) finish(ctx context.Context, current *sqlstore.Entry) (removal, error) {
 	entry, err := d.q.api.commit(ctx, object.Tombstone(current), dryRun(d.options.DryRun))
 	if err != nil {
@@ -225,8 +225,8 @@ func (d *deletion) begin(ctx context.Context) (done bool, gone removal, err erro
 	return true, removal{entry: entry}, err
 }
 
-// outcome is upstream's finalizeDelete: the object for some Kinds, else a Status whose UID lets
-// the client tell this object from a later one of the same name.
+// outcome returns what upstream's finalizeDelete does: the object for some Kinds, else a Status. The UID in the Status
+// tells the client this object from a later object of the same name.
 func (d *deletion) outcome(e *sqlstore.Entry, deleted bool) removal {
 	if d.q.kind.ReturnsDeleted(d.q.version) {
 		return removal{deleted: deleted, entry: e}

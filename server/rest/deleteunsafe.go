@@ -21,10 +21,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Deletion of objects that cannot be decrypted, or are damaged, with upstream's option of that name. It asks
-// neither admission nor finalizers: nobody knows what the object is. Objects that cannot be decrypted are deleted
-// only with upstream's feature, because their key may come back; those that are damaged always, so
-// that whoever may do everything can put an end to what they refuse.
+// Deletion of objects that cannot be decrypted, or are damaged, with upstream's option of that name. Admission and
+// finalizers are ignored, because the object's content is not known. Objects that cannot be decrypted are deleted only
+// with upstream's feature, because their key may come back. Damaged objects can always be deleted, so that an admin can
+// end the refusals that they cause.
 
 const (
 	unsafeOption     = "ignoreStoreReadErrorWithClusterBreakingPotential"
@@ -48,8 +48,8 @@ func (q *request) isDamaged() bool {
 	return q.isUndecodable(e)
 }
 
-// isUndecodable says that an object which can be read is none of its Kind, because a field has another type: what
-// decides about requests is checked when it is read, but not all of a definition, nor other objects.
+// isUndecodable says that an object can be read but not decoded, because a field has a wrong type. Objects that decide
+// about requests are checked when they are read from the database; other objects, and parts of definitions, are not.
 func (q *request) isUndecodable(e *sqlstore.Entry) bool {
 	if e == nil || e.Unreadable() != nil {
 		return false

@@ -35,8 +35,8 @@ func gcFinalizers(ctx context.Context, rules apirest.RESTDeleteStrategy, m metav
 	return finalizers, true
 }
 
-// propagation finds the policy. These decide, in this order: whether the Kind is garbage
-// collected at all, the request's options, the object's finalizers, the Kind's default.
+// propagation finds the policy. The first of these that applies decides: the Kind is not garbage collected, the
+// request's options, the object's finalizers, the Kind's default.
 func propagation(ctx context.Context, rules apirest.RESTDeleteStrategy, m metav1.Object, options *metav1.DeleteOptions) (orphan, foreground bool) {
 	policy := apirest.DeleteDependents
 	if s, ok := rules.(apirest.GarbageCollectionDeleteStrategy); ok {
@@ -69,7 +69,7 @@ func propagation(ctx context.Context, rules apirest.RESTDeleteStrategy, m metav1
 	return policy == apirest.OrphanDependents, false
 }
 
-// orphanDependents returns the option that propagationPolicy has replaced.
+// orphanDependents returns the deprecated option that propagationPolicy replaces.
 func orphanDependents(options *metav1.DeleteOptions) *bool {
 	//lint:ignore SA1019 the option is deprecated, and still served
 	return options.OrphanDependents

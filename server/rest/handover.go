@@ -15,8 +15,8 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// handOver passes a new object to the Kind or the subresource, which makes the answer itself: a
-// review, a binding, an eviction. Nothing is stored here. Admission is asked as about every create.
+// handOver passes a new object (a review, a binding, an eviction) to the Kind or the subresource, and answers with its
+// result. Nothing is stored here. Admission is asked as for every create.
 func (n creation) handOver(ctx context.Context, obj runtime.Object) error {
 	result, err := n.result(ctx, obj)
 	if err != nil {
@@ -73,8 +73,8 @@ func (c *call) respondStatus(code int, status *metav1.Status) error {
 	return c.respondObject(code, status)
 }
 
-// keepsSystemFields tells whether the uid and resourceVersion in a body say which object is
-// meant, as those of a Binding do, so that they must not be wiped.
+// keepsSystemFields tells whether the uid and resourceVersion in a body refer to another object, as in a Binding, and
+// so must not be wiped.
 func (t *target) keepsSystemFields() bool {
 	if t.sub == nil {
 		return false

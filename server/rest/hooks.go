@@ -12,10 +12,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// The hooks of a Kind are called where upstream's registry.Store calls its own, with two
-// differences. The finish function is told of a success after the commit, not before, so that a
-// write that loses a race gives back what it has reserved. It is not called at all if the outcome
-// of the commit is not known: what was reserved stays reserved, rather than getting two owners.
+// The hooks of a Kind are called where upstream's registry.Store calls its own, with two differences. The finish
+// function is called after the commit, not before, so that a write that loses a race releases what it has reserved. If
+// the outcome of the commit is not known, finish is not called, and the reservation stays: otherwise an address could
+// get two owners.
 
 // authorizeContents asks the Kind whether the caller may write an object with these contents. old
 // is nil for a new object.
@@ -48,7 +48,7 @@ func (t *target) beginUpdate(ctx context.Context, obj, old runtime.Object, optio
 
 func finishNothing(context.Context, bool) {}
 
-// finishCommitted tells finish of the outcome of a commit, if that is known.
+// finishCommitted calls finish with the outcome of a commit, if that is known.
 func finishCommitted(ctx context.Context, finish registry.FinishFunc, err error) {
 	if !errors.Is(err, changelog.ErrUnknown) {
 		finish(ctx, err == nil)

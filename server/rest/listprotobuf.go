@@ -77,8 +77,8 @@ func (l *listWriter) streamFields(size int, head []byte, items [][]byte, number 
 	return nil
 }
 
-// messages appends the entries' messages to items, and returns what they take as fields. It appends nil for those
-// that would take memory only for this list, beyond gatherBytes.
+// messages appends the entries' protobuf messages to items, and returns their size as fields. An item is nil if its
+// message would be in memory only for this list and gatherBytes are used up.
 func (l *listWriter) messages(items [][]byte) ([][]byte, int, error) {
 	r := l.rendering(response.Protobuf)
 	size, spare := 0, 0
@@ -101,8 +101,7 @@ func (l *listWriter) messages(items [][]byte) ([][]byte, int, error) {
 	return items, size, nil
 }
 
-// again returns a function for the messages of the items that are nil, one after the other, and one to be called
-// when it is not needed any more.
+// again returns message, which renders the next item that is nil, and stop, which the caller must call when it is done.
 func (l *listWriter) again(items [][]byte) (message func() ([]byte, error), stop func()) {
 	var missing []*sqlstore.Entry
 	for i, item := range items {

@@ -7,10 +7,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// An indented list is what its head, each of its items and its tail are by themselves: these are indented one
-// by one, where they stand in a list of one item. So is a list in YAML, whose fields are in the order of their names.
+// The text of an indented list is the text of its head, of each item, and of its tail, each indented separately as in a
+// list of one item. The same holds for YAML, whose fields are sorted by name.
 
-// indentation is how the items of a list are set in one of these encodings.
+// indentation is how items stand in a list in one of these encodings.
 type indentation struct {
 	mark      []byte // an item that is null
 	before    []byte // what is before an item if it is the only one of a list
@@ -61,7 +61,7 @@ func (l *listWriter) text() error {
 	})
 }
 
-// textEnds are the list before its first item and after its last; all of it if there are none.
+// textEnds returns the text before the first item and after the last; head is the whole list if there are no items.
 func (l *listWriter) textEnds(in *indentation) (head, tail []byte, err error) {
 	head, tail = l.ends()
 	if len(l.p.entries) > 0 {

@@ -200,7 +200,7 @@ func (l *listWriter) cbor() error {
 	})
 }
 
-// send writes a body that begins with head, and has what add appends for each of entries, and tail.
+// send writes head, then for each entry what add appends, then tail.
 func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, add func([]byte, *sqlstore.Entry) ([]byte, error)) error {
 	s := response.NewStream(l.q.w, l.q.out.MediaType, response.Compresses(l.q.r))
 	s.B = append(s.B, head...)
@@ -220,9 +220,9 @@ func (l *listWriter) send(head []byte, entries []*sqlstore.Entry, tail []byte, a
 	return nil
 }
 
-// renderHeld renders the items that are in memory, so that errors come before the first byte. Entries keep what
-// is rendered of them. Nothing is rendered of a list whose objects are served as they are stored: to look for those
-// in another version would be to read the memory of all values twice, a fifth of such a list's time.
+// renderHeld renders the items whose values are in memory before the first byte is written, so that an error can still
+// be answered with its status. Entries keep their renderings. A list whose objects are served as stored skips this:
+// looking for objects in another version would read all values twice, which takes a fifth of such a list's time.
 func (l *listWriter) renderHeld(item func(*sqlstore.Entry) (open, rest []byte, err error)) error {
 	if l.q.out.Plain() && l.q.version == l.q.kind.Stored.Version && l.q.kind.Custom == nil {
 		return nil
@@ -238,7 +238,7 @@ func (l *listWriter) renderHeld(item func(*sqlstore.Entry) (open, rest []byte, e
 	return nil
 }
 
-// tableRows is how many objects a Table has that is made in one piece: a page of kubectl's.
+// tableRows is the number of objects up to which a Table is made in one piece: the size of kubectl's pages.
 const tableRows = 500
 
 // table writes the page as a Table. The rows of a long one are made while they are written.

@@ -67,7 +67,7 @@ func (c *call) manager(option string) string {
 	return name.String()
 }
 
-// sameFields tells whether two lists are the same memory, without comparing their entries.
+// sameFields tells whether two lists share their memory. It does not compare entries.
 func sameFields(a, b []metav1.ManagedFieldsEntry) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// modification is what update, patch and apply have in common: a new body is made from the present
-// object, again and again until no other write comes between.
+// modification is the common part of update, patch and apply: it makes a new body from the present object and stores
+// it, and starts again if another write was faster.
 type modification struct {
 	q       *request
 	options *metav1.UpdateOptions
@@ -34,8 +34,8 @@ type modification struct {
 	// keepFields says that managed fields are stored however large they are.
 	keepFields bool
 
-	// body makes the new body from the old one: in hub form, with its managed fields, and shared
-	// with nobody. old is the object, or a subresource's view of it; nil if the object is absent.
+	// body makes the new body from old. The new body is in hub form, with managed fields, and not shared. old is the
+	// object, or a subresource's view of it; nil if the object is absent.
 	body func(ctx context.Context, old runtime.Object) (runtime.Object, error)
 	// unchanged tells whether the write is known to leave current as it is. nil: it is never known.
 	unchanged func(ctx context.Context, current *sqlstore.Entry) (bool, error)
@@ -186,7 +186,7 @@ func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (
 	if err := m.q.checkMeta(obj); err != nil {
 		return nil, nil, err
 	}
-	if err := apirest.BeforeUpdate(m.q.updateFewErrors(), ctx, obj, old); err != nil {
+	if err := apirest.BeforeUpdate(m.q.limitedUpdate(), ctx, obj, old); err != nil {
 		return nil, nil, err
 	}
 	obj, err := keepTimes(ctx, obj, old)
@@ -200,9 +200,9 @@ func (m *modification) successor(ctx context.Context, obj, old runtime.Object) (
 	return obj, value, err
 }
 
-// finishDeletion deletes an object when an update has taken away what still held it. The
-// answer is the update's object. The last state in the log is the one before, because the
-// update itself is never stored. It is no error if another deletion was faster.
+// finishDeletion deletes an object when an update has removed the last thing that held it, such as a finalizer. The
+// answer is the update's object. The tombstone has the state before the update, because the update itself is never
+// stored. It is no error if another deletion was faster.
 func (m *modification) finishDeletion(ctx context.Context, current *sqlstore.Entry, old runtime.Object, value []byte) (*sqlstore.Entry, error) {
 	_, err := m.q.api.commit(ctx, object.Tombstone(current), dryRun(m.options.DryRun))
 	if err == nil {
@@ -305,8 +305,7 @@ func (q *request) checkVersion(m metav1.Object, current *sqlstore.Entry, rules a
 	return conflictModified(q.groupResource(), q.name)
 }
 
-// finishing tells whether an update takes away the last thing that holds an object which is being
-// deleted.
+// finishing tells whether an update completes the deletion of an object that has a deletionTimestamp.
 func (t *target) finishing(ctx context.Context, key string, obj, old runtime.Object) bool {
 	now, err1 := meta.Accessor(obj)
 	was, err2 := meta.Accessor(old)

@@ -8,8 +8,8 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 )
 
-// Admission plugins make, default and convert objects of the request's resource, and find other
-// resources that have the same objects.
+// Admission plugins create, default and convert objects of the request's resource, and find other resources that serve
+// the same objects.
 var _ apiadmission.ObjectInterfaces = admitter{}
 
 func (a admitter) GetObjectCreater() runtime.ObjectCreater     { return a.objects().Creater }

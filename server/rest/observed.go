@@ -31,8 +31,8 @@ func (q *request) getObserved(options *metav1.GetOptions) error {
 	return q.respondEntry(http.StatusOK, e)
 }
 
-// listObserved answers the selected objects that are not in the log: those that the Kind has put into a page, or
-// all of them without a version.
+// listObserved answers a list of objects that are not in the log: a page that the Kind has made, or all objects,
+// without a resourceVersion.
 func (q *request) listObserved() error {
 	options, _, err := q.listOptions()
 	if err != nil {
@@ -58,8 +58,8 @@ func (q *request) listObserved() error {
 	return q.respondList(p)
 }
 
-// Bytes of a page of a Pager: of an answer that is written while its objects are read, and of one that is made in one
-// piece, which is in memory several times while it is encoded.
+// The size of a page of a Pager, in bytes. An answer that is written while its objects are read may be larger than one
+// that is made in one piece, which is in memory several times while it is encoded.
 const (
 	streamedPage = 8 << 20
 	gatheredPage = 1 << 20
@@ -81,7 +81,7 @@ func (q *request) listPage(pager kind.Pager, options *metainternalversion.ListOp
 	return q.respondList(page{revision: found.Revision, next: found.Next, entries: found.Entries})
 }
 
-// takesLight says that the answer has metadata and columns of objects, but not these themselves.
+// takesLight says that the answer has only metadata or columns of the objects.
 func (q *request) takesLight() bool {
 	switch q.out.Form {
 	case response.AsMetadataList:
@@ -93,13 +93,13 @@ func (q *request) takesLight() bool {
 	return false
 }
 
-// streams says that a list of objects is written piece by piece, and that nothing else needs it whole.
+// streams says that the list is written piece by piece and need not be in memory as a whole.
 func (q *request) streams() bool {
 	return q.out.Form == response.AsObject && !q.out.Pretty && q.event(auditinternal.LevelRequestResponse) == nil &&
 		(q.out.MediaType == response.MediaJSON || q.out.MediaType == response.MediaCBOR)
 }
 
-// deleteObserved lets the Kind delete what is selected, which answers with a Status.
+// deleteObserved lets the Kind delete the selected objects. The answer is a Status.
 func (q *request) deleteObserved(options *metainternalversion.ListOptions, how *metav1.DeleteOptions) error {
 	result, err := q.kind.Observed.(apirest.CollectionDeleter).DeleteCollection(q.rulesContext(), nil, how, options)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // writing are the verbs whose requests may change an object. Any request to a subresource may.
 var writing = map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true}
 
-// noteOrigin lets what the request writes say in the log where it comes from.
+// noteOrigin adds the author of the request to all changes that it writes to the log.
 func (q *request) noteOrigin() {
 	if !writing[q.info.Verb] && q.info.Subresource == "" {
 		return

@@ -33,28 +33,28 @@ type reader struct {
 	api    *API
 	target *target
 	sel    *selection
-	// reaches returns an error for revisions that the caller may not read; see request.reaches.
-	reaches func(ctx context.Context, revision int64) error
-	// later says that entries beyond the first gatherBytes may be without values, which request.fetched reads
-	// when they are written: a list takes no more memory than the state that it is of.
+	// checkPast returns an error for revisions that the caller may not read; see request.checkPast.
+	checkPast func(ctx context.Context, revision int64) error
+	// later says that entries beyond the first gatherBytes may lack values. request.fetched reads these when they are
+	// written, so that a list takes no more memory than the state it is read from.
 	later bool
 	spare int // bytes of values that only this list has in memory
 }
 
-// reader returns a reader of the selected objects. later says that their values may be read when they are
-// written. A webhook converts them all at once, so that it needs them before.
+// reader returns a reader of the selected objects. later says that values may be read as late as they are written. It
+// has no effect if a webhook converts the objects, because it converts all of them at once.
 func (q *request) reader(sel *selection, later bool) reader {
-	return reader{api: q.api, target: &q.target, sel: sel, reaches: q.reaches, later: later && q.kind.Conversion() == nil}
+	return reader{api: q.api, target: &q.target, sel: sel, checkPast: q.checkPast, later: later && q.kind.Conversion() == nil}
 }
 
-// sending is the context of what is read for an answer that is being sent. The time of the request does not end
-// that by itself: after it, package guard cuts off the answers whose clients do not take what is sent.
+// sending is the context for reads while an answer is being sent. The request's deadline does not end these reads.
+// After it, package guard cuts off answers whose clients do not read.
 func (q *request) sending() context.Context { return context.WithoutCancel(q.ctx) }
 
-// gatherBytes bounds the values that a list has in memory only for itself.
+// gatherBytes bounds the values that are in memory only for one list.
 const gatherBytes = 2 << 20
 
-// gather returns what a page has of e until it is written.
+// gather returns the entry that the page holds for e until it is written: with its value, or without it to save memory.
 func (r *reader) gather(view sqlstore.View, e *sqlstore.Entry) *sqlstore.Entry {
 	if !r.later {
 		return e
@@ -119,7 +119,7 @@ func (r *reader) first(ctx context.Context, view sqlstore.View, limit int64) (pa
 // viewFor is the table of resourceVersion, resourceVersionMatch and limit at
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 //
-// A limit makes the version exact only if there may be another page, so not for one object.
+// A limit makes the version exact only if there may be another page. If at most one object is selected there is none.
 func (r *reader) viewFor(ctx context.Context, o *metainternalversion.ListOptions) (sqlstore.View, error) {
 	a := r.api
 	rv, err := parseVersion(o.ResourceVersion)
@@ -137,7 +137,7 @@ func (r *reader) viewFor(ctx context.Context, o *metainternalversion.ListOptions
 	if err := a.await(ctx, rv); err != nil {
 		return nil, err
 	}
-	if err := r.reaches(ctx, int64(rv)); err != nil {
+	if err := r.checkPast(ctx, int64(rv)); err != nil {
 		return nil, err
 	}
 	return a.store.At(ctx, r.target.kind.Prefix(), int64(rv))
@@ -163,8 +163,8 @@ func (r *reader) pick(ctx context.Context, view sqlstore.View) (page, error) {
 	return p, err
 }
 
-// continued reads the page that a token names. A token with revision -1 continues on the current
-// state; clients get it with the error for an expired token.
+// continued reads the page that a token names. A token with revision -1 continues on the current state; the error for
+// an expired token contains such a token.
 func (r *reader) continued(ctx context.Context, o *metainternalversion.ListOptions) (page, error) {
 	prefix := r.sel.prefix
 	from, rv, err := storage.DecodeContinue(o.Continue, prefix)
@@ -184,7 +184,7 @@ func (r *reader) continued(ctx context.Context, o *metainternalversion.ListOptio
 		if err := r.api.await(ctx, uint64(rv)); err != nil {
 			return page{}, err
 		}
-		if err = r.reaches(ctx, rv); err == nil {
+		if err = r.checkPast(ctx, rv); err == nil {
 			view, err = r.api.store.At(ctx, r.target.kind.Prefix(), rv)
 		}
 		if err != nil {
@@ -265,7 +265,7 @@ func (r *reader) continueAfter(ctx context.Context, view sqlstore.View, p *page,
 	return nil
 }
 
-// converted returns an entry in a form that the selection can look into.
+// converted returns an entry in the version that the selection compares.
 func (r *reader) converted(ctx context.Context, e *sqlstore.Entry) (*sqlstore.Entry, error) {
 	if e == nil || !r.sel.looksInside() {
 		return e, nil
@@ -273,12 +273,10 @@ func (r *reader) converted(ctx context.Context, e *sqlstore.Entry) (*sqlstore.En
 	return r.target.convertedEntry(ctx, e)
 }
 
-// convertedAt is how many objects are converted at a time while a list looks for the selected
-// ones.
+// convertedAt is how many objects are converted at a time while a list searches for selected objects.
 const convertedAt = 500
 
-// each calls visit with the entries of a range, in a form that the selection can look into, until
-// visit returns false.
+// each calls visit with the entries of a range, in the version that the selection compares, until visit returns false.
 func (r *reader) each(ctx context.Context, view sqlstore.View, from, to string, visit func(*sqlstore.Entry) bool) error {
 	if !r.sel.looksInside() && r.later && len(r.sel.where) == 0 {
 		return view.Outline(ctx, from, to, visit)

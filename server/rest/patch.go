@@ -18,8 +18,7 @@ import (
 // maxJSONPatchOperations bounds the work of one JSON patch, as upstream does.
 const maxJSONPatchOperations = 10000
 
-// patching is one patch request. patched makes the new object for all types of patch but
-// server-side apply, applied for that.
+// patching is one patch request. patched makes the new object; for server-side apply, applied does.
 type patching struct {
 	q       *request
 	type_   types.PatchType

@@ -29,7 +29,7 @@ func checkNesting(patch []byte) error {
 	return nil
 }
 
-// checkBodyNesting refuses a body that its kind would take too long to read.
+// checkBodyNesting refuses a body whose nesting would make decoding take too long.
 func (t *target) checkBodyNesting(body []byte) error {
 	if most := t.kind.MaxNesting; most > 0 && nesting(body) > most {
 		return apierrors.NewRequestEntityTooLargeError("The body is nested too deep for its length")
@@ -37,9 +37,9 @@ func (t *target) checkBodyNesting(body []byte) error {
 	return nil
 }
 
-// checkCBOR refuses a body in CBOR that its kind would take too long to read, as checkBodyNesting does, or too much
-// memory: one that has more values than a body in JSON can have, where a value with its comma takes three bytes. In
-// CBOR a value takes one.
+// checkCBOR refuses a body in CBOR that would take too long to decode, see checkBodyNesting, or too much memory. A
+// value takes at least one byte in CBOR and three in JSON, with its comma, so a body in CBOR may not have more values
+// than fit in a body in JSON.
 func (q *request) checkCBOR(body []byte) error {
 	most, depth := q.api.o.MaxBodyBytes/3, q.kind.MaxNesting
 	if int64(len(body)) <= most && (depth == 0 || len(body) < shortBody) {
@@ -59,7 +59,7 @@ func (q *request) checkCBOR(body []byte) error {
 	return nil
 }
 
-// measure has the number of values within a value, with the value itself, and about what nesting is of its JSON.
+// measure has the number of values in a value, including itself, and about the nesting of its JSON.
 type measure struct{ values, nesting int }
 
 func (m *measure) add(v any, depth int) {

@@ -58,9 +58,9 @@ func (p *patching) textual(versioned runtime.Object) (runtime.Object, error) {
 	return obj, p.reportUnknown(unknown, string(after))
 }
 
-// assumed is the kind to decode a patched object as if the object does not name its kind.
-// Upstream assumes none here, and its decoder then finds a kind by itself, even for an object that
-// has lost its apiVersion. The patch libraries write keys in order, so apiVersion is first.
+// assumed is the default kind for decoding a patched object that does not name its kind. Upstream passes no default
+// here, and its decoder guesses a kind, even for an object that has lost its apiVersion. The patch libraries write keys
+// in order, so apiVersion is first.
 func (p *patching) assumed(after []byte) schema.GroupVersionKind {
 	gvk := p.q.gvk()
 	head, _ := bytes.CutPrefix(after, []byte(`{"apiVersion":"`))

@@ -10,10 +10,10 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// addPredicates finds what the store needs to know to look for selected entries, the most selective first as
-// far as one can guess: one object, a field, a label. Requirements that exclude values say little
-// about what is left. A webhook that converts objects may change labels and fields, so that only the name is
-// sure then.
+// addPredicates derives predicates from the selectors, by which the store finds the selected entries. The most
+// selective comes first, as far as one can guess: one object, a field, a label. Requirements that exclude values are
+// left out, because they select too much. If a webhook converts objects it may change labels and fields, so only the
+// name can be used.
 func (s *selection) addPredicates() {
 	if s.one && s.key == "" {
 		s.where = append(s.where, sqlstore.Predicate{Attribute: object.Name(), Terms: []string{s.name}})
@@ -29,7 +29,7 @@ func (s *selection) addPredicates() {
 	}
 }
 
-// readFields takes the fields that have attributes.
+// readFields adds the fields that have attributes.
 func (s *selection) readFields() {
 	s.read = make(map[string]sqlstore.TermOf)
 	for _, field := range s.match.Names() {
@@ -44,7 +44,7 @@ func (s *selection) readFields() {
 	}
 }
 
-// addLabels takes the values that labels must have, and then the labels that must be there.
+// addLabels adds requirements for values of labels first, then requirements for the existence of labels.
 func (s *selection) addLabels() {
 	requirements, _ := s.labels.Requirements()
 	var single, several, there []sqlstore.Predicate

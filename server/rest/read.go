@@ -12,7 +12,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// What verbs share to read objects.
+// Helpers for reading objects, shared by the verbs.
 
 // fresh waits until memory is as new as a read with this resourceVersion asks. Unset asks for
 // everything that was committed before the call, "0" for any state, a number for at least that

@@ -136,8 +136,8 @@ func (r routing) checkNames(form methods, verb string, inNamespace bool) error {
 	return nil
 }
 
-// connectMethods are the methods of a subresource that is connected to. deep says that the path
-// goes on behind the subresource.
+// connectMethods are the methods of a subresource with a handler of its own. deep says that the path goes on after the
+// subresource.
 func (r routing) connectMethods(deep bool) methods {
 	if _, ok, _ := r.q.sub.Connect.NewConnectOptions(); deep && !ok {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/plinth-io/plinth/server/response"
 )
 
-// refusal is the router's error for the request's media types, see response.Routed; nil if the
-// router lets the request through to the verb.
+// refusal is the error with which upstream's router refuses the request's media types, see response.Routed; nil if the
+// router accepts them.
 func (r routing) refusal() error {
 	if r.q.kind.Custom != nil || r.q.connects() {
 		return nil

@@ -139,8 +139,8 @@ func (s *selection) matches(e *sqlstore.Entry) (bool, error) {
 	return true, nil
 }
 
-// fieldsKey names an entry's selectable fields among its memos. They depend on the group, and for
-// a custom resource on the version and the schema, see response's objectKey.
+// fieldsKey is the key of an entry's selectable fields among its memos. The fields depend on the group, and for a
+// custom resource on the version and the schema, see objectKey in package response.
 type fieldsKey struct {
 	group, version string
 	gone           <-chan struct{}

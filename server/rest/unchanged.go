@@ -15,10 +15,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// Controllers apply the same configuration over and over, and nearly always it changes
-// nothing. What an apply makes of an object depends on nothing but the object and the
-// request, so an apply that changed nothing changes nothing again, until the object has
-// another revision.
+// Controllers apply the same configuration over and over, and nearly always it changes nothing. The result of an apply
+// depends only on the object and the request. So an apply that changed nothing will change nothing again, as long as
+// the object has the same revision.
 
 // rememberedApplies bounds the number of remembered applies. Each takes about 300 bytes.
 const rememberedApplies = 8192

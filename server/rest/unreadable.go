@@ -16,8 +16,8 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Objects that cannot be decrypted, or are damaged. The answers are upstream's, which depend on the feature
-// AllowUnsafeMalformedObjectDeletion; those about damaged objects always have the key.
+// Answers about objects that cannot be decrypted, or are damaged. They are upstream's, and depend on the feature
+// AllowUnsafeMalformedObjectDeletion. An answer about a damaged object always names its key.
 
 // mostUnreadable is how many objects the answer to a list names.
 const mostUnreadable = 100
@@ -44,7 +44,7 @@ func (t *target) corrupt(u *sqlstore.Unreadable) error {
 	return storage.NewCorruptObjError(t.upstreamKey(u.Key), corruptText(u))
 }
 
-// named is why an object cannot be read, with its key if it is damaged.
+// named is the error about an object that cannot be read, with its key if it is damaged.
 func (t *target) named(u *sqlstore.Unreadable) error {
 	if u.Damaged() {
 		return fmt.Errorf("unable to decode key %q: %w", t.upstreamKey(u.Key), u.Err)
@@ -76,7 +76,8 @@ func (t *target) unreadable(e *sqlstore.Entry) error {
 	return apierrors.NewInternalError(t.named(u))
 }
 
-// isAway tells an entry whose value is only in a database that cannot be used now from one that cannot be decrypted.
+// isAway tells whether a value could not be read because the database cannot be used now, and not because it cannot be
+// decrypted.
 func isAway(err error) bool {
 	return errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrClosed)
 }

@@ -13,8 +13,8 @@ import (
 
 var apiServicePrefix = object.Prefix(apiregistration.GroupName, "apiservices")
 
-// unserved is the answer about a resource that nobody serves because its definition, or the APIService of its group
-// version, cannot be read: clients must not take it for one that does not exist. Otherwise it is nil.
+// unserved is the answer for a resource that is not served because its definition, or the APIService of its group
+// version, cannot be read. Clients must not believe that the resource does not exist. Otherwise unserved is nil.
 func (a *API) unserved(info *apirequest.RequestInfo) error {
 	if e := a.store.Get(custom.DefinitionPrefix + info.Resource + "." + info.APIGroup); e != nil {
 		if _, err := custom.DefinitionOf(e); err != nil {
@@ -27,8 +27,8 @@ func (a *API) unserved(info *apirequest.RequestInfo) error {
 	return nil
 }
 
-// Undiscovered is unserved for discovery of a group version, or of a group: the versions of a definition that cannot be
-// read are not known.
+// Undiscovered does for discovery of a group, or of a group version, what unserved does for resources. The versions of
+// a definition that cannot be read are not known.
 func (a *API) Undiscovered(group, version string) error {
 	if bad := a.store.Unreadable(custom.DefinitionPrefix); bad != nil {
 		for _, u := range bad.Objects {

@@ -130,11 +130,10 @@ func (s *watching) open(o *metainternalversion.ListOptions) (kind.Events, error)
 	return watcher, err
 }
 
-// events returns the changes of the Kind's objects, or what a Kind without storage makes of changes.
-// That selects by itself.
+// events returns the changes of the Kind's objects. A Kind without storage returns its own events, already selected.
 func (s *watching) events(o *metainternalversion.ListOptions) (kind.Events, error) {
 	if s.q.kind.Observed == nil {
-		if err := s.q.reaches(s.q.ctx, s.from+1); err != nil {
+		if err := s.q.checkPast(s.q.ctx, s.from+1); err != nil {
 			return nil, err
 		}
 		return s.q.api.store.WatchWhere(s.q.kind.Prefix(), s.sel.watched(), s.from, s.sel.where)

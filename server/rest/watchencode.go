@@ -75,8 +75,8 @@ func (c *eventEncoder) table(entries []*sqlstore.Entry) (*metav1.Table, error) {
 	return tables.Of(c.q.fetched(c.q.ctx, entries))
 }
 
-// frame puts an encoded object into an event. The stream of a client that accepts nothing but the
-// metadata of lists ends, because an event has an object.
+// frame puts an encoded object into an event. If the client accepts only the metadata of lists the stream ends, because
+// an event has an object.
 func (c *eventEncoder) frame(b []byte, t watch.EventType, object []byte) ([]byte, error) {
 	if c.q.out.Form == response.AsMetadataList && t != watch.Error {
 		return b, errGone
@@ -142,7 +142,8 @@ func (c *eventEncoder) bookmarkObject(revision string, annotations map[string]st
 	return c.encode(v)
 }
 
-// bookmarkTable is a bookmark as a row. One that says something says it in the row's object, even if the client wants none.
+// bookmarkTable is a bookmark as a Table with one row. Annotations of the bookmark are in the row's object, even if the
+// client wants rows without objects.
 func (c *eventEncoder) bookmarkTable(hub, versioned runtime.Object, says bool) ([]byte, error) {
 	tables, err := c.q.tables()
 	if err != nil {

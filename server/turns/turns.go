@@ -90,12 +90,12 @@ func (t *Turn) done() bool { return t.Done != nil && t.Done() }
 // do does the work, and tells the others meanwhile that it goes on.
 func (t *Turn) do(ctx context.Context, work func(context.Context) error) {
 	begun := time.Now()
-	var beside sync.WaitGroup
+	var keeping sync.WaitGroup
 	working, done := context.WithCancel(ctx)
-	beside.Go(func() { t.keep(working) })
+	keeping.Go(func() { t.keep(working) })
 	err := work(ctx)
 	done()
-	beside.Wait()
+	keeping.Wait()
 	last := begun
 	if err != nil {
 		last = time.Now().Add(t.Every/retries - t.Every)

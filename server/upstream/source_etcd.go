@@ -51,7 +51,7 @@ func (e Etcd) dial(ctx context.Context) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.reach(ctx, config); err != nil {
+	if err := e.tryURLs(ctx, config); err != nil {
 		return nil, err
 	}
 	c, err := clientv3.New(clientv3.Config{
@@ -94,9 +94,9 @@ func (e Etcd) tls() (*tls.Config, error) {
 // ErrPlaintext says that a URL with http:// is one of an etcd with TLS.
 var ErrPlaintext = errors.New("it speaks TLS: write https://")
 
-// reach connects to one of the URLs, asks for the version and hangs up, because etcd's client does not tell
+// tryURLs connects to one of the URLs, asks for the version and hangs up, because etcd's client does not tell
 // why it cannot connect.
-func (e Etcd) reach(ctx context.Context, config *tls.Config) error {
+func (e Etcd) tryURLs(ctx context.Context, config *tls.Config) error {
 	const patience = 5 * time.Second
 	var all []error
 	for _, text := range e.URLs {
@@ -187,7 +187,7 @@ func (s *etcdSource) get(ctx context.Context, key string, o ...clientv3.OpOption
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
 	got, err := s.client.Get(ctx, key, o...)
-	return got, s.told(err)
+	return got, s.sourceError(err)
 }
 
 // page reads at most limit keys of [from, end). More than one of them must fit into pageMessage: else the error is
@@ -204,8 +204,8 @@ func (s *etcdSource) page(ctx context.Context, from, end string, limit int) (*pb
 	return got, clientv3.ContextError(ctx, err)
 }
 
-// told says what an error of the etcd means; nil for none.
-func (s *etcdSource) told(err error) error {
+// sourceError says in plain words what an error of the etcd means; nil for none.
+func (s *etcdSource) sourceError(err error) error {
 	if errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("%w; stop the kube-apiservers, use a snapshot, or --follow", ErrCompacted)
 	}
@@ -231,7 +231,7 @@ func (s *etcdSource) Each(ctx context.Context, prefix string, f func([]Pair) err
 			continue
 		}
 		if err != nil {
-			return s.told(err)
+			return s.sourceError(err)
 		}
 		if len(got.Kvs) == 0 {
 			return nil

@@ -15,8 +15,8 @@ type compiler struct {
 	vars plugincel.OptionalVariableDeclarations // that expressions can use besides those of the policy
 }
 
-// shared has the environments of all policies without variables: to make them takes tens of milliseconds. Nothing
-// that programs look at when they run is changed.
+// shared has the environments of all policies without variables, because making them takes tens of milliseconds.
+// Programs do not change them when they run.
 var shared = sync.OnceValue(newEnvironments)
 
 func newEnvironments() *plugincel.CompositedCompiler {

@@ -99,10 +99,11 @@ type known[P, B object, E generic.Evaluator] struct {
 	bySubject                 sync.Map // of subject: the relevant ones among hooks
 }
 
-// exempt are the resources that no policy has a say in: reviews.
+// exempt are the resources that no policy applies to: reviews.
 var exempt = sets.New(exclusion.Excluded()...)
 
-// guarded are the policies themselves. No stored policy has a say in them, so that one that refuses everything can be deleted.
+// guarded are the resources of policies themselves. No stored policy applies to them, so that a policy that refuses
+// everything can be deleted.
 var guarded = sets.New(
 	admissionregistration.Resource("validatingadmissionpolicies"),
 	admissionregistration.Resource("validatingadmissionpolicybindings"),
@@ -150,8 +151,8 @@ func (p *policies[P, B, E]) current() (*known[P, B, E], error) {
 	return now, nil
 }
 
-// learn fills in the policies in force. p.mu is held. While a policy or a binding cannot be read, because its key is
-// missing or it is damaged, nobody knows what it forbids, and nothing is written.
+// learn fills in the policies in force. The caller holds p.mu. If a policy or a binding cannot be read, because its key
+// is missing or it is damaged, learn returns an error, and writes are refused: it is not known what the policy forbids.
 func (p *policies[P, B, E]) learn(now *known[P, B, E]) error {
 	policies, err := p.source.policies()
 	if err != nil {

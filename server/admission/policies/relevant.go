@@ -37,7 +37,7 @@ func (k *known[P, B, E]) relevant(a apiadmission.Attributes, o apiadmission.Obje
 	return found
 }
 
-// mayMatch is false if no rule matches the resource, nor an equivalent one where that counts.
+// mayMatch is false if no rule matches the resource or, where matchPolicy says so, an equivalent resource.
 func mayMatch(m *v1.MatchResources, a apiadmission.Attributes, o apiadmission.ObjectInterfaces) bool {
 	if m == nil || len(m.ResourceRules) == 0 {
 		return true

@@ -234,7 +234,7 @@ func (p *player) settle(i int) {
 		if n == 0 || progress >= p.head && future <= p.head && len(dead) == 0 {
 			return
 		}
-		p.reach(future)
+		p.putUntil(future)
 		for _, id := range dead {
 			if said := p.cancel(s, id); said != "canceled" {
 				p.record.Faults = append(p.record.Faults, fmt.Sprintf("watch %d/%d was compacted and then %s", i, id, said))
@@ -266,8 +266,8 @@ func (p *player) progressed(s *stream) bool {
 	return false
 }
 
-// reach makes revisions until revision has been.
-func (p *player) reach(revision int64) {
+// putUntil writes until the head is at revision at least.
+func (p *player) putUntil(revision int64) {
 	for p.head < revision {
 		before := p.head
 		p.send(Step{Request: &pb.PutRequest{Key: []byte("b")}})

@@ -57,8 +57,8 @@ type Options struct {
 	Enabled *Enabled
 	// Removed are versions to serve although Kubernetes has removed them.
 	Removed []Removed
-	// Reach is for connections to pods, nodes and Services.
-	Reach Reach
+	// Transports are for connections to pods, nodes and Services.
+	Transports Transports
 	// Services are the ranges of the addresses and ports of Services; nil: the defaults.
 	Services *allocate.Ranges
 }

@@ -62,7 +62,7 @@ func newStores(o Options, kindOf func(schema.GroupResource) *kind.Kind) *stores 
 }
 
 func (s *stores) build() error {
-	nodes, err := nodestore.NewStorage(s.getter, client.KubeletClientConfig{}, s.Reach.Proxy)
+	nodes, err := nodestore.NewStorage(s.getter, client.KubeletClientConfig{}, s.Transports.Proxy)
 	if err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func (s *stores) build() error {
 	if err != nil {
 		return err
 	}
-	kubelets := &kubelets{nodes: nodes.Node.Store, Reach: s.Reach}
-	if s.pods, err = podstore.NewStorage(s.getter, kubelets, s.Reach.Proxy, budgets, s.Authorizer); err != nil {
+	kubelets := &kubelets{nodes: nodes.Node.Store, Transports: s.Transports}
+	if s.pods, err = podstore.NewStorage(s.getter, kubelets, s.Transports.Proxy, budgets, s.Authorizer); err != nil {
 		return err
 	}
-	toNodes := &noderest.ProxyREST{Store: nodes.Node.Store, Connection: kubelets, ProxyTransport: s.Reach.Proxy}
+	toNodes := &noderest.ProxyREST{Store: nodes.Node.Store, Connection: kubelets, ProxyTransport: s.Transports.Proxy}
 	s.podProxy = &numericPort{s.pods.Proxy, "pod", s.pods.Pod.Get}
 	s.nodeProxy = &numericPort{toNodes, "node", nodes.Node.Get}
 	if err := s.buildAccounts(nodes.Node); err != nil {
@@ -109,7 +109,7 @@ func (s *stores) buildServices() error {
 		return err
 	}
 	// This registry of Services is there for its proxy and has no allocators.
-	_, _, toServices, err := servicestore.NewREST(s.getter, api.IPv4Protocol, nil, nil, slices, s.pods.Pod, s.Reach.Proxy)
+	_, _, toServices, err := servicestore.NewREST(s.getter, api.IPv4Protocol, nil, nil, slices, s.pods.Pod, s.Transports.Proxy)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 // LeastMemory is the least that Config.Memory may be: a server without objects takes two thirds of it.
 const LeastMemory = 128 << 20
 
-// besidesState is what a server takes beside objects, recent changes and indexes.
-const besidesState = 80 << 20
+// baseMemory is what a server takes without objects, recent changes and indexes.
+const baseMemory = 80 << 20
 
-func stateBytes(memory int64) int64 { return (memory - besidesState) / 2 }
+func stateBytes(memory int64) int64 { return (memory - baseMemory) / 2 }
 
 // fitState lets the state of objects take less where more than planned is needed beside it: for forms of them that
 // readers asked for, or for requests.

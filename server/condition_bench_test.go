@@ -17,7 +17,7 @@ func BenchmarkStatus(b *testing.B) {
 	s := benchmarked(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		all := s.statusSource().Gather()
+		all := s.condition.statusSource().Gather()
 		if all.Database.Objects < manyObjects {
 			b.Fatalf("%d objects", all.Database.Objects)
 		}
@@ -32,7 +32,7 @@ func BenchmarkFacts(b *testing.B) {
 	s := benchmarked(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.facts()
+		s.condition.facts()
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// reaches returns ErrCompacted for a revision in the past that is not the caller's to read, as if it were
-// gone; clients list anew then. Objects in a namespace that was there before the present one of its name are
-// for those who may do the same in all namespaces. Objects of a definition that was there before the present
-// one are for nobody: they are of another schema.
-func (q *request) reaches(ctx context.Context, revision int64) error {
+// checkPast returns ErrCompacted for a past revision that the caller may not read, as if it were compacted, so that
+// clients list anew. A revision from before the present namespace was created may have objects of an earlier namespace
+// of the same name: only callers who may do the same in all namespaces read it. A revision from before the present
+// definition was created has objects of another schema: nobody reads it.
+func (q *request) checkPast(ctx context.Context, revision int64) error {
 	if q.kind.Custom != nil {
 		since := incarnation.OfDefinition(q.api.store, schema.GroupResource{Group: q.kind.Stored.Group, Resource: q.kind.Stored.Resource})
 		if since != incarnation.None && revision < since {

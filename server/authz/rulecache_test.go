@@ -19,7 +19,7 @@ func TestHolders(t *testing.T) {
 		{"", "a", all("b", "c")}, {"", "a", all("bc")}, {"", "a", all("c", "b")}, {"", "ab", all("c")},
 		{"", "a\x01b", nil}, {"", "a", all("b")}, {"", "a", all("b\x01c")},
 	} {
-		key := string(appendHolder(nil, &user.DefaultInfo{Name: h.name, Groups: h.groups}, h.namespace))
+		key := string(cacheKey(nil, &user.DefaultInfo{Name: h.name, Groups: h.groups}, h.namespace))
 		if other := seen[key]; other != "" {
 			t.Errorf("%q is %s", h, other)
 		}
@@ -35,12 +35,12 @@ func TestGrantedIsBounded(t *testing.T) {
 	put(t, store, clusterRoleBindingPrefix, clusterBinding("readers", "reader", toGroup("readers")))
 	everybody := func(want authorizer.Decision) {
 		t.Helper()
-		for i := range mostHolders + 10 {
+		for i := range mostCached + 10 {
 			who := person(fmt.Sprint("u", i), "readers")
 			if decision, reason := ask(t, a, who, "get", "n", "pods/a"); decision != want {
 				t.Fatalf("%s: %v %s", who.GetName(), decision, reason)
 			}
-			if n := len(a.granted.holders); n > mostHolders {
+			if n := len(a.cache.rules); n > mostCached {
 				t.Fatalf("%d are remembered", n)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -11,7 +12,9 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/server/deciding"
+	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/health"
+	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -63,37 +66,70 @@ const storageReadiness = "storage-readiness"
 
 const hookPrefix = "poststarthook/"
 
+// checks are what the health endpoints ask. Of the server they know which of its parts work, and what is
+// followed: the database, and files that others replace.
+type checks struct {
+	parts    *parts
+	phase    *phase
+	database *database
+
+	logged    *logging.Progress
+	encrypted []encryption.Check // of the providers of encryption at rest
+	fairness  bool               // priority and fairness is on
+	files     []followedFiles    // that decide about requests
+
+	apiServices func() error // an error until all group versions of this server have their APIServices
+	policyReady func() bool  // the bootstrap roles are up to date
+}
+
+// followedFiles are files that are read again when they change.
+type followedFiles interface {
+	// Refused returns the files that have changed and cannot be used.
+	Refused() []string
+}
+
+// newChecks makes the checks of a server. What its background work tells is asked later, when that is made.
+func newChecks(s *Server) *checks {
+	return &checks{
+		parts: &s.parts, phase: &s.phase, database: &s.database,
+		logged: &s.logged, encrypted: s.encryption.Checks(), fairness: s.fairness != nil,
+		files:       []followedFiles{s.encryption, s.authenticator, s.authz, s.plugins},
+		apiServices: func() error { return s.apiServices.Registered() },
+		policyReady: func() bool { return s.cluster.PolicyReady() },
+	}
+}
+
 // probes are the health endpoints. A database that is away is no reason to restart plinth: etcd in livez passes
 // unless a restart is what it takes. During a start livez waits for nothing.
-func (s *Server) probes() []*health.Probe {
-	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: s.store.Healthy, Why: s.reason}
+func (c *checks) probes(results *health.Results, log *slog.Logger, warnings func() []string) []*health.Probe {
+	storage := health.Check{Name: "etcd", Aliases: []string{"storage"}, Run: c.database.store.Healthy, Why: c.database.reason}
 	stored := []health.Check{storage}
-	for _, c := range s.encryption.Checks() {
-		stored = append(stored, health.Check{Name: c.Name, Run: func() error { return c.Run(context.Background()) }})
+	for _, provider := range c.encrypted {
+		stored = append(stored, health.Check{Name: provider.Name, Run: func() error { return provider.Run(context.Background()) }})
 	}
-	stored = append(stored, health.Check{Name: "deciding-objects", Run: s.deciding, Why: error.Error},
-		health.Check{Name: "config-files", Run: s.configured, Why: error.Error})
+	stored = append(stored, health.Check{Name: "deciding-objects", Run: c.deciding, Why: error.Error},
+		health.Check{Name: "config-files", Run: c.configured, Why: error.Error})
 	again := storage // upstream asks with another timeout; to log the same twice helps nobody
 	again.Name, again.Expected = "etcd-readiness", true
-	written := health.Check{Name: "log", Run: s.logged.Check, Why: error.Error}
+	written := health.Check{Name: "log", Run: c.logged.Check, Why: error.Error}
 
 	usable := storage
-	usable.Run = s.usable
+	usable.Run = c.usable
 
-	live := slices.Concat([]health.Check{health.Ping, written, usable}, s.hookChecks(s.parts.alive, s.registering))
-	readyHooks := s.hookChecks(s.parts.ready, s.registered)
+	live := slices.Concat([]health.Check{health.Ping, written, usable}, c.hookChecks(c.parts.alive, c.registering))
+	readyHooks := c.hookChecks(c.parts.ready, c.registered)
 	healthy := slices.Concat([]health.Check{health.Ping, written}, stored, readyHooks)
-	synced := expected("informer-sync", s.synced)
+	synced := expected("informer-sync", c.synced)
 	ready := slices.Concat([]health.Check{health.Ping, written}, stored, []health.Check{again, synced},
-		readyHooks, []health.Check{expected("shutdown", s.notStopping)})
+		readyHooks, []health.Check{expected("shutdown", c.notStopping)})
 	var out []*health.Probe
 	for _, p := range []struct {
 		name   string
 		checks []health.Check
 	}{{"livez", live}, {"healthz", healthy}, {"readyz", ready}} {
-		probe := health.New(p.name, s.results, s.config.Log, p.checks...)
+		probe := health.New(p.name, results, log, p.checks...)
 		if p.name == "readyz" {
-			probe.Warn(s.alarms.Warnings)
+			probe.Warn(warnings)
 		}
 		out = append(out, probe)
 	}
@@ -101,56 +137,56 @@ func (s *Server) probes() []*health.Probe {
 }
 
 // usable is an error if no other than another process can use the database.
-func (s *Server) usable() error {
-	if err := s.store.Healthy(); errors.Is(err, changelog.ErrRestart) {
+func (c *checks) usable() error {
+	if err := c.database.store.Healthy(); errors.Is(err, changelog.ErrRestart) {
 		return err
 	}
 	return nil
 }
 
 // registering is an error if group versions of this server that have no APIService yet will not get one.
-func (s *Server) registering() error { return s.unlessStopping(s.parts.alive(extensionsJob)) }
+func (c *checks) registering() error { return c.unlessStopping(c.parts.alive(extensionsJob)) }
 
 // registered is an error until all group versions of this server have their APIServices.
-func (s *Server) registered() error {
-	if err := s.parts.ready(extensionsJob); err != nil {
-		return s.unlessStopping(err)
+func (c *checks) registered() error {
+	if err := c.parts.ready(extensionsJob); err != nil {
+		return c.unlessStopping(err)
 	}
-	return s.apiServices.Registered()
+	return c.apiServices()
 }
 
 // hookChecks returns the checks of the parts, given how a part is checked, and whether APIServices are registered.
-func (s *Server) hookChecks(check func(part) error, registered func() error) (checks []health.Check) {
+func (c *checks) hookChecks(check func(part) error, registered func() error) (all []health.Check) {
 	for _, h := range hooks {
-		if !s.hooked(h.name, h.part) {
+		if !c.hooked(h.name, h.part) {
 			continue
 		}
-		c := expected(hookPrefix+h.name, func() error {
-			if h.part == rolesPart && s.cluster.PolicyReady() {
+		hook := expected(hookPrefix+h.name, func() error {
+			if h.part == rolesPart && c.policyReady() {
 				return nil
 			}
-			return s.unlessStopping(check(h.part))
+			return c.unlessStopping(check(h.part))
 		})
 		if h.name == "bootstrap-controller" {
-			c.Aliases = []string{"bootstrap"}
+			hook.Aliases = []string{"bootstrap"}
 		}
-		checks = append(checks, c)
+		all = append(all, hook)
 		if h.name == "kube-apiserver-autoregistration" {
-			checks = append(checks, expected("autoregister-completion", registered))
+			all = append(all, expected("autoregister-completion", registered))
 		}
 	}
-	return checks
+	return all
 }
 
 // hooked tells whether this server has the work of a hook.
-func (s *Server) hooked(name string, p part) bool {
+func (c *checks) hooked(name string, p part) bool {
 	switch {
 	case name == identityLease, name == identityLeases:
-		return s.shared
+		return c.database.shared
 	case name == storageReadiness:
 		return utilfeature.DefaultFeatureGate.Enabled(features.WatchCacheInitializationPostStartHook)
 	}
-	return p != fairnessJob || s.fairness != nil
+	return p != fairnessJob || c.fairness
 }
 
 // expected is a check that fails during each start or stop.
@@ -159,38 +195,41 @@ func expected(name string, run func() error) health.Check {
 }
 
 // deciding is an error while an object that decides about requests cannot be read. What it may forbid is refused.
-func (s *Server) deciding() error {
-	return deciding.Error(deciding.Unreadable(s.store))
+func (c *checks) deciding() error {
+	return deciding.Error(deciding.Unreadable(c.database.store))
 }
 
 // configured is an error while a configuration file that decides about requests has changed and cannot be used. The
 // one before stays in force.
-func (s *Server) configured() error {
-	if refused := s.refusedFiles(); len(refused) > 0 {
+func (c *checks) configured() error {
+	if refused := c.refusedFiles(); len(refused) > 0 {
 		return fmt.Errorf("%s: the file has changed and cannot be used; the log says why", strings.Join(refused, ", "))
 	}
 	return nil
 }
 
-func (s *Server) refusedFiles() []string {
-	return slices.Concat(s.encryption.Refused(), s.authenticator.Refused(), s.authz.Refused(), s.plugins.Refused())
+func (c *checks) refusedFiles() (all []string) {
+	for _, f := range c.files {
+		all = append(all, f.Refused()...)
+	}
+	return all
 }
 
 // synced is an error until everything that is read from memory is there.
-func (s *Server) synced() error {
-	return errors.Join(s.parts.ready(statePart), s.parts.ready(definitionsRead), s.parts.ready(extensionsRead))
+func (c *checks) synced() error {
+	return errors.Join(c.parts.ready(statePart), c.parts.ready(definitionsRead), c.parts.ready(extensionsRead))
 }
 
 // unlessStopping forgives parts that have ended because the server stops.
-func (s *Server) unlessStopping(err error) error {
-	if s.stopping.Load() && errors.Is(err, errEnded) {
+func (c *checks) unlessStopping(err error) error {
+	if c.phase.stopping.Load() && errors.Is(err, errEnded) {
 		return nil
 	}
 	return err
 }
 
-func (s *Server) notStopping() error {
-	if s.stopping.Load() {
+func (c *checks) notStopping() error {
+	if c.phase.stopping.Load() {
 		return errors.New("process is shutting down")
 	}
 	return nil

@@ -1,9 +1,60 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"sync"
+
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/server/turns"
 )
+
+// background is the work beside requests that uses the API itself. It ends before requests do.
+type background struct {
+	logger *slog.Logger
+	parts  parts
+
+	jobs     sync.WaitGroup
+	jobsCtx  context.Context // of all jobs
+	stopJobs context.CancelFunc
+}
+
+// goPart runs a part that a health check is about.
+func (b *background) goPart(name part, run func(context.Context)) {
+	b.parts.set(name, works)
+	b.jobs.Go(func() {
+		defer b.parts.set(name, ended)
+		run(b.jobsCtx)
+	})
+}
+
+// goTurn does some work whenever it is this server's turn; never if the interval is 0.
+func (b *background) goTurn(client *clientrest.Config, turn *turns.Turn, work func(context.Context) error) {
+	if turn.Every == 0 {
+		return
+	}
+	turn.Identity, turn.Client, turn.Log = newIdentity(), client, b.logger
+	b.jobs.Go(func() {
+		if err := turn.Run(b.jobsCtx, work); err != nil {
+			b.logger.Error("some work is not done at intervals", "lease", turn.Name, "err", err)
+		}
+	})
+}
+
+// end stops the work and waits until it has ended, but lets none hold up the stop for ever: what
+// is left has its requests cut off with everybody else's.
+func (b *background) end(ctx context.Context) {
+	b.stopJobs()
+	ended := make(chan struct{})
+	go func() { b.jobs.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		b.logger.Warn("background work did not end in time")
+	}
+}
 
 // part is a part of the server that a health check is about.
 type part string

@@ -9,9 +9,9 @@ import (
 // bookmarkBeforeEnd is how long before its end a watch sends a last bookmark.
 const bookmarkBeforeEnd = 2 * time.Second
 
-// schedule has the times of a watch: of its bookmarks, at intervals and just before its end, and of the end. One
-// timer wakes the watch for all of them, through a channel that a draining server uses as well: each channel
-// more would cost a watch a tenth of what an event does, and an idle one 400 bytes.
+// schedule has the times of a watch: those of its bookmarks, at intervals and just before the end, and its end. One
+// timer wakes the watch for all of them, through a channel that a draining server uses as well. A second channel would
+// add a tenth to the cost of an event and 400 bytes to an idle watch.
 type schedule struct {
 	c     chan struct{} // has a token when something may be due
 	timer *time.Timer
@@ -59,7 +59,7 @@ func (t *schedule) pause() time.Duration {
 	return time.Until(t.end)
 }
 
-// due tells what is due; both on a machine that stood still. It sets the timer anew.
+// due tells what is due, and resets the timer. Both are due if the machine was suspended.
 func (t *schedule) due() (bookmark, end bool) {
 	now := time.Now()
 	bookmark = t.every > 0 && !now.Before(t.next)

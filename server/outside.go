@@ -14,14 +14,21 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/plinth-io/plinth/server/authn"
-	"github.com/plinth-io/plinth/server/cluster"
 	"github.com/plinth-io/plinth/server/dialout"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/pki"
 )
 
-// outside connects to what users name.
+// outside is what connects to addresses that users name. None of them is a server of this API.
 type outside struct {
+	config *Config
+	pki    *pki.PKI
+	// others are the addresses at which clients find this server, but for the one that it listens on, and those
+	// at which they find the other servers on its database.
+	others func() []netip.AddrPort
+	listen netip.AddrPort
+	names  []string // of this server
+
 	dialer     *dialout.Dialer // to webhooks and extension servers
 	transports transports      // to nodes and to what runs on them
 
@@ -29,41 +36,30 @@ type outside struct {
 	subject atomic.Pointer[string]
 }
 
-// newDialer makes what connects to everything but servers of this API; dial may be nil.
-func (s *Server) newDialer(dial dialout.Func) *dialout.Dialer {
-	names := slices.Clone(s.config.SANs)
-	for _, ip := range []net.IP{s.config.AdvertiseAddress, s.ip} {
+// open makes the dialer. It connects to nothing.
+func (o *outside) open(c *Config, at *listening, own *pki.PKI, others func() []netip.AddrPort) {
+	o.config, o.pki, o.others = c, own, others
+	o.listen, o.names = at.listener.Addr().(*net.TCPAddr).AddrPort(), slices.Clone(c.SANs)
+	for _, ip := range []net.IP{c.AdvertiseAddress, at.ip} {
 		if ip != nil {
-			names = append(names, ip.String())
+			o.names = append(o.names, ip.String())
 		}
 	}
-	return dialout.New(dialout.Config{
-		Listen: s.listener.Addr().(*net.TCPAddr).AddrPort(), Names: names, Others: s.otherServers,
-		Serves: s.pki.Serves, Dial: dial,
-	})
+	o.dialer = o.newDialer(nil)
 }
 
-// otherServers are where clients find this server besides where it listens, and where they find the others
-// on its database.
-func (s *Server) otherServers() (all []netip.AddrPort) {
-	for _, ip := range s.ranges.First() {
-		if at, ok := netip.AddrFromSlice(ip); ok {
-			all = append(all, netip.AddrPortFrom(at.Unmap(), 443))
-		}
-	}
-	for _, other := range cluster.Others(s.store, s.identity) {
-		all = append(all, other.Addresses(uint16(s.port()))...)
-	}
-	return all
+// newDialer makes what connects to everything but servers of this API; dial may be nil.
+func (o *outside) newDialer(dial dialout.Func) *dialout.Dialer {
+	return dialout.New(dialout.Config{Listen: o.listen, Names: o.names, Others: o.others, Serves: o.pki.Serves, Dial: dial})
 }
 
 // owns tells whose a client's certificate is.
-func (s *Server) owns(leaf *x509.Certificate) authn.Ownership {
-	subject := s.outside.subject.Load()
+func (o *outside) owns(leaf *x509.Certificate) authn.Ownership {
+	subject := o.subject.Load()
 	switch {
 	case pki.IsPeer(leaf):
 		return authn.ForServers
-	case s.pki.IsForOthers(leaf), subject != nil && leaf.Subject.String() == *subject:
+	case o.pki.IsForOthers(leaf), subject != nil && leaf.Subject.String() == *subject:
 		return authn.ForOthers
 	}
 	return authn.NotOwn
@@ -72,11 +68,11 @@ func (s *Server) owns(leaf *x509.Certificate) authn.Ownership {
 // transports are connections to nodes and to what runs on them.
 type transports []*http.Transport
 
-// reach is how this server gets at nodes and at what runs on them. It connects to nothing.
-func (s *Server) reach() (builtin.Reach, error) {
-	c, t, dialer := &s.config, &s.transports, s.newDialer(s.config.Dial)
+// toNodes returns the transports to nodes and to what runs on them. It connects to nothing.
+func (o *outside) toNodes() (builtin.Transports, error) {
+	c, t, dialer := o.config, &o.transports, o.newDialer(o.config.Dial)
 	config := &tls.Config{
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return s.kubeletCertificate() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.kubeletCertificate() },
 		InsecureSkipVerify:   true,
 	}
 	unverified := t.add(dialer.DialKubelet, dialer.TLS(config))
@@ -84,25 +80,25 @@ func (s *Server) reach() (builtin.Reach, error) {
 	if c.KubeletCA != "" {
 		pool, err := cert.NewPool(c.KubeletCA)
 		if err != nil {
-			return builtin.Reach{}, fieldError("%v: %w", field("KubeletCA"), err)
+			return builtin.Transports{}, fieldError("%v: %w", field("KubeletCA"), err)
 		}
 		config = config.Clone()
 		config.RootCAs, config.InsecureSkipVerify = pool, false
 		verified = t.add(dialer.DialKubelet, dialer.TLS(config))
 	}
-	if _, err := s.kubeletSubject(); err != nil {
-		return builtin.Reach{}, fieldError("%v and %v: %w", field("KubeletCertificate"), field("KubeletKey"), err)
+	if _, err := o.kubeletSubject(); err != nil {
+		return builtin.Transports{}, fieldError("%v and %v: %w", field("KubeletCertificate"), field("KubeletKey"), err)
 	}
-	reach := builtin.Reach{
+	to := builtin.Transports{
 		// Pods are reached by their addresses, which are in no certificate.
 		Proxy:           t.add(dialer.DialProxied, dialer.TLS(&tls.Config{InsecureSkipVerify: true})),
 		Kubelet:         verified,
 		InsecureKubelet: unverified,
 	}
 	for _, name := range c.KubeletAddressTypes {
-		reach.Addresses = append(reach.Addresses, corev1.NodeAddressType(name))
+		to.Addresses = append(to.Addresses, corev1.NodeAddressType(name))
 	}
-	return reach, nil
+	return to, nil
 }
 
 // add makes a transport that closeIdle knows.
@@ -119,25 +115,25 @@ func (t transports) closeIdle() {
 }
 
 // kubeletCertificate is what the server shows to a kubelet.
-func (s *Server) kubeletCertificate() (*tls.Certificate, error) {
-	if s.config.KubeletCertificate == "" {
-		return s.pki.Kubelet()
+func (o *outside) kubeletCertificate() (*tls.Certificate, error) {
+	if o.config.KubeletCertificate == "" {
+		return o.pki.Kubelet()
 	}
-	return s.kubeletSubject()
+	return o.kubeletSubject()
 }
 
 // kubeletSubject reads the certificate for kubelets from its files, and notes its subject before it is
 // shown to anybody. It returns nil if there are none. Files are read for each connection, so that
 // they may be replaced while the server runs.
-func (s *Server) kubeletSubject() (*tls.Certificate, error) {
-	if s.config.KubeletCertificate == "" {
+func (o *outside) kubeletSubject() (*tls.Certificate, error) {
+	if o.config.KubeletCertificate == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(s.config.KubeletCertificate, s.config.KubeletKey)
+	pair, err := tls.LoadX509KeyPair(o.config.KubeletCertificate, o.config.KubeletKey)
 	if err != nil {
 		return nil, err
 	}
 	subject := pair.Leaf.Subject.String()
-	s.outside.subject.Store(&subject)
+	o.subject.Store(&subject)
 	return &pair, nil
 }

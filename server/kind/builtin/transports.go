@@ -15,9 +15,9 @@ import (
 	nodeutil "k8s.io/kubernetes/pkg/util/node"
 )
 
-// Reach has the transports for connections to pods, nodes and Services. The zero value uses no
+// Transports are those for connections to pods, nodes and Services. The zero value uses no
 // certificates.
-type Reach struct {
+type Transports struct {
 	// Proxy is for pods, endpoints of Services, and ports of nodes other than the kubelet's.
 	Proxy http.RoundTripper
 	// Kubelet is for kubelets. InsecureKubelet is for requests that ask not to verify the
@@ -30,7 +30,7 @@ type Reach struct {
 // kubelets is a client.ConnectionInfoGetter: it finds the kubelet of a node by the node's
 // status. Upstream's implementation reads certificates from files only.
 type kubelets struct {
-	Reach
+	Transports
 	nodes *genericregistry.Store
 }
 
