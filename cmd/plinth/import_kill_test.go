@@ -12,6 +12,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // firstImported is how many objects the first import has that is killed.
@@ -114,7 +115,7 @@ func isWhole(t *testing.T, dsn string) bool {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 	must(t, err)
-	half := sqlstore.HalfCopied(t.Context(), log)
+	half := changelog.HalfCopied(t.Context(), log)
 	must(t, log.Close())
 	return half == nil
 }
