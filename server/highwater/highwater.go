@@ -168,7 +168,7 @@ func (h *Mark) isKnown(ctx context.Context, log changelog.Log) (bool, error) {
 	if h.cluster == h.last.cluster {
 		return true, nil
 	}
-	return sqlstore.CopiedFrom(ctx, log, h.last.cluster)
+	return changelog.CopiedFrom(ctx, log, h.last.cluster)
 }
 
 // Refuse returns an error that says what was served, what is there now, and what to do.

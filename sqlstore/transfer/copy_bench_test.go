@@ -1,4 +1,4 @@
-package sqlstore_test
+package transfer_test
 
 import (
 	"cmp"
@@ -12,9 +12,10 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	. "github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // BenchmarkCopyOnline copies objects of 1 KiB from SQLite while it is served: idle, or while clients
@@ -73,7 +74,7 @@ func servedObjects(b *testing.B, n, writers int) (dsn string, wrote func() int64
 			b.Fatal(err)
 		}
 	}
-	store, err := object.Open(b.Context(), log, Options{})
+	store, err := object.Open(b.Context(), log, sqlstore.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -91,10 +92,10 @@ func servedObjects(b *testing.B, n, writers int) (dsn string, wrote func() int64
 }
 
 // rewrite changes every fourth object in turn until the objects have moved.
-func rewrite(b *testing.B, store *Store, n, first int) {
+func rewrite(b *testing.B, store *sqlstore.Store, n, first int) {
 	for i := first; b.Context().Err() == nil; i = (i + 4) % n {
 		key := fmt.Sprintf("%sns/%07d", maps, i)
-		_, err := store.Commit(b.Context(), Change{Key: key, Expect: store.Get(key).Revision, Value: kilobyte(key)})
+		_, err := store.Commit(b.Context(), sqlstore.Change{Key: key, Expect: store.Get(key).Revision, Value: kilobyte(key)})
 		if errors.Is(err, changelog.ErrMoved) || b.Context().Err() != nil {
 			return
 		}

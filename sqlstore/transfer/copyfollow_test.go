@@ -1,4 +1,4 @@
-package sqlstore_test
+package transfer_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestCopyOnline copies between all dialects while the source is served and written to. What was
@@ -47,7 +48,7 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 	w.fill(t, 2000) // more than one page
 	w.start(t, 4)
 	source, target := openBeside(t, from), openBeside(t, to)
-	copied, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Online: true, Place: "elsewhere"})
+	copied, err := transfer.Copy(ctx, target, source, transfer.CopyOptions{Online: true, Place: "elsewhere"})
 	w.wait()
 	t.Logf("%+v, %d changes in all", copied, w.changes)
 	if err != nil || copied.Objects < 1000 || copied.Stopped > 2*time.Second {
@@ -63,11 +64,11 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 	if err := changelog.CheckMoved(ctx, source); !errors.Is(err, changelog.ErrMoved) {
 		t.Errorf("the source: %v", err)
 	}
-	if err := errors.Join(changelog.CheckMoved(ctx, target), sqlstore.HalfCopied(ctx, target)); err != nil {
+	if err := errors.Join(changelog.CheckMoved(ctx, target), changelog.HalfCopied(ctx, target)); err != nil {
 		t.Errorf("the target: %v", err)
 	}
 	before, there := mustHead(t, source), mustHead(t, target)
-	if err := sqlstore.TakeBack(ctx, source); err != nil {
+	if err := transfer.TakeBack(ctx, source); err != nil {
 		t.Fatal(err)
 	}
 	if back := mustHead(t, source); back.Revision <= there.Revision || before.Revision >= there.Revision {
@@ -90,24 +91,24 @@ func TestCopyOvertaken(t *testing.T) {
 	ctx := t.Context()
 	from, to := openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:")
 	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
-	o := sqlstore.CopyOptions{Online: true, Place: "elsewhere"}
+	o := transfer.CopyOptions{Online: true, Place: "elsewhere"}
 	slow := &hookedLog{Log: to, beforeMarks: func(n int) {
 		if n == 3 { // after those of its begin, and before it stops the source
-			if _, err := sqlstore.Copy(ctx, to, from, o); err != nil {
+			if _, err := transfer.Copy(ctx, to, from, o); err != nil {
 				t.Error(err)
 			}
 		}
 	}}
-	if _, err := sqlstore.Copy(ctx, slow, from, o); !errors.Is(err, sqlstore.ErrOvertaken) || errors.Is(err, sqlstore.ErrHalfCopied) {
+	if _, err := transfer.Copy(ctx, slow, from, o); !errors.Is(err, transfer.ErrOvertaken) || errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("the copy that was overtaken: %v", err)
 	}
-	if err := errors.Join(changelog.CheckMoved(ctx, to), sqlstore.HalfCopied(ctx, to)); err != nil {
+	if err := errors.Join(changelog.CheckMoved(ctx, to), changelog.HalfCopied(ctx, to)); err != nil {
 		t.Errorf("the target: %v", err)
 	}
 	if err := changelog.CheckMoved(ctx, from); !errors.Is(err, changelog.ErrMoved) {
 		t.Errorf("the source: %v", err)
 	}
-	if _, err := sqlstore.Copy(ctx, to, from, o); !errors.Is(err, sqlstore.ErrCopied) {
+	if _, err := transfer.Copy(ctx, to, from, o); !errors.Is(err, transfer.ErrCopied) {
 		t.Errorf("the same copy again: %v", err)
 	}
 }
@@ -119,18 +120,18 @@ func TestCopyToTwoTargets(t *testing.T) {
 	from, first, second := openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:")
 	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
 	slow := &hookedLog{Log: from, beforeMove: func() {
-		if _, err := sqlstore.Copy(ctx, first, from, sqlstore.CopyOptions{Online: true, Place: "first"}); err != nil {
+		if _, err := transfer.Copy(ctx, first, from, transfer.CopyOptions{Online: true, Place: "first"}); err != nil {
 			t.Error(err)
 		}
 	}}
-	_, err := sqlstore.Copy(ctx, second, slow, sqlstore.CopyOptions{Online: true, Place: "second"})
+	_, err := transfer.Copy(ctx, second, slow, transfer.CopyOptions{Online: true, Place: "second"})
 	if !errors.Is(err, changelog.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
 		t.Errorf("the second copy: %v", err)
 	}
 	if err := changelog.CheckMoved(ctx, from); !errors.Is(err, changelog.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
 		t.Errorf("the source: %v", err)
 	}
-	if err := sqlstore.HalfCopied(ctx, second); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := changelog.HalfCopied(ctx, second); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("the second target: %v", err)
 	}
 }
@@ -147,12 +148,12 @@ func TestCopyFailsAtTheEnd(t *testing.T) {
 			lost.err = changelog.ErrFull
 		}
 	}}
-	o := sqlstore.CopyOptions{Online: true, Place: "elsewhere"}
-	if _, err := sqlstore.Copy(ctx, lost, source, o); !errors.Is(err, changelog.ErrFull) || !errors.Is(err, sqlstore.ErrHalfCopied) {
+	o := transfer.CopyOptions{Online: true, Place: "elsewhere"}
+	if _, err := transfer.Copy(ctx, lost, source, o); !errors.Is(err, changelog.ErrFull) || !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("a copy to a target that is full: %v", err)
 	}
 	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Expect: a, Value: []byte(`{"n":2}`)})
-	if _, err := sqlstore.Copy(ctx, to, from, o); err != nil {
+	if _, err := transfer.Copy(ctx, to, from, o); err != nil {
 		t.Error(err)
 	}
 	if got := held(t, to)["/registry/core/configmaps/ns/a"].Value; got != `{"n":2}` {
@@ -368,7 +369,7 @@ func TestRounds(t *testing.T) {
 		}
 		return state
 	}
-	rounds := sqlstore.Rounds(changes)
+	rounds := transfer.Rounds(changes)
 	most := 0
 	for _, n := range objects {
 		most = max(most, n)

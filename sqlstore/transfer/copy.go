@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -11,13 +11,10 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 var (
-	// ErrHalfCopied says that a Copy into a log was not finished. The log is not to be served: either
-	// the same Copy goes on, or the log is emptied.
-	ErrHalfCopied = errors.New("the database holds a part of a copy that was not finished")
-
 	// ErrCannotResume says that a Copy cannot go on with what is in the target.
 	ErrCannotResume = errors.New("the copy cannot go on with it")
 
@@ -27,15 +24,6 @@ var (
 	// ErrOvertaken says that a later Copy or Intake went on with the target while this one ran. It has ended
 	// and left everything to the other.
 	ErrOvertaken = errors.New("another copy or import to the same target was begun meanwhile, and goes on with it")
-)
-
-// Marks that Copy leaves in its target.
-const (
-	markCopying = "copying"       // while it runs: the source's cluster id
-	markAbove   = "copying-above" // while it runs: all rows have higher revisions than this one
-	markRun     = "copying-run"   // while it runs: which Copy or Intake writes to the target
-	markOrigin  = "origin/"       // and a cluster id: objects were copied from that log, which was at the value's revision
-	markBrought = "brought"       // rows up to this one came with a Copy or an Intake
 )
 
 // endBrought ends the history that a log could tell of before it was filled: what was there earlier is not
@@ -48,36 +36,7 @@ func endBrought(ctx context.Context, to changelog.Log) (map[string]string, error
 	if err != nil {
 		return nil, fmt.Errorf("let the target's history begin: %w", err)
 	}
-	return map[string]string{markBrought: strconv.FormatInt(head.Revision, 10)}, nil
-}
-
-// readBrought returns the last row that came with a Copy or an Intake, 0 if none has.
-func readBrought(ctx context.Context, log changelog.Log) (int64, error) {
-	marks, err := log.Marks(ctx)
-	if err != nil || marks[markBrought] == "" {
-		return 0, err
-	}
-	return strconv.ParseInt(marks[markBrought], 10, 64)
-}
-
-// HalfCopied returns ErrHalfCopied if a Copy into log was not finished, else nil, or why
-// the marks cannot be read.
-func HalfCopied(ctx context.Context, log changelog.Log) error {
-	marks, err := log.Marks(ctx)
-	if err == nil && IsHalfCopied(marks) {
-		err = ErrHalfCopied
-	}
-	return err
-}
-
-// IsHalfCopied says whether marks are those of a log into which a Copy was not finished.
-func IsHalfCopied(marks map[string]string) bool { return marks[markCopying] != "" }
-
-// CopiedFrom says whether the objects of log were copied from the log with that cluster
-// id, directly or by way of others.
-func CopiedFrom(ctx context.Context, log changelog.Log, clusterID string) (bool, error) {
-	marks, err := log.Marks(ctx)
-	return marks[markOrigin+clusterID] != "", err
+	return map[string]string{changelog.MarkBrought: strconv.FormatInt(head.Revision, 10)}, nil
 }
 
 // CopyOptions say how Copy works.
@@ -134,7 +93,7 @@ type copier struct {
 
 	next     string // keys below are copied, as they were at done.Revision
 	walked   bool   // all are
-	pages    pager
+	pages    pages.Pager
 	mostRows int // of a page, at most
 	walkFor  time.Duration
 	compare  bool // the target may hold something at or above next
@@ -142,14 +101,14 @@ type copier struct {
 	numbers   map[changelog.Author]int64 // of authors in the target; nil: not read yet
 	revisions map[string]int64           // newest ones in the target of keys that changed; 0: absent
 	following bool                       // what is written are changes
-	recent    pager                      // for changes of the source
+	recent    pages.Pager                // for changes of the source
 
 	done Copied
 	told time.Time
 }
 
 func newCopier(to, from changelog.Log, o CopyOptions) *copier {
-	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk, mostRows: pageMost}
+	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk, mostRows: pages.Most}
 }
 
 func (c *copier) copy(ctx context.Context) (Copied, error) {
@@ -164,7 +123,7 @@ func (c *copier) copy(ctx context.Context) (Copied, error) {
 		return c.done, fmt.Errorf("copy: %w", err)
 	}
 	if err != nil {
-		return c.done, fmt.Errorf("%w, of %d objects: %w", ErrHalfCopied, c.done.Objects, err)
+		return c.done, fmt.Errorf("%w, of %d objects: %w", changelog.ErrHalfCopied, c.done.Objects, err)
 	}
 	return c.done, nil
 }
@@ -201,8 +160,8 @@ func (c *copier) prepare(ctx context.Context) error {
 	switch noted := marks[changelog.MarkMoved]; {
 	case err != nil:
 		return fmt.Errorf("copy: read the source's marks: %w", err)
-	case marks[markCopying] != "":
-		return fmt.Errorf("copy: the source: %v; copy from the database that has all", ErrHalfCopied)
+	case marks[changelog.MarkCopying] != "":
+		return fmt.Errorf("copy: the source: %v; copy from the database that has all", changelog.ErrHalfCopied)
 	case noted != "" && !strings.HasPrefix(noted, c.to.ClusterID()+" "):
 		return fmt.Errorf("copy: the source: %w; copy from that one, or take this one back first", changelog.Moved(noted))
 	default:
@@ -217,9 +176,9 @@ func (c *copier) prepare(ctx context.Context) error {
 		return fmt.Errorf("copy: read the target's marks: %w", err)
 	}
 	switch {
-	case marks[markCopying] != "":
+	case marks[changelog.MarkCopying] != "":
 		err = c.resume(ctx, marks)
-	case c.moved != "" && marks[markOrigin+c.from.ClusterID()] != "":
+	case c.moved != "" && marks[changelog.MarkOrigin+c.from.ClusterID()] != "":
 		err = ErrCopied
 	default:
 		err = c.begin(ctx)
@@ -232,21 +191,21 @@ func (c *copier) prepare(ctx context.Context) error {
 
 // resume goes on with what an earlier copy has left in the target.
 func (c *copier) resume(ctx context.Context, marks map[string]string) error {
-	above, err := strconv.ParseInt(marks[markAbove], 10, 64)
-	if err != nil || marks[markCopying] != c.from.ClusterID() {
-		return fmt.Errorf("the target: %w, from another database: %w", ErrHalfCopied, ErrCannotResume)
+	above, err := strconv.ParseInt(marks[changelog.MarkAbove], 10, 64)
+	if err != nil || marks[changelog.MarkCopying] != c.from.ClusterID() {
+		return fmt.Errorf("the target: %w, from another database: %w", changelog.ErrHalfCopied, ErrCannotResume)
 	}
 	c.above, c.compare = above, true
 	if err := c.checkAbove(); err != nil {
-		return fmt.Errorf("the target: %w: %w", ErrHalfCopied, err)
+		return fmt.Errorf("the target: %w: %w", changelog.ErrHalfCopied, err)
 	}
-	err = c.to.SetMarks(ctx, map[string]string{markRun: c.id})
+	err = c.to.SetMarks(ctx, map[string]string{changelog.MarkRun: c.id})
 	if err == nil {
 		// A transaction of a copy that was killed may still run in the database. This one waits for it.
 		_, err = c.to.Append(ctx, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: mark the target: %w", ErrHalfCopied, err)
+		return fmt.Errorf("%w: mark the target: %w", changelog.ErrHalfCopied, err)
 	}
 	return nil
 }
@@ -257,7 +216,7 @@ func (c *copier) checkRun(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the target's marks: %w", err)
 	}
-	if marks[markRun] != c.id {
+	if marks[changelog.MarkRun] != c.id {
 		return ErrOvertaken
 	}
 	return nil
@@ -285,7 +244,7 @@ func (c *copier) begin(ctx context.Context) error {
 	if err := c.to.Raise(ctx, c.above); err != nil {
 		return fmt.Errorf("raise the target's revision: %w", err)
 	}
-	err = c.to.SetMarks(ctx, map[string]string{markCopying: c.from.ClusterID(), markAbove: strconv.FormatInt(c.above, 10), markRun: c.id})
+	err = c.to.SetMarks(ctx, map[string]string{changelog.MarkCopying: c.from.ClusterID(), changelog.MarkAbove: strconv.FormatInt(c.above, 10), changelog.MarkRun: c.id})
 	if err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
@@ -306,26 +265,14 @@ func (c *copier) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(marks, Descent(c.from.ClusterID(), c.done.Revision, inherited))
-	for _, name := range []string{markCopying, markAbove, markRun} {
+	maps.Copy(marks, changelog.Descent(c.from.ClusterID(), c.done.Revision, inherited))
+	for _, name := range []string{changelog.MarkCopying, changelog.MarkAbove, changelog.MarkRun} {
 		marks[name] = ""
 	}
 	if err := c.to.SetMarks(ctx, marks); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
 	return nil
-}
-
-// Descent returns the marks of a log whose objects come from the log with that cluster id, which was at
-// revision and had the marks inherited.
-func Descent(clusterID string, revision int64, inherited map[string]string) map[string]string {
-	marks := map[string]string{markOrigin + clusterID: strconv.FormatInt(revision, 10)}
-	for name, value := range inherited {
-		if strings.HasPrefix(name, markOrigin) {
-			marks[name] = value
-		}
-	}
-	return marks
 }
 
 // tellEvery is how often progress is told.

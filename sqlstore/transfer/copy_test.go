@@ -1,4 +1,4 @@
-package sqlstore_test
+package transfer_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // A copy holds the source's state and nothing else, above every revision of the source.
@@ -29,7 +30,7 @@ func TestCopyBetweenDialects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			copied, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{})
+			copied, err := transfer.Copy(ctx, to, from, transfer.CopyOptions{})
 			if err != nil || copied.Objects != n {
 				t.Fatalf("copied %+v, %v", copied, err)
 			}
@@ -45,7 +46,7 @@ func TestCopyBetweenDialects(t *testing.T) {
 			if before, err := to.Past(ctx, "/", "0", head.Revision-1, 2*n); !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("%d objects before the end of the copy, %v", len(before), err)
 			}
-			if _, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{}); !errors.Is(err, changelog.ErrNotEmpty) {
+			if _, err := transfer.Copy(ctx, to, from, transfer.CopyOptions{}); !errors.Is(err, changelog.ErrNotEmpty) {
 				t.Errorf("copied twice: %v", err)
 			}
 			store, err := object.Open(ctx, to, sqlstore.Options{})
@@ -69,7 +70,7 @@ func TestCopyOfAnotherKind(t *testing.T) {
 	defer raw.Close()
 	objects := openDSN(t, "sqlite://:memory:")
 	for _, logs := range [][2]changelog.Log{{raw, objects}, {objects, raw}, {raw, raw}} {
-		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], sqlstore.CopyOptions{}); !errors.Is(err, changelog.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
+		if n, err := transfer.Copy(t.Context(), logs[0], logs[1], transfer.CopyOptions{}); !errors.Is(err, changelog.ErrKind) || errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("from %s to %s: copied %+v, %v", logs[1].Kind(), logs[0].Kind(), n, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 // IntakeOptions say what a log takes in.
@@ -47,7 +48,7 @@ func BeginIntake(ctx context.Context, to changelog.Log, o IntakeOptions) (*Intak
 	if err := to.Raise(ctx, in.head); err != nil {
 		return nil, fmt.Errorf("raise the target's revision: %w", err)
 	}
-	if err := to.SetMarks(ctx, map[string]string{markCopying: o.Source, markRun: in.id}); err != nil {
+	if err := to.SetMarks(ctx, map[string]string{changelog.MarkCopying: o.Source, changelog.MarkRun: in.id}); err != nil {
 		return nil, fmt.Errorf("mark the target: %w", err)
 	}
 	if o.Changes && in.revisions == nil {
@@ -62,7 +63,7 @@ func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (changelog.Head,
 	if err != nil {
 		return changelog.Head{}, fmt.Errorf("read the target's marks: %w", err)
 	}
-	if marks[markCopying] == o.Source && o.Source != "" && marks[markAbove] == "" { // Copy has set markAbove
+	if marks[changelog.MarkCopying] == o.Source && o.Source != "" && marks[changelog.MarkAbove] == "" { // Copy has set MarkAbove
 		return in.resume(ctx)
 	}
 	return checkEmpty(ctx, in.to)
@@ -70,7 +71,7 @@ func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (changelog.Head,
 
 // resume finds out what an earlier Intake has left.
 func (in *Intake) resume(ctx context.Context) (head changelog.Head, err error) {
-	if err := in.to.SetMarks(ctx, map[string]string{markRun: in.id}); err != nil {
+	if err := in.to.SetMarks(ctx, map[string]string{changelog.MarkRun: in.id}); err != nil {
 		return head, fmt.Errorf("mark the target: %w", err)
 	}
 	// A transaction of an Intake that was killed may still run in the database. This one waits for it.
@@ -84,7 +85,7 @@ func (in *Intake) resume(ctx context.Context) (head changelog.Head, err error) {
 	next := func(from string, limit int) ([]changelog.Row, error) {
 		return in.to.State(ctx, from, changelog.End, head.Revision, limit)
 	}
-	for rows, err := range pagesOf("", next) {
+	for rows, err := range pages.ByKey("", next) {
 		if err != nil {
 			return head, fmt.Errorf("read the target: %w", err)
 		}
@@ -104,7 +105,7 @@ func checkEmpty(ctx context.Context, to changelog.Log) (changelog.Head, error) {
 	if err != nil {
 		return head, fmt.Errorf("read the target: %w", err)
 	}
-	if err := HalfCopied(ctx, to); err != nil && len(rows) > 0 {
+	if err := changelog.HalfCopied(ctx, to); err != nil && len(rows) > 0 {
 		return head, fmt.Errorf("the target: %w", err)
 	}
 	if len(rows) > 0 {
@@ -119,7 +120,7 @@ func (in *Intake) checkRun(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the target's marks: %w", err)
 	}
-	if marks[markRun] != in.id {
+	if marks[changelog.MarkRun] != in.id {
 		return ErrOvertaken
 	}
 	return nil
@@ -138,7 +139,7 @@ func (in *Intake) Finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	marks[markCopying], marks[markRun] = "", ""
+	marks[changelog.MarkCopying], marks[changelog.MarkRun] = "", ""
 	return in.to.SetMarks(ctx, marks)
 }
 

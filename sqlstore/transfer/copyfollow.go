@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 const (
@@ -29,7 +30,7 @@ func (c *copier) follow(ctx context.Context) error {
 
 // followPage copies the next changes. It returns their number, and whether there were no more.
 func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
-	limit := c.recent.limit()
+	limit := c.recent.Limit()
 	rows, err := c.from.Rows(ctx, c.done.Revision, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read the source's changes: %w", err)
@@ -37,7 +38,7 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 	if len(rows) == 0 {
 		return 0, true, nil
 	}
-	c.recent.read(len(rows), sizeOf(rows))
+	c.recent.Read(len(rows), pages.Bytes(rows))
 	head, err := c.from.Head(ctx) // after the rows: what was compacted before is missing
 	if err == nil && head.Floor > c.done.Revision {
 		err = changelog.ErrCompacted

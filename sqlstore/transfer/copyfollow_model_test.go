@@ -1,4 +1,4 @@
-package sqlstore_test
+package transfer_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	. "github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestCopyModel copies logs that others write to and compact between any two calls of the copy. At any
@@ -101,7 +101,7 @@ func (m *copyModel) copyUntilDone() {
 		case err == nil:
 		case !errors.Is(err, errKilled):
 			m.t.Fatal(err)
-		case m.random.IntN(4) == 0 && HalfCopied(m.t.Context(), m.to) != nil:
+		case m.random.IntN(4) == 0 && changelog.HalfCopied(m.t.Context(), m.to) != nil:
 			if _, err := m.from.Move(m.t.Context(), ""); err != nil {
 				m.t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func (m *copyModel) check() {
 	if !m.stopped {
 		m.t.Error("the source still takes writes")
 	}
-	if err := HalfCopied(m.t.Context(), m.to); err != nil {
+	if err := changelog.HalfCopied(m.t.Context(), m.to); err != nil {
 		m.t.Error(err)
 	}
 	if diff := cmp.Diff(held(m.t, m.from), held(m.t, m.to)); diff != "" {

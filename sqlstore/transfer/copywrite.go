@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -147,4 +147,4 @@ func (c *copier) identify(ctx context.Context, batch []sourced) (err error) {
 
 // mostCopiedAuthors is how many authors a copy that goes on finds in the target. Another one would be
 // added a second time, which does no harm.
-const mostCopiedAuthors = 10 * mostAuthors
+const mostCopiedAuthors = 100_000

@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -32,21 +32,21 @@ func (im Import) Run(ctx context.Context, to changelog.Log) (rows int64, err err
 	if err != nil {
 		return 0, fmt.Errorf("import: read the target's head: %w", err)
 	}
-	if err := HalfCopied(ctx, to); err != nil {
+	if err := changelog.HalfCopied(ctx, to); err != nil {
 		return 0, fmt.Errorf("import: the target: %w", err)
 	}
 	if head.Revision > 0 {
 		return 0, fmt.Errorf("import: %w", changelog.ErrNotEmpty)
 	}
-	if err := to.SetMarks(ctx, map[string]string{markCopying: im.Source}); err != nil {
+	if err := to.SetMarks(ctx, map[string]string{changelog.MarkCopying: im.Source}); err != nil {
 		return 0, fmt.Errorf("import: mark the target: %w", err)
 	}
 	rows, err = im.write(ctx, to)
 	if err == nil {
-		err = to.SetMarks(ctx, map[string]string{markCopying: ""})
+		err = to.SetMarks(ctx, map[string]string{changelog.MarkCopying: ""})
 	}
 	if err != nil {
-		return rows, fmt.Errorf("%w, of %d rows: %w", ErrHalfCopied, rows, err)
+		return rows, fmt.Errorf("%w, of %d rows: %w", changelog.ErrHalfCopied, rows, err)
 	}
 	return rows, nil
 }

@@ -1,4 +1,4 @@
-package sqlstore
+package pages
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func numbered(n, failsAt int) func(from string, limit int) ([]changelog.Row, err
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rows, failsAt, wanted int }{
-		{0, -1, 100}, {1, -1, 100}, {pageFirst, -1, 100}, {5000, -1, 100}, {5000, 3000, 100}, {5000, 0, 100}, {5000, -1, 1}, {5000, -1, 2},
+		{0, -1, 100}, {1, -1, 100}, {First, -1, 100}, {5000, -1, 100}, {5000, 3000, 100}, {5000, 0, 100}, {5000, -1, 1}, {5000, -1, 2},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
@@ -51,11 +51,11 @@ func TestAhead(t *testing.T) {
 				}
 				return keys, failed
 			}
-			want, wantErr := collect(pagesOf("", numbered(c.rows, c.failsAt)))
+			want, wantErr := collect(ByKey("", numbered(c.rows, c.failsAt)))
 			if c.failsAt < 0 && c.wanted == 100 && len(want) != c.rows {
 				t.Errorf("%d rows are in pages", len(want))
 			}
-			got, err := collect(ahead(pagesOf("", numbered(c.rows, c.failsAt))))
+			got, err := collect(Ahead(ByKey("", numbered(c.rows, c.failsAt))))
 			if !slices.Equal(got, want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%d keys, %v; want %d, %v", len(got), err, len(want), wantErr)
 			}

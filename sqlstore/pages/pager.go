@@ -1,4 +1,4 @@
-package sqlstore
+package pages
 
 import (
 	"cmp"
@@ -9,42 +9,43 @@ import (
 )
 
 const (
-	pageFirst = 64      // rows of a first page
-	pageMost  = 1024    // rows of any page
+	First     = 64      // rows of a first page
+	Most      = 1024    // rows of any page
 	pageBytes = 4 << 20 // what a page should not exceed
 )
 
-// pager chooses how many rows to ask the log for, so that small rows are read in few
+// Pager chooses how many rows to ask the log for, so that small rows are read in few
 // queries and large ones do not fill the memory. Its zero value is ready.
-type pager struct {
-	n      int
-	weight int // what a page should not exceed; 0: pageBytes
+type Pager struct {
+	N      int // rows of the next page; 0: First
+	Weight int // what a page should not exceed; 0: pageBytes
 }
 
-func (p *pager) limit() int {
-	if p.n == 0 {
-		p.n = pageFirst
+// Limit returns how many rows to ask for.
+func (p *Pager) Limit() int {
+	if p.N == 0 {
+		p.N = First
 	}
-	return p.n
+	return p.N
 }
 
-// read adapts to a page of some rows and bytes.
-func (p *pager) read(rows, bytes int) {
+// Read adapts to a page of some rows and bytes.
+func (p *Pager) Read(rows, bytes int) {
 	if rows > 0 {
-		p.n = max(1, min(p.n*2, pageMost, cmp.Or(p.weight, pageBytes)/(bytes/rows+1)))
+		p.N = max(1, min(p.N*2, Most, cmp.Or(p.Weight, pageBytes)/(bytes/rows+1)))
 	}
 }
 
-// grow makes the next page larger, whatever it weighs.
-func (p *pager) grow() { p.n = 4 * p.limit() }
+// Grow makes the next page larger, whatever it weighs.
+func (p *Pager) Grow() { p.N = 4 * p.Limit() }
 
-// pagesOf cuts [from, to) into pages by key: next returns the rows of a page and the
+// ByKey cuts [from, to) into pages by key: next returns the rows of a page and the
 // iteration goes on behind its last key until a page is not full.
-func pagesOf(from string, next func(from string, limit int) ([]changelog.Row, error)) iter.Seq2[[]changelog.Row, error] {
+func ByKey(from string, next func(from string, limit int) ([]changelog.Row, error)) iter.Seq2[[]changelog.Row, error] {
 	return func(yield func([]changelog.Row, error) bool) {
-		var p pager
+		var p Pager
 		for {
-			limit := p.limit()
+			limit := p.Limit()
 			rows, err := next(from, limit)
 			if err != nil {
 				yield(nil, err)
@@ -53,7 +54,7 @@ func pagesOf(from string, next func(from string, limit int) ([]changelog.Row, er
 			more := changelog.Full(rows, limit)
 			if more { // before the rows belong to somebody else
 				from = changelog.After(rows[len(rows)-1].Key)
-				p.read(len(rows), sizeOf(rows))
+				p.Read(len(rows), Bytes(rows))
 			}
 			if !yield(rows, nil) || !more {
 				return
@@ -62,8 +63,8 @@ func pagesOf(from string, next func(from string, limit int) ([]changelog.Row, er
 	}
 }
 
-// ahead reads a page while the one before it is worked on. It ends with the iteration.
-func ahead(pages iter.Seq2[[]changelog.Row, error]) iter.Seq2[[]changelog.Row, error] {
+// Ahead reads a page while the one before it is worked on. It ends with the iteration.
+func Ahead(pages iter.Seq2[[]changelog.Row, error]) iter.Seq2[[]changelog.Row, error] {
 	type page struct {
 		rows []changelog.Row
 		err  error
@@ -91,7 +92,8 @@ func ahead(pages iter.Seq2[[]changelog.Row, error]) iter.Seq2[[]changelog.Row, e
 	}
 }
 
-func sizeOf(rows []changelog.Row) (bytes int) {
+// Bytes is what rows take.
+func Bytes(rows []changelog.Row) (bytes int) {
 	for i := range rows {
 		bytes += len(rows[i].Value) + len(rows[i].Key)
 	}

@@ -1,4 +1,4 @@
-package sqlstore
+package transfer
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -48,7 +49,7 @@ func (c *copier) restart(ctx context.Context) error {
 	}
 	c.next, c.walked, c.compare = "", false, true
 	clear(c.revisions)
-	c.walkFor, c.mostRows = max(c.walkFor/2, leastWalk), max(c.mostRows/2, pageFirst)
+	c.walkFor, c.mostRows = max(c.walkFor/2, leastWalk), max(c.mostRows/2, pages.First)
 	c.done.Objects, c.done.Revision = 0, head.Revision
 	return nil
 }
@@ -95,7 +96,7 @@ func (c *copier) read(ctx context.Context, pages chan<- keyRange) error {
 
 func (c *copier) readPage(ctx context.Context, from string, revision int64) (p keyRange, err error) {
 	p.from, p.to = from, changelog.End
-	limit := min(c.pages.limit(), c.mostRows)
+	limit := min(c.pages.Limit(), c.mostRows)
 	if p.rows, err = c.from.State(ctx, p.from, p.to, revision, limit); err != nil {
 		return p, err
 	}
@@ -103,7 +104,7 @@ func (c *copier) readPage(ctx context.Context, from string, revision int64) (p k
 		p.to = changelog.After(p.rows[len(p.rows)-1].Key)
 	}
 	p.origins, err = originsOf(ctx, c.from, p.rows)
-	c.pages.read(len(p.rows), sizeOf(p.rows))
+	c.pages.Read(len(p.rows), pages.Bytes(p.rows))
 	return p, err
 }
 
@@ -158,7 +159,7 @@ func (c *copier) findTargets(ctx context.Context, from, to string) (map[string]c
 	next := func(from string, limit int) ([]changelog.Row, error) {
 		return c.to.State(ctx, from, to, head.Revision, limit)
 	}
-	for rows, err := range pagesOf(from, next) {
+	for rows, err := range pages.ByKey(from, next) {
 		if err != nil {
 			return nil, err
 		}

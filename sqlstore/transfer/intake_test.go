@@ -1,4 +1,4 @@
-package sqlstore_test
+package transfer_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestIntake fills a log on each dialect, in pages, and with changes that are written again, as after a
@@ -18,11 +18,11 @@ import (
 func TestIntake(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		ctx, log := t.Context(), openDSN(t, d.Fresh(t))
-		in, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Source: "test", Above: 1000, Changes: true})
+		in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Source: "test", Above: 1000, Changes: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		write := func(in *sqlstore.Intake, changes ...changelog.Change) {
+		write := func(in *transfer.Intake, changes ...changelog.Change) {
 			t.Helper()
 			if err := in.Write(ctx, changes); err != nil {
 				t.Fatal(err)
@@ -45,16 +45,16 @@ func TestIntake(t *testing.T) {
 		write(in, put("a", `{"n":1}`), put("b", `{"n":1}`), remove("none"))
 		write(in, put("a", `{"n":2}`), remove("b"), put("c", `{"n":1}`))
 		write(in, put("a", `{"n":2}`), remove("b"))
-		if err := sqlstore.HalfCopied(ctx, log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		if err := changelog.HalfCopied(ctx, log); !errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("before the end: %v", err)
 		}
-		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{}); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{}); !errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("another intake: %v", err)
 		}
 		if err := in.Finish(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := sqlstore.HalfCopied(ctx, log); err != nil {
+		if err := changelog.HalfCopied(ctx, log); err != nil {
 			t.Error(err)
 		}
 		head, err := log.Head(ctx)
@@ -70,7 +70,7 @@ func TestIntake(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v, %s", err, diff)
 		}
-		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{}); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{}); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("an intake after the end: %v", err)
 		}
 	})
@@ -83,15 +83,15 @@ func TestIntakeAgain(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		ctx, log := t.Context(), openDSN(t, d.Fresh(t))
 		const prefix = "/registry/core/configmaps/n/"
-		begin := func(above int64) *sqlstore.Intake {
+		begin := func(above int64) *transfer.Intake {
 			t.Helper()
-			in, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Source: "test", Above: above})
+			in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Source: "test", Above: above})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return in
 		}
-		write := func(in *sqlstore.Intake, from, to int, value string) error {
+		write := func(in *transfer.Intake, from, to int, value string) error {
 			var changes []changelog.Change
 			for i := from; i < to; i++ {
 				changes = append(changes, changelog.Change{Key: fmt.Sprintf("%s%04d", prefix, i), Value: []byte(value)})
@@ -102,14 +102,14 @@ func TestIntakeAgain(t *testing.T) {
 		if err := write(cutOff, 0, 700, `{"n":1}`); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Source: "other"}); !errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Source: "other"}); !errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("an intake from another source: %v", err)
 		}
 		again := begin(5000)
-		if err := write(cutOff, 0, 1, `{"n":3}`); !errors.Is(err, sqlstore.ErrOvertaken) {
+		if err := write(cutOff, 0, 1, `{"n":3}`); !errors.Is(err, transfer.ErrOvertaken) {
 			t.Errorf("the first intake goes on: %v", err)
 		}
-		if err := cutOff.Finish(ctx); !errors.Is(err, sqlstore.ErrOvertaken) {
+		if err := cutOff.Finish(ctx); !errors.Is(err, transfer.ErrOvertaken) {
 			t.Errorf("the first intake finishes: %v", err)
 		}
 		if err := write(again, 600, 800, `{"n":2}`); err != nil {
@@ -119,7 +119,7 @@ func TestIntakeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		marks, err := log.Marks(ctx)
-		if err != nil || sqlstore.IsHalfCopied(marks) || marks["copying-run"] != "" {
+		if err != nil || changelog.IsHalfCopied(marks) || marks["copying-run"] != "" {
 			t.Errorf("%v, %v", marks, err)
 		}
 		head, err := log.Head(ctx)
@@ -156,7 +156,7 @@ func (l *lostLog) Append(ctx context.Context, batch []changelog.Change) (changel
 // TestIntakeUnknown writes again what may have been written: a new key, a change, and a delete.
 func TestIntakeUnknown(t *testing.T) {
 	ctx, log := t.Context(), &lostLog{Log: openDSN(t, logtest.SQLite(t))}
-	in, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{Changes: true})
+	in, err := transfer.BeginIntake(ctx, log, transfer.IntakeOptions{Changes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
