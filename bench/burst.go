@@ -7,10 +7,10 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // measureBurst measures resident memory some time after many watches have received many changes
@@ -23,10 +23,8 @@ func (g *rig) measureBurst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-time.After(g.scale.afterBurst):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.afterBurst); err != nil {
+		return err
 	}
 	after, err := g.plinth.do(order{Do: doUsage})
 	f := Figure{

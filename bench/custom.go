@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // This file measures the cost of custom resources: of many definitions, and of requests beside
@@ -98,19 +99,15 @@ func (g *rig) untilDone(ctx context.Context, method, path string, body []byte) e
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Millisecond) != nil {
 			return err
-		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
 func (g *rig) ownWhenIdle(ctx context.Context) (int64, error) {
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return 0, err
 	}
 	a, err := g.plinth.do(order{Do: doUsage})
 	return a.Own, err

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // This file measures the cost of exactness. It compares plinth with itself.
@@ -150,10 +150,8 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 			response.Body.Close()
 		})
 	}
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return err
 	}
 	after, err := g.plinth.do(order{Do: doUsage})
 	if err != nil {

@@ -74,12 +74,3 @@ func (n *nodes) measureHeartbeats(ctx context.Context) error {
 	})
 	return nil
 }
-
-func sleepUntil(ctx context.Context, t time.Time) error {
-	select {
-	case <-time.After(time.Until(t)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

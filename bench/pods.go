@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -73,7 +74,7 @@ func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Ti
 	group, living := errgroup.WithContext(ctx)
 	group.SetLimit(podLives)
 	for i := range n.scale.pods {
-		if err := sleepUntil(living, begin(i)); err != nil {
+		if err := sleep.Until(living, begin(i)); err != nil {
 			break // the group has the reason, or ctx
 		}
 		group.Go(func() error { return n.life(living, i, fmt.Sprintf("%s-%05d", name, i), t) })

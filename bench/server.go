@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // concurrent is the number of requests that run at once.
@@ -185,10 +186,8 @@ func fill(ctx context.Context, clients []*apiload.Client, objects int) error {
 }
 
 func (g *rig) measureMemory(ctx context.Context, what string, most float64) error {
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return err
 	}
 	a, err := g.plinth.do(order{Do: doUsage})
 	f := Figure{What: what, Value: mebibytes(a.RSS), Unit: "MiB"}

@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/bench/apiload"
 	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // podEvery is how often a pod is started, and deleted again, while nodes send heartbeats.
@@ -95,7 +96,7 @@ func (r *run) podsComeAndGo(ctx context.Context, s *server, n *apiload.Nodes) (w
 				return writes, err
 			}
 		}
-		beside.Sleep(ctx, time.Until(begun.Add(time.Duration(i+1)*podEvery)))
+		_ = sleep.Until(ctx, begun.Add(time.Duration(i+1)*podEvery))
 	}
 	return writes, ctx.Err()
 }

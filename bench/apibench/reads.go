@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // podNodes is how many nodes the pods of a list are on: 1% of them are on each.
@@ -43,7 +44,7 @@ func object(i int) string { return fmt.Sprintf("cm-%05d", i) }
 // measureFill creates the objects that are read, and measures memory before and after.
 func (r *run) measureFill(ctx context.Context) error {
 	objects := measure.Number(float64(r.scale.objects)) + " ConfigMaps"
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	if err := r.memory(ctx, "memory, idle"); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (r *run) measureFill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	return r.memory(ctx, "memory, "+objects)
 }
 
@@ -82,7 +83,7 @@ func (r *run) memory(ctx context.Context, what string) error {
 
 // measureEnd measures memory after everything.
 func (r *run) measureEnd(ctx context.Context) error {
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	return r.memory(ctx, "memory after the load")
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // maxNumber bounds the numbers that watches believe.
@@ -106,7 +107,7 @@ func (a *Audience) WriteAtPace(ctx context.Context, puts, perSecond int, put fun
 	var wg sync.WaitGroup
 	begun := time.Now()
 	for i := range puts {
-		Sleep(ctx, time.Until(begun.Add(time.Duration(i)*time.Second/time.Duration(perSecond))))
+		_ = sleep.Until(ctx, begun.Add(time.Duration(i)*time.Second/time.Duration(perSecond)))
 		if ctx.Err() != nil {
 			break
 		}
@@ -140,7 +141,7 @@ func (a *Audience) Settle(ctx context.Context) {
 		} else if !missing && time.Since(since) > time.Second {
 			return
 		}
-		Sleep(ctx, 5*time.Millisecond)
+		_ = sleep.For(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -206,17 +207,4 @@ func (v *Verdict) Delay() Sample {
 		s.None = true
 	}
 	return s
-}
-
-// Sleep waits for d or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // requestPatience is after how long a request of the churn counts as failed, as with kube-apiserver's.
@@ -98,7 +99,7 @@ func (c *Churn) write(ctx context.Context, worker int) {
 	var took []time.Duration
 	for i := worker; ; i += c.Writers {
 		if c.Rate > 0 {
-			Sleep(ctx, time.Until(c.begun.Add(time.Duration(i)*time.Second/time.Duration(c.Rate))))
+			_ = sleep.Until(ctx, c.begun.Add(time.Duration(i)*time.Second/time.Duration(c.Rate)))
 		}
 		if ctx.Err() != nil || time.Since(c.begun) >= c.For {
 			break

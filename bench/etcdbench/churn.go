@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // requestPatience is how long an endpoint may take to answer.
@@ -86,7 +87,7 @@ func (k *churnedKeys) compact(ctx context.Context, every time.Duration) {
 		if got, err := k.e.clients[0].Kubernetes.Get(ctx, k.key(0), kubernetes.GetOptions{}); err == nil {
 			through = got.Revision
 		}
-		beside.Sleep(ctx, every)
+		_ = sleep.For(ctx, every)
 	}
 }
 

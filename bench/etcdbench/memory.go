@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // measureStart measures how long plinth takes until it answers, on an empty database.
@@ -42,7 +43,7 @@ func (r *run) measureStart(ctx context.Context) error {
 // memory again after all keys were read, as each start of a kube-apiserver does.
 func (r *run) measureMemory(ctx context.Context) error {
 	keys := measure.Number(float64(r.scale.keys)) + " keys of 1 KiB"
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	if err := r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (r *run) measureMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	return r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
 }
 
@@ -72,7 +73,7 @@ func (r *run) measureIdle(ctx context.Context) error {
 		before[e], _ = measure.Spend(e.pids)
 	}
 	r.progress.Say("idle")
-	beside.Sleep(ctx, r.scale.idle)
+	_ = sleep.For(ctx, r.scale.idle)
 	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]beside.Sample, error) {
 		s, known := measure.Spend(e.pids)
 		used := measure.Millis(s.CPU - before[e].CPU)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -119,7 +119,7 @@ func (m *measurement) measureStart(ctx context.Context) error {
 
 // measureMemory is of plinth's process, if /proc tells.
 func (m *measurement) measureMemory(ctx context.Context, row string) error {
-	beside.Sleep(ctx, m.scale.settle)
+	_ = sleep.For(ctx, m.scale.settle)
 	if spent, ok := measure.Spend([]int{m.own.PID()}); ok {
 		m.d.add(row, mebibytes(spent.RSS))
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // healthEvery is how often a watch of the health service looks.
@@ -63,7 +64,7 @@ func (h healthService) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Hea
 			}
 			last = now
 		}
-		if !sleep(stream.Context(), healthEvery, nil) {
+		if sleep.For(stream.Context(), healthEvery) != nil {
 			return status.FromContextError(stream.Context().Err()).Err()
 		}
 	}
