@@ -13,7 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/mysql"
 	"github.com/plinth-io/plinth/dialects/postgres"
 	"github.com/plinth-io/plinth/dialects/sqlite"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Options are what a DSN does not say.
@@ -23,7 +23,7 @@ type Options struct {
 	// Getenv looks up PLINTH_DB_PASSWORD and PLINTH_DB_PASSWORD_FILE; os.Getenv.
 	Getenv func(name string) string
 	// MustExist makes Open fail where there is no log yet, with an error that wraps
-	// sqlstore.ErrNoLog. Nothing is made then, neither file nor directory nor table.
+	// changelog.ErrNoLog. Nothing is made then, neither file nor directory nor table.
 	MustExist bool
 	// Beside opens a SQLite file that another process serves beside that one: to read it, and to stop
 	// it by Move. Servers let anybody do so.
@@ -32,9 +32,9 @@ type Options struct {
 	// opened, and how long another session may hold a lock that a migration needs; 15
 	// seconds. A migration itself takes as long as it takes.
 	Wait time.Duration
-	// Kind is what the log is opened for; sqlstore.KindAPI. The first Open of a log decides;
-	// later ones with another kind fail with an error that wraps sqlstore.ErrKind and ErrDSN.
-	Kind sqlstore.Kind
+	// Kind is what the log is opened for; changelog.KindAPI. The first Open of a log decides;
+	// later ones with another kind fail with an error that wraps changelog.ErrKind and ErrDSN.
+	Kind changelog.Kind
 }
 
 // ErrDSN is wrapped by errors of Open after which waiting does not help, because the server
@@ -65,7 +65,7 @@ var ErrDSN = refused.Err
 // environment: PLINTH_DB_PASSWORD, or the file that PLINTH_DB_PASSWORD_FILE names.
 //
 // Errors are one line and never contain a password.
-func Open(ctx context.Context, dsn string, o Options) (sqlstore.Log, error) {
+func Open(ctx context.Context, dsn string, o Options) (changelog.Log, error) {
 	t, err := parse(dsn, o)
 	if err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func Open(ctx context.Context, dsn string, o Options) (sqlstore.Log, error) {
 
 // Inspect reads the summary of the log at dsn without becoming one of its users: it makes
 // and changes nothing, and takes no lock that would be in the way of others. Where there is no
-// log, the error wraps sqlstore.ErrNoLog.
-func Inspect(ctx context.Context, dsn string, o Options) (sqlstore.Summary, error) {
+// log, the error wraps changelog.ErrNoLog.
+func Inspect(ctx context.Context, dsn string, o Options) (changelog.Summary, error) {
 	t, err := parse(dsn, o)
 	if err != nil {
-		return sqlstore.Summary{}, err
+		return changelog.Summary{}, err
 	}
 	s, err := t.inspect(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func Inspect(ctx context.Context, dsn string, o Options) (sqlstore.Summary, erro
 // Peek opens the log at dsn for reading alone. Like Inspect it makes and changes nothing, and does not
 // become one of the log's users, so that it works beside a plinth that serves a SQLite file. A schema
 // that is not this program's is refused.
-func Peek(ctx context.Context, dsn string, o Options) (sqlstore.Source, error) {
+func Peek(ctx context.Context, dsn string, o Options) (changelog.Source, error) {
 	t, err := parse(dsn, o)
 	if err != nil {
 		return nil, err
@@ -115,9 +115,9 @@ func Check(dsn string, o Options) error {
 
 // target is a parsed DSN.
 type target struct {
-	open    func(context.Context) (sqlstore.Log, error)
-	inspect func(context.Context) (sqlstore.Summary, error)
-	peek    func(context.Context) (sqlstore.Source, error)
+	open    func(context.Context) (changelog.Log, error)
+	inspect func(context.Context) (changelog.Summary, error)
+	peek    func(context.Context) (changelog.Source, error)
 	secrets []string // what no error may show
 }
 
@@ -132,24 +132,24 @@ func parse(dsn string, o Options) (target, error) {
 		so.Log = o.Log
 		so.MustExist, so.Kind, so.Beside = o.MustExist, o.Kind, o.Beside
 		return target{
-			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(sqlite.Open(ctx, so)) },
-			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return sqlite.Inspect(ctx, so) },
-			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(sqlite.Peek(ctx, so)) },
+			open:    func(ctx context.Context) (changelog.Log, error) { return opened(sqlite.Open(ctx, so)) },
+			inspect: func(ctx context.Context) (changelog.Summary, error) { return sqlite.Inspect(ctx, so) },
+			peek:    func(ctx context.Context) (changelog.Source, error) { return peeked(sqlite.Peek(ctx, so)) },
 		}, err
 	case "postgres":
 		po, secrets, err := parsePostgres(rest, o)
 		return target{
-			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(postgres.Open(ctx, po)) },
-			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return postgres.Inspect(ctx, po) },
-			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(postgres.Peek(ctx, po)) },
+			open:    func(ctx context.Context) (changelog.Log, error) { return opened(postgres.Open(ctx, po)) },
+			inspect: func(ctx context.Context) (changelog.Summary, error) { return postgres.Inspect(ctx, po) },
+			peek:    func(ctx context.Context) (changelog.Source, error) { return peeked(postgres.Peek(ctx, po)) },
 			secrets: secrets,
 		}, err
 	case "mysql":
 		mo, secrets, err := parseMySQL(rest, o)
 		return target{
-			open:    func(ctx context.Context) (sqlstore.Log, error) { return opened(mysql.Open(ctx, mo)) },
-			inspect: func(ctx context.Context) (sqlstore.Summary, error) { return mysql.Inspect(ctx, mo) },
-			peek:    func(ctx context.Context) (sqlstore.Source, error) { return peeked(mysql.Peek(ctx, mo)) },
+			open:    func(ctx context.Context) (changelog.Log, error) { return opened(mysql.Open(ctx, mo)) },
+			inspect: func(ctx context.Context) (changelog.Summary, error) { return mysql.Inspect(ctx, mo) },
+			peek:    func(ctx context.Context) (changelog.Source, error) { return peeked(mysql.Peek(ctx, mo)) },
 			secrets: secrets,
 		}, err
 	}
@@ -157,7 +157,7 @@ func parse(dsn string, o Options) (target, error) {
 }
 
 // opened keeps a nil pointer from becoming an interface that is not nil.
-func opened[L sqlstore.Log](log L, err error) (sqlstore.Log, error) {
+func opened[L changelog.Log](log L, err error) (changelog.Log, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func opened[L sqlstore.Log](log L, err error) (sqlstore.Log, error) {
 }
 
 // peeked does the same for a log that only reads.
-func peeked[L sqlstore.Log](log L, err error) (sqlstore.Source, error) {
+func peeked[L changelog.Log](log L, err error) (changelog.Source, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -19,7 +19,7 @@ var ErrGaveUp = errors.New("gave up")
 // OpenWithin is Open for a database that may not be there yet, for example because both are started
 // together: it tries until timeout is over, and once more then. waits is called before each pause with
 // the error and the time at which the wait ends. With a timeout that is not above 0 it tries once.
-func OpenWithin(ctx context.Context, dsn string, o Options, timeout time.Duration, waits func(err error, end time.Time)) (sqlstore.Log, error) {
+func OpenWithin(ctx context.Context, dsn string, o Options, timeout time.Duration, waits func(err error, end time.Time)) (changelog.Log, error) {
 	end := time.Now().Add(timeout)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		left := time.Until(end)
@@ -27,7 +27,7 @@ func OpenWithin(ctx context.Context, dsn string, o Options, timeout time.Duratio
 			o.Wait = max(time.Second, min(left, attemptWait))
 		}
 		log, err := Open(ctx, dsn, o)
-		if !errors.Is(err, sqlstore.ErrUnavailable) || ctx.Err() != nil {
+		if !errors.Is(err, changelog.ErrUnavailable) || ctx.Err() != nil {
 			return log, err
 		}
 		if timeout <= 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // database is a migrated database, opened without plinth.
@@ -140,11 +140,11 @@ func TestOldLogIsAnAPI(t *testing.T) {
 		at := map[bool]string{true: "`at`", false: "at"}[d.dialect == migrations.MySQL]
 		deleted := map[bool]string{true: "false", false: "0"}[d.dialect == migrations.Postgres]
 		d.exec(t, `INSERT INTO log (id, `+key+`, create_id, deleted, `+at+`, value) VALUES (1, '/registry/a', 1, `+deleted+`, 1, '{}')`)
-		l, err := dialects.Open(context.Background(), d.dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		l, err := dialects.Open(context.Background(), d.dsn, dialects.Options{Kind: changelog.KindEtcd})
 		if err == nil {
 			l.Close()
 		}
-		if !errors.Is(err, sqlstore.ErrKind) {
+		if !errors.Is(err, changelog.ErrKind) {
 			t.Errorf("opened for raw keys: %v", err)
 		}
 		if err := d.open(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // markAuthority is a mark of a database that servers share: with the fingerprint of the authority that they have
@@ -20,7 +20,7 @@ const markAuthority = "authority/"
 
 // shareAuthority refuses a database whose servers have another authority, and notes this one in a database where none is
 // noted. Of two servers that come to a new database at once, at least one sees what both have noted.
-func shareAuthority(ctx context.Context, c *Config, log sqlstore.Log, own string) error {
+func shareAuthority(ctx context.Context, c *Config, log changelog.Log, own string) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.DatabaseTimeout, time.Minute))
 	defer cancel()
 	marks, err := log.Marks(ctx)
@@ -61,7 +61,7 @@ func otherAuthorities(marks map[string]string, own string) map[string]string {
 }
 
 // replaceAuthorities notes own in the place of all others.
-func replaceAuthorities(ctx context.Context, c *Config, log sqlstore.Log, own string, others map[string]string) error {
+func replaceAuthorities(ctx context.Context, c *Config, log changelog.Log, own string, others map[string]string) error {
 	if len(others) == 0 {
 		c.Log.Warn("--new-authority is given and no other authority is noted in the database: take the flag away, or it permits the next change, too")
 	}
@@ -78,7 +78,7 @@ func replaceAuthorities(ctx context.Context, c *Config, log sqlstore.Log, own st
 
 // unnoted judges a mark that could not be written. A database that takes no writes now is served all the same.
 func unnoted(c *Config, err error) error {
-	if !errors.Is(err, sqlstore.ErrUnavailable) {
+	if !errors.Is(err, changelog.ErrUnavailable) {
 		return fmt.Errorf("note the authority in the database: %w", err)
 	}
 	c.Log.Warn("the authority could not be noted in the database; the next start does it", "err", err)

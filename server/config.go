@@ -20,7 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/servingcert"
 	"github.com/plinth-io/plinth/server/tokens"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Config says how a Server runs. The zero value is a server that keeps everything in
@@ -81,8 +81,8 @@ type Config struct {
 	Memory int64
 
 	// Keep says which superseded versions stay longer than that, for reading the past; see
-	// sqlstore.ParseRules. nil: none. Servers that share a database have the same rules.
-	Keep *sqlstore.Keep
+	// changelog.ParseRules. nil: none. Servers that share a database have the same rules.
+	Keep *changelog.Keep
 
 	// LeaseCommitDelay is how long the renewal of a Lease, which changes nothing but its renewTime, may
 	// wait for other changes to share its transaction; at most 5 seconds, and no more than a tenth of

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/server/tokens"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestConfigErrors(t *testing.T) {
@@ -24,12 +24,12 @@ func TestConfigErrors(t *testing.T) {
 		{"controllers", Config{Controllers: []string{"nope"}}, "write *"},
 		{"runtime config", Config{RuntimeConfig: map[string]string{"apps/v2": "true"}}, `version "apps/v2" is not known`},
 		{"admission plugin", Config{EnableAdmissionPlugins: []string{"Nope", "Nada"}}, `plugin "Nope" is unknown; write names out of AlwaysAdmit`},
-		{"admission plugin to leave out", Config{DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: plugin "Nope" is unknown`},
+		{"admission plugin to leave out", Config{DisableAdmissionPlugins: []string{"Nope"}}, `Config.DisableAdmissionPlugins: plugin "Nope" is unknown`},
 		{"admission plugin without its configuration", Config{EnableAdmissionPlugins: []string{"ImagePolicyWebhook"}}, "no config specified"},
 		{"admission configuration", Config{AdmissionConfigFile: "/nowhere/config.yaml"}, "unable to read admission control configuration"},
-		{"keep, without a group", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "deployments"})}, `Config.Keep: "deployments": write deployments.apps`},
-		{"keep, singular", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "secret"})}, `"secret": write secrets`},
-		{"keep, stored elsewhere", Config{Keep: sqlstore.NewKeep(sqlstore.Rule{Resource: "events.events.k8s.io"})}, `"events.events.k8s.io": write events`},
+		{"keep, without a group", Config{Keep: changelog.NewKeep(changelog.Rule{Resource: "deployments"})}, `Config.Keep: "deployments": write deployments.apps`},
+		{"keep, singular", Config{Keep: changelog.NewKeep(changelog.Rule{Resource: "secret"})}, `"secret": write secrets`},
+		{"keep, stored elsewhere", Config{Keep: changelog.NewKeep(changelog.Rule{Resource: "events.events.k8s.io"})}, `"events.events.k8s.io": write events`},
 		{"leases wait for too long", Config{LeaseCommitDelay: time.Minute}, "Config.LeaseCommitDelay 1m0s: write a duration from 0 to 5s"},
 		{"leases wait backwards", Config{LeaseCommitDelay: -time.Second}, "write a duration from 0 to 5s"},
 		{"delay", Config{ShutdownDelay: time.Minute}, "Config.ShutdownTimeout"},

@@ -11,9 +11,11 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/deciding"
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -34,7 +36,7 @@ func openDatabase(ctx context.Context, c *Config, values sqlstore.Transformer, a
 	// Asked before anything is made: a refusal leaves no empty database behind.
 	mustExist := d.highWater.Known() && !c.NewDatabase
 	log, err := connect(ctx, c, mustExist, start)
-	if mustExist && errors.Is(err, sqlstore.ErrNoLog) {
+	if mustExist && errors.Is(err, changelog.ErrNoLog) {
 		return d, configError("%w", d.highWater.Refuse(fmt.Sprintf("there is no plinth database (%v)", err)))
 	}
 	if err != nil {
@@ -71,7 +73,7 @@ func revisionFile(dataDir string) string {
 
 // checkLog refuses a log that is not to be served. It asks a few short questions, which a
 // database that hangs does not answer.
-func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) error {
+func (d *database) checkLog(ctx context.Context, c *Config, log changelog.Log) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.DatabaseTimeout, time.Minute))
 	defer cancel()
 	err := sqlstore.HalfCopied(ctx, log)
@@ -79,9 +81,9 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 		return configError("%s: %w; copy or import again, which goes on with it, or write another DSN", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {
-		err = sqlstore.CheckMoved(ctx, log)
+		err = changelog.CheckMoved(ctx, log)
 	}
-	if errors.Is(err, sqlstore.ErrMoved) {
+	if errors.Is(err, changelog.ErrMoved) {
 		return configError("%[1]s: %[2]w; serve that one with --dsn; or, if its copy was not finished, copy again; or run plinth copy --take-back --from %[1]s to serve this one without what was written there", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {
@@ -97,10 +99,10 @@ func (d *database) checkLog(ctx context.Context, c *Config, log sqlstore.Log) er
 }
 
 // connect opens the database. It waits for a database that cannot be reached yet.
-func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (sqlstore.Log, error) {
+func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (changelog.Log, error) {
 	log, err := dialects.OpenWithin(ctx, c.DSN, dialects.Options{Log: c.Log, MustExist: mustExist}, c.DatabaseTimeout, start.waits)
 	if errors.Is(err, dialects.ErrGaveUp) {
-		err = fmt.Errorf("%w, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, dialects.Describe(c.DSN))
+		err = fielderr.Errorf("%w, which %v sets: check that %s runs, takes connections from here and is the right one", err, field("DatabaseTimeout"), dialects.Describe(c.DSN))
 	}
 	return log, err
 }
@@ -126,7 +128,7 @@ func (d *database) health() error {
 
 // reason is an error in words for everybody. Errors of a file have no secrets.
 func (d *database) reason(err error) string {
-	if d.shared || errors.Is(err, sqlstore.ErrMoved) {
+	if d.shared || errors.Is(err, changelog.ErrMoved) {
 		return storageReason(err)
 	}
 	return err.Error()
@@ -146,11 +148,11 @@ func (d *database) close() error {
 // storageReason says why the database cannot be used without saying where it is or as
 // whom it is used; the log has that.
 func storageReason(err error) string {
-	if errors.Is(err, sqlstore.ErrMoved) {
+	if errors.Is(err, changelog.ErrMoved) {
 		return "this database has moved; the log says where to"
 	}
 	reason := "database error"
-	if errors.Is(err, sqlstore.ErrUnavailable) {
+	if errors.Is(err, changelog.ErrUnavailable) {
 		reason = "database unavailable"
 	}
 	var errno syscall.Errno

@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // logTo returns a logger to the test's output.
@@ -110,7 +111,7 @@ func TestEmptyDatabase(t *testing.T) {
 		if after := r.files(); !slices.Equal(before, after) {
 			t.Errorf("files were %v and are %v", before, after)
 		}
-		if _, err := dialects.Open(t.Context(), second, dialects.Options{MustExist: true}); !errors.Is(err, sqlstore.ErrNoLog) {
+		if _, err := dialects.Open(t.Context(), second, dialects.Options{MustExist: true}); !errors.Is(err, changelog.ErrNoLog) {
 			t.Errorf("what a refusal has left: %v", err)
 		}
 
@@ -188,7 +189,7 @@ func copyLog(t *testing.T, from, to string) {
 	}
 }
 
-func openLog(t *testing.T, dsn string) sqlstore.Log {
+func openLog(t *testing.T, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 	if err != nil {
@@ -202,8 +203,8 @@ func TestHalfCopiedDatabase(t *testing.T) {
 	dsn := logtest.SQLite(t)
 	source, target := openLog(t, "sqlite://:memory:"), openLog(t, dsn)
 	for i := range 600 {
-		change := sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%03d", i), Value: []byte(`{"metadata":{}}`)}
-		if _, err := source.Append(t.Context(), []sqlstore.Change{change}); err != nil {
+		change := changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%03d", i), Value: []byte(`{"metadata":{}}`)}
+		if _, err := source.Append(t.Context(), []changelog.Change{change}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -270,10 +271,10 @@ func TestStorageReason(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("%w: %w: %w", sqlstore.ErrUnavailable, secret, refused), "database unavailable: connection refused"},
-		{fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, secret), "database unavailable; the log says more"},
+		{fmt.Errorf("%w: %w: %w", changelog.ErrUnavailable, secret, refused), "database unavailable: connection refused"},
+		{fmt.Errorf("%w: %w", changelog.ErrUnavailable, secret), "database unavailable; the log says more"},
 		{secret, "database error; the log says more"},
-		{sqlstore.Moved("cluster postgres://db.example.com/plinth"), "this database has moved; the log says where to"},
+		{changelog.Moved("cluster postgres://db.example.com/plinth"), "this database has moved; the log says where to"},
 	}
 	for _, tt := range tests {
 		if got := storageReason(tt.err); got != tt.want {

@@ -9,6 +9,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -26,7 +27,7 @@ func TestDigest(t *testing.T) {
 			}
 			apitest.Eventually(t, "memory and database are at one revision", func() bool {
 				var stored sqlstore.Digest
-				must(t, s.store.Source().Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+				must(t, s.store.Source().Freeze(t.Context(), func(z changelog.Frozen) (err error) {
 					stored, err = object.Digest(t.Context(), z, nil)
 					return err
 				}))

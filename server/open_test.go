@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // onWait calls f when a server says that it waits for its database.
@@ -32,7 +32,7 @@ func TestDatabaseComesLater(t *testing.T) {
 	db := logtest.StartPostgres(t)
 	dsn := logtest.CreateDatabase(t, db)
 	db.Stop()
-	if err := New(Config{DSN: dsn}).Open(t.Context()); !errors.Is(err, sqlstore.ErrUnavailable) {
+	if err := New(Config{DSN: dsn}).Open(t.Context()); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Fatalf("without waiting: %v", err)
 	}
 	waiting := make(chan struct{}, 1)

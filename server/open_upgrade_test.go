@@ -21,7 +21,7 @@ import (
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -141,9 +141,9 @@ func unreadable133(t *testing.T, dsn string) {
 
 func (p *past133) start(t *testing.T, dsn string, controllers ...string) {
 	t.Helper()
-	rules, err := sqlstore.ParseRules("*=100") // as fill.sh has it
+	rules, err := changelog.ParseRules("*=100") // as fill.sh has it
 	must(t, err)
-	p.s = start(t, Config{DSN: dsn, RuntimeConfig: map[string]string{"api/all": "true"}, Keep: sqlstore.NewKeep(rules...), EventTTL: -1, Controllers: controllers})
+	p.s = start(t, Config{DSN: dsn, RuntimeConfig: map[string]string{"api/all": "true"}, Keep: changelog.NewKeep(rules...), EventTTL: -1, Controllers: controllers})
 	p.client = clientOf(t, p.s)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/servingcert"
 )
@@ -33,7 +34,7 @@ func (s *Server) openPKI() (err error) {
 		return err
 	}
 	if s.certificates, err = servingcert.Open(s.config.Serving, s.pki.Serving); err != nil {
-		return configError("%w", err)
+		return configError("%w", fielderr.Below("Serving", err))
 	}
 	if weak := s.config.Serving.Insecure(); len(weak) > 0 {
 		s.config.Log.Warn("use of insecure ciphers", "names", strings.Join(weak, ","))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/deciding"
 	"github.com/plinth-io/plinth/server/health"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // hooks are the checks that kube-apiserver has of its hooks, poststarthook/NAME, with the parts of
@@ -102,7 +102,7 @@ func (s *Server) probes() []*health.Probe {
 
 // usable is an error if no other than another process can use the database.
 func (s *Server) usable() error {
-	if err := s.store.Healthy(); errors.Is(err, sqlstore.ErrRestart) {
+	if err := s.store.Healthy(); errors.Is(err, changelog.ErrRestart) {
 		return err
 	}
 	return nil

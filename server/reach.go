@@ -84,14 +84,14 @@ func (s *Server) reach() (builtin.Reach, error) {
 	if c.KubeletCA != "" {
 		pool, err := cert.NewPool(c.KubeletCA)
 		if err != nil {
-			return builtin.Reach{}, configError("Config.KubeletCA: %w", err)
+			return builtin.Reach{}, fieldError("%v: %w", field("KubeletCA"), err)
 		}
 		config = config.Clone()
 		config.RootCAs, config.InsecureSkipVerify = pool, false
 		verified = t.add(dialer.DialKubelet, dialer.TLS(config))
 	}
 	if _, err := s.kubeletSubject(); err != nil {
-		return builtin.Reach{}, configError("Config.KubeletCertificate and Config.KubeletKey: %w", err)
+		return builtin.Reach{}, fieldError("%v and %v: %w", field("KubeletCertificate"), field("KubeletKey"), err)
 	}
 	reach := builtin.Reach{
 		// Pods are reached by their addresses, which are in no certificate.

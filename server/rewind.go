@@ -8,6 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Pin remembers the state of all objects for Rewind, until it is released.
@@ -21,10 +22,10 @@ func (s *Server) Rewind(ctx context.Context, p *sqlstore.Pin) error {
 }
 
 // rewind is Rewind by somebody.
-func (s *Server) rewind(ctx context.Context, p *sqlstore.Pin, by sqlstore.Author) error {
+func (s *Server) rewind(ctx context.Context, p *sqlstore.Pin, by changelog.Author) error {
 	by.Verb = "rewind"
-	_, err := s.store.Rewind(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: by}), p)
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	_, err := s.store.Rewind(sqlstore.WithOrigin(ctx, &changelog.Origin{Author: by}), p)
+	if errors.Is(err, changelog.ErrCompacted) {
 		err = apierrors.NewResourceExpired("the versions that the snapshot needs are gone, because an object was forgotten, another server on the database compacted them, or the database was exchanged; take another snapshot")
 	}
 	return err

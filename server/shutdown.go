@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -62,7 +62,7 @@ func (s *Server) waitJobs(ctx context.Context) {
 // leaveCluster takes this server out of the kubernetes Service, where others are in it. A database that
 // has moved takes no writes any more, and clients wait for the end of this server.
 func (s *Server) leaveCluster(ctx context.Context) {
-	if !s.shared || !s.ready.Load() || errors.Is(s.store.Moved(ctx), sqlstore.ErrMoved) {
+	if !s.shared || !s.ready.Load() || errors.Is(s.store.Moved(ctx), changelog.ErrMoved) {
 		return
 	}
 	if err := s.cluster.Leave(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // snapshotsPath is where clients of a server for tests take snapshots and go back to them: POST here
@@ -134,7 +135,7 @@ func (s *snapshots) rewind(x *guard.Call, name string) error {
 	one, err := s.find(name, false)
 	if err == nil {
 		ctx := x.Request().Context()
-		err = s.server.rewind(ctx, one.pin, sqlstore.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
+		err = s.server.rewind(ctx, one.pin, changelog.Author{User: x.User.GetName(), Impersonator: audit.Impersonator(ctx)})
 	}
 	if err != nil {
 		return err

@@ -11,17 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // by commits an object whose change has an origin.
-func by(t *testing.T, s *Store, name string, o *Origin) error {
+func by(t *testing.T, s *Store, name string, o *changelog.Origin) error {
 	t.Helper()
 	_, err := s.Commit(WithOrigin(t.Context(), o), Change{Key: maps + "ns/" + name, Value: []byte(`{"metadata":{"name":"x"}}`)})
 	return err
 }
 
-func authorsOf(t *testing.T, s *Store) map[Author]int64 {
+func authorsOf(t *testing.T, s *Store) map[changelog.Author]int64 {
 	t.Helper()
 	all, err := LogOf(s).Authors(t.Context(), 1000)
 	if err != nil {
@@ -39,8 +40,8 @@ func TestAuthorsAreBounded(t *testing.T) {
 	name := func(impersonator, user, manager string) {
 		t.Helper()
 		named++
-		a := Author{User: user, Impersonator: impersonator, Verb: "create", Manager: manager}
-		if err := by(t, s, fmt.Sprint("a", named), &Origin{Author: a}); err != nil {
+		a := changelog.Author{User: user, Impersonator: impersonator, Verb: "create", Manager: manager}
+		if err := by(t, s, fmt.Sprint("a", named), &changelog.Origin{Author: a}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +77,7 @@ func TestAuthorsAreBounded(t *testing.T) {
 	name("", "late", "m")
 	name("", "late", "n")
 	want("of all", map[string]int{"user-0": 4, "user-11": 1, "late": 1, "jane": 4})
-	if authorsOf(t, s)[Author{User: "late", Verb: "create"}] == 0 {
+	if authorsOf(t, s)[changelog.Author{User: "late", Verb: "create"}] == 0 {
 		t.Error("a user without managers left is not noted")
 	}
 	s.AgeAuthors(2 * time.Hour)
@@ -87,11 +88,11 @@ func TestAuthorsAreBounded(t *testing.T) {
 
 // authorlessLog cannot add authors.
 type authorlessLog struct {
-	Log
+	changelog.Log
 	err error
 }
 
-func (l *authorlessLog) AddAuthors(ctx context.Context, a []Author) ([]int64, error) {
+func (l *authorlessLog) AddAuthors(ctx context.Context, a []changelog.Author) ([]int64, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -101,14 +102,14 @@ func (l *authorlessLog) AddAuthors(ctx context.Context, a []Author) ([]int64, er
 // TestAuthorsFail: a change whose author cannot be noted is not written, and its caller learns that
 // nothing was, whatever became of the author.
 func TestAuthorsFail(t *testing.T) {
-	log := &authorlessLog{Log: openLog(t, fileDSN(t)), err: fmt.Errorf("lost: %w", ErrUnknown)}
+	log := &authorlessLog{Log: openLog(t, fileDSN(t)), err: fmt.Errorf("lost: %w", changelog.ErrUnknown)}
 	s, err := object.Open(t.Context(), log, Options{History: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	o := &Origin{Author: Author{User: "jane", Verb: "create"}}
-	if err := by(t, s, "a", o); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) {
+	o := &changelog.Origin{Author: changelog.Author{User: "jane", Verb: "create"}}
+	if err := by(t, s, "a", o); !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 	if e := s.Get(maps + "ns/a"); e != nil {
@@ -118,7 +119,7 @@ func TestAuthorsFail(t *testing.T) {
 	if err := by(t, s, "a", o); err != nil {
 		t.Error(err)
 	}
-	want := map[Author]int64{o.Author: 1}
+	want := map[changelog.Author]int64{o.Author: 1}
 	if diff := cmp.Diff(want, authorsOf(t, s)); diff != "" {
 		t.Errorf("authors (-want +got):\n%s", diff)
 	}

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Objects whose values are not in memory are away: the state has an entry with all but the value, which
@@ -88,9 +90,9 @@ func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
 		}
 		value, ok := values[e.Revision]
 		if !ok {
-			return fmt.Errorf("read the value of %s at %d: %w", e.Key, e.Revision, ErrCompacted)
+			return fmt.Errorf("read the value of %s at %d: %w", e.Key, e.Revision, changelog.ErrCompacted)
 		}
-		entries[i] = s.open(ctx, &Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
+		entries[i] = s.open(ctx, &changelog.Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
 	}
 	return nil
 }
@@ -179,7 +181,7 @@ func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
 			return there, nil
 		}
 		now := s.current(e.Key)
-		if !errors.Is(err, ErrCompacted) || now == e {
+		if !errors.Is(err, changelog.ErrCompacted) || now == e {
 			return nil, err
 		}
 		if e = now; e == nil {
@@ -209,8 +211,8 @@ func (s *Store) current(key string) *Entry {
 func (s *Store) present(e *Entry) *Entry {
 	there, err := s.fetchOne(s.ctx, e)
 	if err != nil {
-		if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnavailable) {
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		if !errors.Is(err, changelog.ErrClosed) && !errors.Is(err, changelog.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 		}
 		return &Entry{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, form: &form{sealed: &sealed{err: err}}}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -56,7 +57,7 @@ func wantValue(t testing.TB, e *Entry) {
 // TestAwayIsRead reads entries that are not in memory in all ways that there are.
 func TestAwayIsRead(t *testing.T) {
 	s, _ := away(t, 60)
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	key := maps + "ns/007"
 	wantValue(t, s.Get(key))
 	if s.Stats().ValueReads == 0 {
@@ -106,7 +107,7 @@ func TestOutlineFetched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	for name, view := range map[string]View{"now": s.Current(maps), "past": past} {
 		for way, gather := range map[string]func(f func(*Entry) bool) error{
 			"outline": func(f func(*Entry) bool) error { return view.Outline(t.Context(), from, to, f) },
@@ -146,7 +147,7 @@ func TestOutlineFetched(t *testing.T) {
 	for _, err := range s.Fetched(t.Context(), slices.Values(held)) {
 		last = err
 	}
-	if !errors.Is(last, ErrCompacted) {
+	if !errors.Is(last, changelog.ErrCompacted) {
 		t.Errorf("values that were compacted: %v", last)
 	}
 }
@@ -157,17 +158,17 @@ func TestAwayDatabaseGone(t *testing.T) {
 	key := maps + "ns/001"
 	view := s.Current(maps)
 	log.cutOff()
-	if e := s.Get(key); e == nil || !errors.Is(e.Unreadable(), ErrUnavailable) {
+	if e := s.Get(key); e == nil || !errors.Is(e.Unreadable(), changelog.ErrUnavailable) {
 		t.Errorf("get: %+v", e)
 	}
-	if _, err := view.Get(t.Context(), key); !errors.Is(err, ErrUnavailable) {
+	if _, err := view.Get(t.Context(), key); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("get of a view: %v", err)
 	}
-	from, to := RangeOf(maps)
-	if err := view.Scan(t.Context(), from, to, func(*Entry) bool { return true }); !errors.Is(err, ErrUnavailable) {
+	from, to := changelog.RangeOf(maps)
+	if err := view.Scan(t.Context(), from, to, func(*Entry) bool { return true }); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("scan: %v", err)
 	}
-	if _, err := s.Digest(t.Context()); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Digest(t.Context()); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("digest: %v", err)
 	}
 	if n, err := view.Count(t.Context(), from, to); n != 40 || err != nil {
@@ -188,8 +189,8 @@ func TestAwayCompacted(t *testing.T) {
 	if err := s.CompactTo(t.Context(), now.Revision); err != nil {
 		t.Fatal(err)
 	}
-	from, to := RangeOf(maps)
-	if err := view.Scan(t.Context(), from, to, func(e *Entry) bool { wantValue(t, e); return true }); !errors.Is(err, ErrCompacted) {
+	from, to := changelog.RangeOf(maps)
+	if err := view.Scan(t.Context(), from, to, func(e *Entry) bool { wantValue(t, e); return true }); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("scan: %v", err)
 	}
 	if e := s.Get(key); string(e.Value) != string(now.Value) {
@@ -238,9 +239,9 @@ func TestAwayRaces(t *testing.T) {
 					whole(e)
 				}
 				where := []Predicate{somePredicate(r)}[:r.IntN(2)]
-				from, to := RangeOf(pods)
+				from, to := changelog.RangeOf(pods)
 				err := s.Current(pods).Select(ctx, from, to, where, func(e *Entry) bool { whole(e); return true })
-				if err != nil && !errors.Is(err, ErrCompacted) {
+				if err != nil && !errors.Is(err, changelog.ErrCompacted) {
 					t.Error(err)
 				}
 			}

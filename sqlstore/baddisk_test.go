@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest/baddisk"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // creators create objects until they are told to stop, each at most once, and remember what they were told.
@@ -52,9 +53,9 @@ func (c *creators) create(key string) {
 	case err == nil:
 		c.acked[key] = e.Revision
 		return
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, changelog.ErrUnknown):
 		c.unknown[key] = true
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, changelog.ErrUnavailable):
 		c.refused++
 	default:
 		c.wrong = err
@@ -143,7 +144,7 @@ func TestFailingDisk(t *testing.T) {
 }
 
 // check compares what was acknowledged with a log.
-func (c *creators) check(t *testing.T, log Log, acked map[string]int64) {
+func (c *creators) check(t *testing.T, log changelog.Log, acked map[string]int64) {
 	t.Helper()
 	there := map[string]int64{}
 	for after, whole := int64(0), false; !whole; {

@@ -3,21 +3,23 @@ package sqlstore
 import (
 	"slices"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // batch is what one transaction appends. It belongs to the committer until it is sent
 // to the tail.
 type batch struct {
-	changes  []Change
+	changes  []changelog.Change
 	waiters  []*pending // of changes
 	keys     map[string]struct{}
 	bytes    int
-	appended Appended
+	appended changelog.Appended
 
 	// Of transactions, which have no changes before they have run.
-	results []result // of waiters
-	updates []update // that they have made
-	found   []Row    // what other processes had written after known
+	results []result        // of waiters
+	updates []update        // that they have made
+	found   []changelog.Row // what other processes had written after known
 	known   int64
 }
 
@@ -71,7 +73,7 @@ func (b *batch) add(p *pending) bool {
 		return false
 	}
 	b.keys[p.change.Key] = struct{}{}
-	b.changes = append(b.changes, p.change)
+	b.changes = append(b.changes, p.change.logged())
 	b.waiters = append(b.waiters, p)
 	b.bytes += len(p.change.Value) + len(p.change.Key)
 	p.taken = true
@@ -90,7 +92,7 @@ func (b *batch) reset() {
 func (b *batch) alone(i int) *batch {
 	one := &batch{waiters: []*pending{b.waiters[i]}}
 	if len(b.changes) > 0 {
-		one.changes = []Change{b.changes[i]}
+		one.changes = []changelog.Change{b.changes[i]}
 	}
 	return one
 }
@@ -103,7 +105,7 @@ func (b *batch) fail(err error) {
 
 // entry makes the entry of b's i-th change.
 func (s *Store) entry(b *batch, i int) *Entry {
-	c, r := &b.changes[i], &b.appended.Results[i]
+	c, r := &b.waiters[i].change, &b.appended.Results[i]
 	return &Entry{
 		Key:            c.Key,
 		Revision:       r.Revision,

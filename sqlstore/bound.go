@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // within runs a query that may take no longer than d. A database that accepts
@@ -15,12 +17,12 @@ func (s *Store) within(d time.Duration, query func(context.Context) error) error
 	defer cancel()
 	err := query(ctx)
 	switch {
-	case err == nil || s.ctx.Err() != nil || ctx.Err() == nil || errors.Is(err, ErrUnknown):
+	case err == nil || s.ctx.Err() != nil || ctx.Err() == nil || errors.Is(err, changelog.ErrUnknown):
 		return err
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, changelog.ErrUnavailable):
 		return fmt.Errorf("no answer within %v: %w", d, err)
 	default:
-		return fmt.Errorf("no answer within %v: %w: %w", d, ErrUnavailable, err)
+		return fmt.Errorf("no answer within %v: %w: %w", d, changelog.ErrUnavailable, err)
 	}
 }
 
@@ -32,7 +34,7 @@ func deadlineError(ctx context.Context, kind error) error {
 	return ctx.Err()
 }
 
-func (s *Store) boundedHead() (head Head, err error) {
+func (s *Store) boundedHead() (head changelog.Head, err error) {
 	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
 		head, err = s.log.Head(ctx)
 		return err
@@ -40,7 +42,7 @@ func (s *Store) boundedHead() (head Head, err error) {
 	return head, err
 }
 
-func (s *Store) boundedRows(after int64, limit int) (rows []Row, err error) {
+func (s *Store) boundedRows(after int64, limit int) (rows []changelog.Row, err error) {
 	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
 		rows, err = s.log.Rows(ctx, after, limit)
 		return err
@@ -48,12 +50,12 @@ func (s *Store) boundedRows(after int64, limit int) (rows []Row, err error) {
 	return rows, err
 }
 
-func (s *Store) boundedAppend(d time.Duration, batch []Change) (a Appended, err error) {
+func (s *Store) boundedAppend(d time.Duration, b *batch) (a changelog.Appended, err error) {
 	err = s.within(d, func(ctx context.Context) (err error) {
-		if err := s.identify(ctx, batch); err != nil {
+		if err := s.identify(ctx, b); err != nil {
 			return err
 		}
-		a, err = s.log.Append(ctx, batch)
+		a, err = s.log.Append(ctx, b.changes)
 		return err
 	})
 	return a, err

@@ -12,6 +12,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestFrozenPostgres(t *testing.T) { testFrozen(t, logtest.StartPostgres(t)) }
@@ -77,21 +78,21 @@ func testFrozen(t *testing.T, server *dbserver.Server) {
 // that only the store's bounds can end them; that one has a deadline before these bounds.
 func expectFrozen(t *testing.T, s *Store) {
 	t.Helper()
-	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Sync(context.Background()); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("sync: %v, want ErrUnavailable", err)
 	}
-	if err := s.Healthy(); !errors.Is(err, ErrUnavailable) {
+	if err := s.Healthy(); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("healthy: %v, want ErrUnavailable", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := s.Sync(ctx); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Sync(ctx); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("sync of somebody impatient: %v, want ErrUnavailable", err)
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Commit(ctx, Change{Key: maps + "ns/late", Value: value("late", 0)})
-	if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown) {
+	if !errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("commit of somebody impatient: %v, want ErrUnavailable or ErrUnknown", err)
 	}
 }
@@ -112,7 +113,7 @@ func TestFrozenIdle(t *testing.T) {
 			for s.Healthy() == nil {
 				time.Sleep(5 * time.Millisecond)
 			}
-			if _, err := s.Commit(context.Background(), Change{Key: maps + "ns/b", Value: value("b", 0)}); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) {
+			if _, err := s.Commit(context.Background(), Change{Key: maps + "ns/b", Value: value("b", 0)}); !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) {
 				t.Errorf("commit: %v, want ErrUnavailable", err)
 			}
 			if err := server.Thaw(); err != nil {
@@ -134,7 +135,7 @@ func TestFrozenIdle(t *testing.T) {
 // commitSoon creates key, patiently: a busy machine may exceed the short bounds here.
 func commitSoon(s *Store, key string) (err error) {
 	for range 20 {
-		if _, err = s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, ErrUnavailable) {
+		if _, err = s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, changelog.ErrUnavailable) {
 			return err
 		}
 	}
@@ -151,18 +152,18 @@ func TestDatabaseHangs(t *testing.T) {
 	log.hangs.Store(true)
 	b := Change{Key: maps + "ns/b", Value: value("b", 0)}
 	_, err := s.Commit(context.Background(), b)
-	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "no answer within") {
+	if !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) || !strings.Contains(err.Error(), "no answer within") {
 		t.Errorf("commit: %v", err)
 	}
-	if _, err := s.Sync(context.Background()); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Sync(context.Background()); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("sync: %v", err)
 	}
-	if err := s.Healthy(); !errors.Is(err, ErrUnavailable) {
+	if err := s.Healthy(); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("healthy: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if _, err := s.Commit(ctx, b); !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown) {
+	if _, err := s.Commit(ctx, b); !errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("commit of somebody impatient: %v", err)
 	}
 	log.hangs.Store(false)

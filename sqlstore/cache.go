@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // cacheOverhead is what a value in memory costs beside its bytes.
@@ -121,7 +123,7 @@ func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) 
 		}
 		value, ok := read[e.Revision]
 		if !ok {
-			return nil, fmt.Errorf("read the value of row %d: %w", e.Revision, ErrCompacted)
+			return nil, fmt.Errorf("read the value of row %d: %w", e.Revision, changelog.ErrCompacted)
 		}
 		if value == nil {
 			value = []byte{}

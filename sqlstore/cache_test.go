@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCache wants a database that is larger than the cache to be served as others are.
@@ -22,7 +23,7 @@ func TestCache(t *testing.T) {
 		t.Helper()
 		for range 2 {
 			var entries []*Entry
-			if err := s.Current("").Scan(t.Context(), "", End, func(e *Entry) bool { entries = append(entries, e); return true }); err != nil {
+			if err := s.Current("").Scan(t.Context(), "", changelog.End, func(e *Entry) bool { entries = append(entries, e); return true }); err != nil {
 				t.Fatal(err)
 			}
 			values, err := s.Values(t.Context(), entries)
@@ -48,7 +49,7 @@ func TestCache(t *testing.T) {
 	compared := 0
 	o := do(t, s, func(tx *Tx) error { // needs values that are only in the log
 		compared = 0
-		tx.Ascend("", End, func(e *Entry) bool {
+		tx.Ascend("", changelog.End, func(e *Entry) bool {
 			if v, ok := tx.Value(e); ok && len(v) == 1004 {
 				compared++
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // catchUp brings the state to what the log has.
@@ -20,7 +22,7 @@ func (s *Store) catchUp(target int64) error {
 func (s *Store) bringTo(target int64) error {
 	if s.tail.back == nil {
 		err := s.readOn(target)
-		if !errors.Is(err, ErrSetBack) {
+		if !errors.Is(err, changelog.ErrSetBack) {
 			return err
 		}
 	}
@@ -34,13 +36,13 @@ func (s *Store) readOn(target int64) error {
 	for {
 		limit, applied := s.tail.page.limit(), s.Revision()
 		rows, err := s.boundedRows(applied, limit)
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			return s.reload(applied, s.boundedHead)
 		}
 		if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
 		}
-		full := len(rows) == limit || !s.raw && Heavy(rows)
+		full := len(rows) == limit || !s.raw && changelog.Heavy(rows)
 		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
 			s.tail.page.grow() // a revision is larger than the page
 			continue
@@ -50,7 +52,7 @@ func (s *Store) readOn(target int64) error {
 				return err
 			}
 		}
-		if err := s.applyRows(rows); errors.Is(err, ErrCompacted) {
+		if err := s.applyRows(rows); errors.Is(err, changelog.ErrCompacted) {
 			return s.reload(applied, s.boundedHead)
 		} else if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
@@ -70,7 +72,7 @@ func (s *Store) readOn(target int64) error {
 
 // wholeRows returns how many rows of a page can be applied: not a part of a revision, which
 // becomes visible at once.
-func (s *Store) wholeRows(rows []Row, full bool) int {
+func (s *Store) wholeRows(rows []changelog.Row, full bool) int {
 	if !full {
 		return len(rows)
 	}
@@ -83,7 +85,7 @@ func (s *Store) mayLackRows() bool { return s.raw && !s.log.Exclusive() }
 
 // complete says that no revision is missing between applied and the last row of a
 // page, nor up to target if it is the last page.
-func (s *Store) complete(rows []Row, applied, target int64, full bool) bool {
+func (s *Store) complete(rows []changelog.Row, applied, target int64, full bool) bool {
 	last := applied
 	for i := range rows {
 		if !s.follows(last, rows[i].Revision) {
@@ -107,12 +109,12 @@ func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
 		s.raiseFloor(head.Floor)
 		return false, nil
 	}
-	return true, s.reload(applied, func() (Head, error) { return head, nil })
+	return true, s.reload(applied, func() (changelog.Head, error) { return head, nil })
 }
 
 // reload reads the state anew because rows after applied, or the row itself, were compacted away: a
 // replica was cut off for long, or another one has found the database set back, and raised the floor.
-func (s *Store) reload(applied int64, readHead func() (Head, error)) error {
+func (s *Store) reload(applied int64, readHead func() (changelog.Head, error)) error {
 	head, err := readHead()
 	if err != nil {
 		return err
@@ -129,7 +131,7 @@ func (s *Store) reload(applied int64, readHead func() (Head, error)) error {
 	return s.loadAnew()
 }
 
-func (s *Store) applyRows(rows []Row) error {
+func (s *Store) applyRows(rows []changelog.Row) error {
 	ctx, cancel := context.WithTimeout(s.ctx, pageTransform)
 	defer cancel()
 	updates := s.tail.updates[:0]
@@ -165,7 +167,7 @@ func (s *Store) load(ctx context.Context) error {
 			return err
 		}
 		loaded, bad, newest, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
 		if err != nil {
@@ -183,13 +185,13 @@ func (s *Store) load(ctx context.Context) error {
 }
 
 // newestRow returns the row at the head, which may be a tombstone, or else the newest one in force.
-func (s *Store) newestRow(ctx context.Context, head Head, inForce Row) (Row, error) {
+func (s *Store) newestRow(ctx context.Context, head changelog.Head, inForce changelog.Row) (changelog.Row, error) {
 	if s.log.Exclusive() || head.Revision == 0 || inForce.Revision == head.Revision {
 		return inForce, nil
 	}
 	found, at, err := s.log.Time(ctx, head.Revision)
 	if err == nil && found == head.Revision {
-		inForce = Row{Revision: found, At: at}
+		inForce = changelog.Row{Revision: found, At: at}
 	}
 	return inForce, err
 }
@@ -199,7 +201,7 @@ func (s *Store) newestRow(ctx context.Context, head Head, inForce Row) (Row, err
 const pageTimeout = 2 * time.Minute
 
 // readPage is Log.State, or Log.Keys.
-type readPage func(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error)
+type readPage func(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error)
 
 // pageReader chooses what of the rows is read: without the values of raw keys, if these are more
 // than may stay in memory.
@@ -213,9 +215,9 @@ func (s *Store) pageReader(ctx context.Context) readPage {
 }
 
 // readState returns all entries by resource, those that cannot be read, and which of the rows is the newest.
-func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, bad UnreadableError, newest Row, err error) {
+func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, bad UnreadableError, newest changelog.Row, err error) {
 	from, to := s.o.Format.Range()
-	next := func(from string, limit int) ([]Row, error) {
+	next := func(from string, limit int) ([]changelog.Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 		defer cancel()
 		return page(ctx, from, to, revision, limit)
@@ -232,7 +234,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 		}
 		for i := range rows {
 			if rows[i].Revision > newest.Revision {
-				newest = Row{Revision: rows[i].Revision, At: rows[i].At}
+				newest = changelog.Row{Revision: rows[i].Revision, At: rows[i].At}
 			}
 			name := s.o.Format.ResourceOf(rows[i].Key)
 			if loaded[name] == nil {
@@ -252,7 +254,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 
 // loadedEntry is entryOf for a row of a full read, which may have come without its value: NULL
 // is not a value, and a row that has none has no bytes.
-func (s *Store) loadedEntry(ctx context.Context, row *Row) *Entry {
+func (s *Store) loadedEntry(ctx context.Context, row *changelog.Row) *Entry {
 	if !s.raw {
 		return s.entryOf(ctx, row)
 	}

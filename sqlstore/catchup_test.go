@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCutOffReplica lets one replica miss changes that the other has compacted before
@@ -47,7 +48,7 @@ func TestCutOffReplica(t *testing.T) {
 		t.Errorf("floor %d, the other replica's is %d", b.Floor(), a.Floor())
 	}
 	<-w.Wait()
-	if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrCompacted) {
+	if _, _, err := w.Poll(t.Context()); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("a watcher that missed a delete: %v", err)
 	}
 	fresh, err := b.Watch(maps, maps, b.Floor())
@@ -105,7 +106,7 @@ func TestRaiseWhileOpen(t *testing.T) {
 // fall below.
 func TestRaise(t *testing.T) {
 	log := openLog(t, fileDSN(t))
-	if _, err := log.Append(t.Context(), []Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
+	if _, err := log.Append(t.Context(), []changelog.Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Raise(t.Context(), 5000); err != nil {
@@ -115,7 +116,7 @@ func TestRaise(t *testing.T) {
 	if s.Revision() != 5000 || s.Floor() != 5000 || s.Get(maps+"ns/a") == nil {
 		t.Fatalf("opened at %d, floor %d", s.Revision(), s.Floor())
 	}
-	if _, err := s.At(t.Context(), maps, 4999); !errors.Is(err, ErrCompacted) {
+	if _, err := s.At(t.Context(), maps, 4999); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("below: %v", err)
 	}
 	if e := create(t, s, maps+"ns/b"); e.Revision != 5001 {
@@ -181,7 +182,7 @@ type rowless struct {
 	broken atomic.Bool
 }
 
-func (r *rowless) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+func (r *rowless) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	if r.broken.Load() {
 		return nil, errAway
 	}
@@ -209,7 +210,7 @@ func TestRevisionsToldOfRawKeys(t *testing.T) {
 	if _, err := b.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	read, _ := Split(b.Revision())
+	read, _ := changelog.Split(b.Revision())
 	behind.broken.Store(true)
 	behind.hint(0)
 	out.awaitText(t, fmt.Sprintf("catch up from revision %d: ", read))

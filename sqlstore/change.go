@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Change is one requested row.
+// Change is a write that somebody asks the Store for.
 type Change struct {
 	Key string
 	// Expect is the revision of the row that this change replaces. 0 expects that the
@@ -24,66 +25,17 @@ type Change struct {
 	stored []byte
 	form   *form
 
-	// Set by Commit and the committer: see WithOrigin.
-	origin *Origin
-	author int64
-	audit  []byte
+	// Set by Commit: see WithOrigin.
+	origin *changelog.Origin
 }
 
-// Author and AuditID are what the row of c says of its origin; 0 and nil if it says nothing.
-func (c *Change) Author() int64   { return c.author }
-func (c *Change) AuditID() []byte { return c.audit }
-
-// holds says whether c may be written when the newest row of its key has revision found
-// (0 if there is no row) and is a tombstone or not.
-func (c *Change) holds(found int64, deleted bool) bool {
-	if deleted {
-		found = 0
+// logged returns what the log is asked for. Who makes the change is not known yet.
+func (w *Change) logged() changelog.Change {
+	c := changelog.Change{Key: w.Key, Expect: w.Expect, Delete: w.Delete, Value: w.Value}
+	if w.stored != nil {
+		c.Value = w.stored
 	}
-	return c.Expect == found && !(c.Delete && c.Expect == 0)
-}
-
-// Result is what became of one change of a batch.
-type Result struct {
-	// Revision is the new row's revision, 0 if the expectation failed.
-	Revision       int64
-	CreateRevision int64 // of the new row
-	// Found is the revision of the key's newest row when the expectation failed; 0 if
-	// the key has no row. FoundDeleted says that it is a tombstone.
-	Found        int64
-	FoundDeleted bool
-}
-
-// Appended describes a batch that was committed (or had nothing to commit).
-type Appended struct {
-	Head    int64    // newest revision found under the write lock, before this batch
-	Floor   int64    // compacted revision found under the write lock
-	At      int64    // commit time written to the new rows, Unix milliseconds
-	Results []Result // one for each change, in order
-}
-
-// Judge decides which changes of a batch hold, gives those the next revisions in order of
-// the batch, and appends the rows to insert to rows, which may be nil. Dialects call it under
-// the write lock, when they have read Head and At, and the newest row of each change's key
-// into its Result (Found, FoundDeleted and CreateRevision, zeros if there is none). Judge
-// turns these into the results that Append returns.
-func (a *Appended) Judge(batch []Change, rows []Row) []Row {
-	rows = slices.Grow(rows, len(batch))
-	before := len(rows)
-	for i := range batch {
-		c, r := &batch[i], &a.Results[i]
-		if !c.holds(r.Found, r.FoundDeleted) {
-			r.CreateRevision = 0
-			continue
-		}
-		next := a.Head + 1 + int64(len(rows)-before)
-		if c.Expect == 0 {
-			r.CreateRevision = next
-		}
-		r.Revision, r.Found, r.FoundDeleted = next, 0, false
-		rows = append(rows, Row{Revision: next, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, At: a.At, Value: c.StoredValue(), Author: c.author, AuditID: c.audit})
-	}
-	return rows
+	return c
 }
 
 type urgentKey struct{}
@@ -97,7 +49,7 @@ func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 // checkChange refuses what can be refused without the database.
 func (s *Store) checkChange(c *Change) error {
 	if s.raw {
-		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, ErrKind)
+		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, changelog.ErrKind)
 	}
 	// A key that nobody may write, and that is in the database, can be taken out of it.
 	if err := s.checkKey(c.Key); err != nil && !(c.Delete && s.Get(c.Key) != nil) {
@@ -115,7 +67,7 @@ func (s *Store) checkChange(c *Change) error {
 // checkRoom refuses changes that take space when there is hardly any.
 func (s *Store) checkRoom(ctx context.Context, c *Change) error {
 	err := s.log.Condition()
-	if !errors.Is(err, ErrFull) || s.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
+	if !errors.Is(err, changelog.ErrFull) || s.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
 		return nil
 	}
 	return fmt.Errorf("commit %s: nothing was written: %w", c.Key, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestRefusals(t *testing.T) {
@@ -18,13 +19,13 @@ func TestRefusals(t *testing.T) {
 		pods + "a\nb",
 		pods + "a\xff",
 		pods + strings.Repeat("日", 3000),
-		pods + strings.Repeat("a", MaxKeyBytes-len(pods)+1),
+		pods + strings.Repeat("a", changelog.MaxKeyBytes-len(pods)+1),
 	} {
-		if _, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, ErrKey) {
+		if _, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, 0)}); !errors.Is(err, changelog.ErrKey) {
 			t.Errorf("key of %d bytes: %v, want ErrKey", len(key), err)
 		}
 	}
-	create(t, s, pods+strings.Repeat("a", MaxKeyBytes-len(pods)))
+	create(t, s, pods+strings.Repeat("a", changelog.MaxKeyBytes-len(pods)))
 	create(t, s, pods+"\uFFFD")
 	if _, err := s.Commit(context.Background(), Change{Key: pods + "a", Delete: true}); err == nil {
 		t.Error("a delete that expects nothing was accepted")

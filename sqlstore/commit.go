@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Commit appends one change and returns the entry it made, when that is durable and
@@ -61,7 +63,7 @@ func (s *Store) abandoned(ctx context.Context, p *pending) error {
 	if s.commits.withdraw(p) {
 		err := ctx.Err()
 		if s.Healthy() != nil {
-			err = deadlineError(ctx, ErrUnavailable)
+			err = deadlineError(ctx, changelog.ErrUnavailable)
 		}
 		return fmt.Errorf("nothing was written: %w", err)
 	}
@@ -69,7 +71,7 @@ func (s *Store) abandoned(ctx context.Context, p *pending) error {
 	case <-p.done:
 		return nil
 	default:
-		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
+		return fmt.Errorf("%w: %w", changelog.ErrUnknown, ctx.Err())
 	}
 }
 

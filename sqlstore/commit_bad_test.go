@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestUnknownOutcome(t *testing.T) {
@@ -21,7 +22,7 @@ func TestUnknownOutcome(t *testing.T) {
 			create(t, s, maps+"ns/a")
 			log.set(always(f))
 			_, err = s.Commit(t.Context(), Change{Key: maps + "ns/b", Value: value("b", 0)})
-			if !errors.Is(err, ErrUnknown) || s.Healthy() == nil {
+			if !errors.Is(err, changelog.ErrUnknown) || s.Healthy() == nil {
 				t.Fatalf("commit: %v; healthy: %v", err, s.Healthy())
 			}
 			log.set(nil)
@@ -48,7 +49,7 @@ func TestUnknownOutcome(t *testing.T) {
 func TestUnknownIsReadAtOnce(t *testing.T) {
 	s, log := newFaultyStore(t, Options{})
 	log.set(always(persisted))
-	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/a", Value: value("a", 0)}); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/a", Value: value("a", 0)}); !errors.Is(err, changelog.ErrUnknown) {
 		t.Fatalf("commit: %v", err)
 	}
 	if err := s.Wait(t.Context(), 1); err != nil || s.Get(maps+"ns/a") == nil {
@@ -59,7 +60,7 @@ func TestUnknownIsReadAtOnce(t *testing.T) {
 func TestContextEndsInTheQueue(t *testing.T) {
 	s, log := newFaultyStore(t, Options{})
 	release, entered := make(chan struct{}), make(chan struct{}, 10)
-	log.set(func([]Change) fault { entered <- struct{}{}; <-release; return works })
+	log.set(func([]changelog.Change) fault { entered <- struct{}{}; <-release; return works })
 	first := make(chan error, 1)
 	go func() {
 		_, err := s.Commit(context.Background(), Change{Key: maps + "ns/a", Value: value("a", 0)})
@@ -69,7 +70,7 @@ func TestContextEndsInTheQueue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 	defer cancel()
 	_, err := s.Commit(ctx, Change{Key: maps + "ns/b", Value: value("b", 0)})
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnknown) {
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("withdrawn: %v", err)
 	}
 	close(release)
@@ -85,7 +86,7 @@ func TestContextEndsInTheQueue(t *testing.T) {
 func TestContextEndsInTheTransaction(t *testing.T) {
 	s, log := newFaultyStore(t, Options{})
 	release := make(chan struct{})
-	log.set(func([]Change) fault { <-release; return works })
+	log.set(func([]changelog.Change) fault { <-release; return works })
 	ctx, cancel := context.WithCancel(context.Background())
 	result := make(chan error, 1)
 	go func() {
@@ -96,7 +97,7 @@ func TestContextEndsInTheTransaction(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	if err := <-result; !errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if err := <-result; !errors.Is(err, changelog.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("abandoned: %v", err)
 	}
 	close(release)

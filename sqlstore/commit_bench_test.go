@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	_ "github.com/mattn/go-sqlite3"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // kilobyte is an object of about 1 KiB.
@@ -80,12 +81,12 @@ func BenchmarkCommit(b *testing.B) {
 
 // BenchmarkCommitOrigin shows what it costs that a row says who has written it.
 func BenchmarkCommitOrigin(b *testing.B) {
-	author := Author{User: "system:node:a", Verb: "patch", Subresource: "status", Manager: "kubelet"}
+	author := changelog.Author{User: "system:node:a", Verb: "patch", Subresource: "status", Manager: "kubelet"}
 	for _, writers := range []int{1, 64} {
 		b.Run(fmt.Sprint("without/", writers), func(b *testing.B) { benchmarkCommit(b, writers, context.Background) })
 		b.Run(fmt.Sprint("with/", writers), func(b *testing.B) {
 			benchmarkCommit(b, writers, func() context.Context {
-				return WithOrigin(context.Background(), &Origin{Author: author, AuditID: uuid.NewString()})
+				return WithOrigin(context.Background(), &changelog.Origin{Author: author, AuditID: uuid.NewString()})
 			})
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // committer collects changes into batches. While one batch is in its transaction the
@@ -39,7 +41,7 @@ func (c *committer) submit(p *pending) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return ErrClosed
+		return changelog.ErrClosed
 	}
 	c.queue = append(c.queue, p)
 	c.signal()
@@ -147,11 +149,11 @@ func (s *Store) append(b *batch) {
 	case err == nil:
 		s.tail.commits <- b
 		return
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, changelog.ErrUnknown):
 		s.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
 		s.tail.lookFor(0)
 		b.fail(err)
-	case errors.Is(err, ErrUnavailable) || len(b.waiters) == 1:
+	case errors.Is(err, changelog.ErrUnavailable) || len(b.waiters) == 1:
 		s.noticeSetBack(err)
 		b.fail(err)
 	default:
@@ -167,7 +169,7 @@ func (s *Store) appendEach(b *batch) {
 	for i := range b.waiters {
 		one := b.alone(i)
 		if err := s.appendLog(one); err != nil {
-			if errors.Is(err, ErrUnknown) {
+			if errors.Is(err, changelog.ErrUnknown) {
 				s.heads.addUnknown()
 				s.tail.lookFor(0)
 			}
@@ -183,7 +185,7 @@ func (s *Store) appendLog(b *batch) error {
 	if s.Healthy() != nil {
 		// The probe costs a round trip, and its outcome is known. Without it a database that
 		// hangs would take the batch and leave its outcome unknown.
-		if err := s.probe(); errors.Is(err, ErrUnavailable) {
+		if err := s.probe(); errors.Is(err, changelog.ErrUnavailable) {
 			return err
 		}
 	}
@@ -201,7 +203,7 @@ func (s *Store) write(b *batch) (err error) {
 	if s.raw {
 		return s.transact(b)
 	}
-	b.appended, err = s.boundedAppend(s.o.AppendTimeout, b.changes)
+	b.appended, err = s.boundedAppend(s.o.AppendTimeout, b)
 	return err
 }
 
@@ -209,10 +211,10 @@ func (s *Store) write(b *batch) (err error) {
 // lock and writes nothing. If the database is away, all callers in the queue get the
 // probe's error: with a database that hangs they have waited long enough.
 func (s *Store) probe() error {
-	_, err := s.boundedAppend(s.o.QueryTimeout, nil)
+	_, err := s.boundedAppend(s.o.QueryTimeout, &batch{})
 	s.health.probed(err)
 	s.noticeSetBack(err)
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, changelog.ErrUnavailable) {
 		s.commits.refuse(err)
 	}
 	return err

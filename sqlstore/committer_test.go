@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // acked is what a writer was told.
@@ -121,7 +122,7 @@ func compactSometimes(ctx context.Context, t *testing.T, s *Store, keep *atomic.
 
 func TestOneBadChangeAlone(t *testing.T) {
 	s, log := newFaultyStore(t, Options{})
-	log.set(func(batch []Change) fault {
+	log.set(func(batch []changelog.Change) fault {
 		for _, c := range batch {
 			if strings.HasSuffix(c.Key, "bad") {
 				return refused

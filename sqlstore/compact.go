@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -99,7 +101,7 @@ func (s *Store) CompactTo(ctx context.Context, revision int64) error {
 	select {
 	case s.compact.requests <- r:
 	case <-s.stop:
-		return ErrClosed
+		return changelog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -125,7 +127,7 @@ func (s *Store) runCompactor() {
 			s.state.dropIndexes(time.Now())
 			s.logCompaction(errors.Join(s.compactHistory(s.o.History), s.trimPast()))
 		case <-hurry.C:
-			if errors.Is(s.log.Condition(), ErrFull) {
+			if errors.Is(s.log.Condition(), changelog.ErrFull) {
 				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
 			}
 		case <-s.compact.wake:
@@ -146,7 +148,7 @@ func (s *Store) runCompactor() {
 func (s *Store) logCompaction(err error) {
 	since := &s.compact.failed
 	switch {
-	case s.ctx.Err() != nil, errors.Is(err, ErrClosed):
+	case s.ctx.Err() != nil, errors.Is(err, changelog.ErrClosed):
 	case err != nil && since.IsZero():
 		*since = time.Now()
 		s.o.Log.Warn("compaction fails, old versions stay; it is tried again", "err", err)
@@ -211,7 +213,7 @@ func (s *Store) sweepCut(floor int64) error {
 		return err
 	}
 	after, through := below, s.end(floor)
-	superseded, err := s.inSteps(through, func() (c Compacted, err error) {
+	superseded, err := s.inSteps(through, func() (c changelog.Compacted, err error) {
 		c, err = s.log.Supersede(s.ctx, after, through, compactStep)
 		after = c.Swept
 		return c, err
@@ -223,7 +225,7 @@ func (s *Store) sweepCut(floor int64) error {
 }
 
 func (s *Store) sweepTo(through int64) (deleted int64, err error) {
-	return s.inSteps(through, func() (Compacted, error) {
+	return s.inSteps(through, func() (changelog.Compacted, error) {
 		keep, limit := s.keepNow(), compactStep
 		if keep != nil {
 			limit = keepStep
@@ -234,7 +236,7 @@ func (s *Store) sweepTo(through int64) (deleted int64, err error) {
 
 // inSteps repeats step until it has come to through, or gets no further. Between two steps
 // writers get as much time as a step took.
-func (s *Store) inSteps(through int64, step func() (Compacted, error)) (deleted int64, err error) {
+func (s *Store) inSteps(through int64, step func() (changelog.Compacted, error)) (deleted int64, err error) {
 	for swept := int64(-1); ; {
 		begin := time.Now()
 		c, err := step()
@@ -250,7 +252,7 @@ func (s *Store) inSteps(through int64, step func() (Compacted, error)) (deleted 
 		}
 		swept = c.Swept
 		if s.pauseCompaction(time.Since(begin)) {
-			return deleted, ErrClosed
+			return deleted, changelog.ErrClosed
 		}
 	}
 }

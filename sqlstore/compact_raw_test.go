@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCutTo wants a compacted revision to be the floor at once, also if it is the newest, and
@@ -20,10 +21,10 @@ func TestCutTo(t *testing.T) {
 	if found, err := s.CutTo(t.Context(), 3, true); err != nil || found != 0 {
 		t.Fatalf("%d, %v", found, err)
 	}
-	if _, err := s.At(t.Context(), "", LastID(2)); !errors.Is(err, ErrCompacted) {
+	if _, err := s.At(t.Context(), "", changelog.LastID(2)); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("state below the floor: %v", err)
 	}
-	v, err := s.At(t.Context(), "", LastID(3))
+	v, err := s.At(t.Context(), "", changelog.LastID(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +37,10 @@ func TestCutTo(t *testing.T) {
 	if found, err := s.CutTo(t.Context(), 4, false); err != nil || found != 4 {
 		t.Errorf("once more: %d, %v", found, err)
 	}
-	if r, err := s.Sync(t.Context()); err != nil || r>>SubBits != 4 {
-		t.Errorf("revision %d, %v", r>>SubBits, err)
+	if r, err := s.Sync(t.Context()); err != nil || r>>changelog.SubBits != 4 {
+		t.Errorf("revision %d, %v", r>>changelog.SubBits, err)
 	}
-	if _, err := s.WatchRange("", End, LastID(3)); !errors.Is(err, ErrCompacted) {
+	if _, err := s.WatchRange("", changelog.End, changelog.LastID(3)); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("watch below the floor: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -78,7 +79,7 @@ func TestCutToNewest(t *testing.T) {
 					t.Fatal(err)
 				}
 				l := openRawLog(t, dsn)
-				if _, err := l.Cut(t.Context(), LastID(3)); err != nil {
+				if _, err := l.Cut(t.Context(), changelog.LastID(3)); err != nil {
 					t.Fatal(err)
 				}
 				if err := l.Close(); err != nil {
@@ -113,7 +114,7 @@ func leftIn(t *testing.T, s *Store) (out []string) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		revision, _ := Split(r.Revision)
+		revision, _ := changelog.Split(r.Revision)
 		what := fmt.Sprint(revision, " ", r.Key)
 		if r.Deleted {
 			what += " deleted"
@@ -164,7 +165,7 @@ func TestSweptBehind(t *testing.T) {
 				if _, err := b.Sync(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				w, err := b.WatchRange("", End, b.Revision())
+				w, err := b.WatchRange("", changelog.End, b.Revision())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -176,7 +177,7 @@ func TestSweptBehind(t *testing.T) {
 					tx.Delete("gone")
 					return nil
 				})
-				revision, _ := Split(a.Revision())
+				revision, _ := changelog.Split(a.Revision())
 				putRaw(t, a, "kept", "2")
 				for _, through := range []int64{revision, revision + 1} {
 					if _, err := a.CutTo(t.Context(), through, true); err != nil {
@@ -187,7 +188,7 @@ func TestSweptBehind(t *testing.T) {
 				if b.Get("gone") != nil {
 					t.Error("a key that was deleted is still there")
 				}
-				if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrCompacted) {
+				if _, _, err := w.Poll(t.Context()); !errors.Is(err, changelog.ErrCompacted) {
 					t.Errorf("a watcher that missed the delete: %v", err)
 				}
 			})
@@ -201,16 +202,16 @@ func TestCutToEmpty(t *testing.T) {
 	if found, err := s.CutTo(t.Context(), 1, true); err != nil || found != 0 {
 		t.Fatalf("%d, %v", found, err)
 	}
-	if floor, revision := s.Floor(), s.Revision(); floor != LastID(1) || revision != LastID(1) {
-		t.Errorf("floor %d, revision %d, want %d", floor, revision, LastID(1))
+	if floor, revision := s.Floor(), s.Revision(); floor != changelog.LastID(1) || revision != changelog.LastID(1) {
+		t.Errorf("floor %d, revision %d, want %d", floor, revision, changelog.LastID(1))
 	}
-	w, err := s.WatchRange("", End, LastID(1))
+	w, err := s.WatchRange("", changelog.End, changelog.LastID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	putRaw(t, s, "a", "1")
-	if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 || events[0].Entry.Revision != FirstID(2) {
+	if events, _, err := w.Poll(t.Context()); err != nil || len(events) != 1 || events[0].Entry.Revision != changelog.FirstID(2) {
 		t.Errorf("events %v, %v", events, err)
 	}
 }

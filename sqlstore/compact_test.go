@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // updates is how often the churn test updates its object; PLINTH_TEST_CHURN asks for
@@ -135,17 +136,17 @@ func TestCompactionNotBehind(t *testing.T) {
 
 // uncompactable is a log that fails to compact until it is told otherwise.
 type uncompactable struct {
-	Log
+	changelog.Log
 	works atomic.Bool
 	tries atomic.Int64
 }
 
-func (l *uncompactable) Compact(ctx context.Context, through int64, limit int, keep *Keep) (Compacted, error) {
+func (l *uncompactable) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
 	if l.works.Load() {
 		return l.Log.Compact(ctx, through, limit, keep)
 	}
 	l.tries.Add(1)
-	return Compacted{}, fmt.Errorf("compact: %w", ErrUnavailable)
+	return changelog.Compacted{}, fmt.Errorf("compact: %w", changelog.ErrUnavailable)
 }
 
 // TestCompactionFailsOnce expects one line when compaction begins to fail, and one when it works again.

@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 var (
-	// ErrNotEmpty says that the target of Copy holds objects already.
-	ErrNotEmpty = errors.New("target holds objects already")
-
 	// ErrHalfCopied says that a Copy into a log was not finished. The log is not to be served: either
 	// the same Copy goes on, or the log is emptied.
 	ErrHalfCopied = errors.New("the database holds a part of a copy that was not finished")
@@ -41,7 +40,7 @@ const (
 
 // endBrought ends the history that a log could tell of before it was filled: what was there earlier is not
 // known, and whoever is named in its rows has not created the objects with them. It returns a mark to set.
-func endBrought(ctx context.Context, to Log) (map[string]string, error) {
+func endBrought(ctx context.Context, to changelog.Log) (map[string]string, error) {
 	head, err := to.Head(ctx)
 	if err == nil {
 		err = to.Raise(ctx, head.Revision+1)
@@ -53,7 +52,7 @@ func endBrought(ctx context.Context, to Log) (map[string]string, error) {
 }
 
 // readBrought returns the last row that came with a Copy or an Intake, 0 if none has.
-func readBrought(ctx context.Context, log Log) (int64, error) {
+func readBrought(ctx context.Context, log changelog.Log) (int64, error) {
 	marks, err := log.Marks(ctx)
 	if err != nil || marks[markBrought] == "" {
 		return 0, err
@@ -63,7 +62,7 @@ func readBrought(ctx context.Context, log Log) (int64, error) {
 
 // HalfCopied returns ErrHalfCopied if a Copy into log was not finished, else nil, or why
 // the marks cannot be read.
-func HalfCopied(ctx context.Context, log Log) error {
+func HalfCopied(ctx context.Context, log changelog.Log) error {
 	marks, err := log.Marks(ctx)
 	if err == nil && IsHalfCopied(marks) {
 		err = ErrHalfCopied
@@ -76,7 +75,7 @@ func IsHalfCopied(marks map[string]string) bool { return marks[markCopying] != "
 
 // CopiedFrom says whether the objects of log were copied from the log with that cluster
 // id, directly or by way of others.
-func CopiedFrom(ctx context.Context, log Log, clusterID string) (bool, error) {
+func CopiedFrom(ctx context.Context, log changelog.Log, clusterID string) (bool, error) {
 	marks, err := log.Marks(ctx)
 	return marks[markOrigin+clusterID] != "", err
 }
@@ -121,13 +120,13 @@ const onlineGap = 1_000_000_000
 // revision up to which changes of the keys before were copied; so no revision is read when it is long
 // past. When only few changes are missing, Move stops the source, and the rest is copied. Until then
 // the source is only read.
-func Copy(ctx context.Context, to, from Log, o CopyOptions) (Copied, error) {
+func Copy(ctx context.Context, to, from changelog.Log, o CopyOptions) (Copied, error) {
 	return newCopier(to, from, o).copy(ctx)
 }
 
 // copier is a Copy that runs.
 type copier struct {
-	to, from Log
+	to, from changelog.Log
 	o        CopyOptions
 	id       string
 	above    int64  // revision that the source must not come to
@@ -140,22 +139,22 @@ type copier struct {
 	walkFor  time.Duration
 	compare  bool // the target may hold something at or above next
 
-	numbers   map[Author]int64 // of authors in the target; nil: not read yet
-	revisions map[string]int64 // newest ones in the target of keys that changed; 0: absent
-	following bool             // what is written are changes
-	recent    pager            // for changes of the source
+	numbers   map[changelog.Author]int64 // of authors in the target; nil: not read yet
+	revisions map[string]int64           // newest ones in the target of keys that changed; 0: absent
+	following bool                       // what is written are changes
+	recent    pager                      // for changes of the source
 
 	done Copied
 	told time.Time
 }
 
-func newCopier(to, from Log, o CopyOptions) *copier {
+func newCopier(to, from changelog.Log, o CopyOptions) *copier {
 	return &copier{to: to, from: from, o: o, id: rand.Text(), revisions: map[string]int64{}, walkFor: mostWalk, mostRows: pageMost}
 }
 
 func (c *copier) copy(ctx context.Context) (Copied, error) {
-	if c.from.Kind() != KindAPI || c.to.Kind() != KindAPI {
-		return Copied{}, fmt.Errorf("copy: %w: only the objects of a Kubernetes API are copied", ErrKind)
+	if c.from.Kind() != changelog.KindAPI || c.to.Kind() != changelog.KindAPI {
+		return Copied{}, fmt.Errorf("copy: %w: only the objects of a Kubernetes API are copied", changelog.ErrKind)
 	}
 	if err := c.prepare(ctx); err != nil {
 		return Copied{}, err
@@ -174,7 +173,7 @@ func (c *copier) copy(ctx context.Context) (Copied, error) {
 // missing, and it compares everything.
 func (c *copier) run(ctx context.Context) error {
 	err := c.runOnce(ctx)
-	for errors.Is(err, ErrCompacted) {
+	for errors.Is(err, changelog.ErrCompacted) {
 		if err = c.restart(ctx); err == nil {
 			err = c.runOnce(ctx)
 		}
@@ -199,13 +198,13 @@ func (c *copier) runOnce(ctx context.Context) error {
 // or holds what an earlier copy of the same source has left.
 func (c *copier) prepare(ctx context.Context) error {
 	marks, err := c.from.Marks(ctx)
-	switch noted := marks[markMoved]; {
+	switch noted := marks[changelog.MarkMoved]; {
 	case err != nil:
 		return fmt.Errorf("copy: read the source's marks: %w", err)
 	case marks[markCopying] != "":
 		return fmt.Errorf("copy: the source: %v; copy from the database that has all", ErrHalfCopied)
 	case noted != "" && !strings.HasPrefix(noted, c.to.ClusterID()+" "):
-		return fmt.Errorf("copy: the source: %w; copy from that one, or take this one back first", Moved(noted))
+		return fmt.Errorf("copy: the source: %w; copy from that one, or take this one back first", changelog.Moved(noted))
 	default:
 		c.moved = noted
 	}

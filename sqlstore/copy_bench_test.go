@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -63,10 +64,10 @@ func servedObjects(b *testing.B, n, writers int) (dsn string, wrote func() int64
 		b.Fatal(err)
 	}
 	for i := 0; i < n; {
-		var batch []Change
+		var batch []changelog.Change
 		for ; i < n && len(batch) < 1000; i++ {
 			key := fmt.Sprintf("%sns/%07d", maps, i)
-			batch = append(batch, Change{Key: key, Value: kilobyte(key)})
+			batch = append(batch, changelog.Change{Key: key, Value: kilobyte(key)})
 		}
 		if _, err := log.Append(b.Context(), batch); err != nil {
 			b.Fatal(err)
@@ -94,7 +95,7 @@ func rewrite(b *testing.B, store *Store, n, first int) {
 	for i := first; b.Context().Err() == nil; i = (i + 4) % n {
 		key := fmt.Sprintf("%sns/%07d", maps, i)
 		_, err := store.Commit(b.Context(), Change{Key: key, Expect: store.Get(key).Revision, Value: kilobyte(key)})
-		if errors.Is(err, ErrMoved) || b.Context().Err() != nil {
+		if errors.Is(err, changelog.ErrMoved) || b.Context().Err() != nil {
 			return
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -20,10 +21,10 @@ func TestCopyBetweenDialects(t *testing.T) {
 			from, to := openDSN(t, "sqlite://:memory:"), openDSN(t, dsn)
 			const n = 600
 			for i := range n {
-				mustAppend(t, from, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%04d", i), Value: []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}`)})
+				mustAppend(t, from, changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%04d", i), Value: []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}`)})
 			}
-			gone := mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/default/gone", Value: []byte(`{"metadata":{}}`)})
-			mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/default/gone", Expect: gone, Delete: true, Value: []byte(`{"metadata":{}}`)})
+			gone := mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/default/gone", Value: []byte(`{"metadata":{}}`)})
+			mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/default/gone", Expect: gone, Delete: true, Value: []byte(`{"metadata":{}}`)})
 			last, err := from.Head(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -41,10 +42,10 @@ func TestCopyBetweenDialects(t *testing.T) {
 				t.Errorf("target has %d objects, %v", len(rows), err)
 			}
 			// Nobody has created these objects here, and what was there before is not known.
-			if before, err := to.Past(ctx, "/", "0", head.Revision-1, 2*n); !errors.Is(err, sqlstore.ErrCompacted) {
+			if before, err := to.Past(ctx, "/", "0", head.Revision-1, 2*n); !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("%d objects before the end of the copy, %v", len(before), err)
 			}
-			if _, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrNotEmpty) {
+			if _, err := sqlstore.Copy(ctx, to, from, sqlstore.CopyOptions{}); !errors.Is(err, changelog.ErrNotEmpty) {
 				t.Errorf("copied twice: %v", err)
 			}
 			store, err := object.Open(ctx, to, sqlstore.Options{})
@@ -61,20 +62,20 @@ func TestCopyBetweenDialects(t *testing.T) {
 
 // Keys of an etcd endpoint have revisions and leases that a copy would lose.
 func TestCopyOfAnotherKind(t *testing.T) {
-	raw, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: sqlstore.KindEtcd})
+	raw, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer raw.Close()
 	objects := openDSN(t, "sqlite://:memory:")
-	for _, logs := range [][2]sqlstore.Log{{raw, objects}, {objects, raw}, {raw, raw}} {
-		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
+	for _, logs := range [][2]changelog.Log{{raw, objects}, {objects, raw}, {raw, raw}} {
+		if n, err := sqlstore.Copy(t.Context(), logs[0], logs[1], sqlstore.CopyOptions{}); !errors.Is(err, changelog.ErrKind) || errors.Is(err, sqlstore.ErrHalfCopied) {
 			t.Errorf("from %s to %s: copied %+v, %v", logs[1].Kind(), logs[0].Kind(), n, err)
 		}
 	}
 }
 
-func openDSN(t *testing.T, dsn string) sqlstore.Log {
+func openDSN(t *testing.T, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})
 	if err != nil {
@@ -84,9 +85,9 @@ func openDSN(t *testing.T, dsn string) sqlstore.Log {
 	return log
 }
 
-func mustAppend(t *testing.T, log sqlstore.Log, c sqlstore.Change) int64 {
+func mustAppend(t *testing.T, log changelog.Log, c changelog.Change) int64 {
 	t.Helper()
-	a, err := log.Append(context.Background(), []sqlstore.Change{c})
+	a, err := log.Append(context.Background(), []changelog.Change{c})
 	if err != nil || a.Results[0].Revision == 0 {
 		t.Fatalf("append %s: %+v, %v", c.Key, a, err)
 	}

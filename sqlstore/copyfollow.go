@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -38,7 +40,7 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 	c.recent.read(len(rows), sizeOf(rows))
 	head, err := c.from.Head(ctx) // after the rows: what was compacted before is missing
 	if err == nil && head.Floor > c.done.Revision {
-		err = ErrCompacted
+		err = changelog.ErrCompacted
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("read the source's changes: %w", err)
@@ -50,22 +52,22 @@ func (c *copier) followPage(ctx context.Context) (n int, end bool, err error) {
 	c.done.Behind = max(0, head.Revision-c.done.Revision)
 	c.done.Changes += int64(len(rows))
 	c.tell()
-	return len(rows), !Full(rows, limit), nil
+	return len(rows), !changelog.Full(rows, limit), nil
 }
 
 // apply copies changes, in rounds.
-func (c *copier) apply(ctx context.Context, rows []Row) error {
+func (c *copier) apply(ctx context.Context, rows []changelog.Row) error {
 	c.following = true
 	defer func() { c.following = false }()
 	origins, err := originsOf(ctx, c.from, rows)
 	if err != nil {
 		return fmt.Errorf("read the source's changes: %w", err)
 	}
-	var changes []Change
+	var changes []sourced
 	for i := range rows {
 		if row := &rows[i]; row.Key < c.next {
 			origin := origins[row.Revision]
-			changes = append(changes, Change{Key: row.Key, Expect: c.expected(row), Delete: row.Deleted, Value: row.Value, origin: &origin})
+			changes = append(changes, sourced{changelog.Change{Key: row.Key, Expect: c.expected(row), Delete: row.Deleted, Value: row.Value}, origin})
 		}
 	}
 	for _, round := range rounds(changes) {
@@ -80,7 +82,7 @@ func (c *copier) apply(ctx context.Context, rows []Row) error {
 // later one supersedes is left out. A delete is not superseded: what comes after it is another object. There are as many
 // rounds as the objects of one key, and not as all deletes: each is a transaction or more, and a copy with too many of them
 // never catches up with those who write.
-func rounds(changes []Change) (rounds [][]Change) {
+func rounds(changes []sourced) (rounds [][]sourced) {
 	type place struct{ round, i int }
 	last := map[string]place{}
 	for _, change := range changes {
@@ -106,7 +108,7 @@ func rounds(changes []Change) (rounds [][]Change) {
 // the revision.
 const notKnown = -1
 
-func (c *copier) expected(row *Row) int64 {
+func (c *copier) expected(row *changelog.Row) int64 {
 	if _, ok := c.revisions[row.Key]; !ok && row.CreateRevision == row.Revision {
 		return 0
 	}
@@ -138,7 +140,7 @@ func (c *copier) cutOver(ctx context.Context) error {
 	defer cancel()
 	begin := time.Now()
 	head, err := c.stop(ctx)
-	if errors.Is(err, ErrMoved) {
+	if errors.Is(err, changelog.ErrMoved) {
 		return err
 	}
 	if err == nil {
@@ -158,7 +160,9 @@ func (c *copier) cutOver(ctx context.Context) error {
 const mostMark = 255
 
 // movedTo returns what Log.Move notes: the cluster id of the log that goes on, and where it is.
-func movedTo(clusterID, place string) string { return plainText(clusterID+" "+place, mostMark) }
+func movedTo(clusterID, place string) string {
+	return changelog.PlainText(clusterID+" "+place, mostMark)
+}
 
 // stop stops the source and returns its last revision. Whether an error of COMMIT has done so is not
 // known, and to do it twice does no harm.
@@ -167,7 +171,7 @@ func (c *copier) stop(ctx context.Context) (head int64, err error) {
 	if to == "" {
 		to = movedTo(c.to.ClusterID(), c.o.Place)
 	}
-	if head, err = c.from.Move(ctx, to); errors.Is(err, ErrUnknown) {
+	if head, err = c.from.Move(ctx, to); errors.Is(err, changelog.ErrUnknown) {
 		head, err = c.from.Move(ctx, to)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCopyModel copies logs that others write to and compact between any two calls of the copy. At any
@@ -37,7 +38,7 @@ type copyModel struct {
 
 	mu       sync.Mutex
 	random   *rand.Rand
-	from, to Log
+	from, to changelog.Log
 	keys     map[string]int64 // of the source, with their revisions; 0: deleted
 	stopped  bool             // the source refused a write
 	calls    int              // left until the copy is killed
@@ -47,10 +48,10 @@ type copyModel struct {
 // write makes, changes or deletes an object of the source.
 func (m *copyModel) write() {
 	key := fmt.Sprintf("/registry/core/configmaps/ns/c%02d", m.random.IntN(40))
-	c := Change{Key: key, Expect: m.keys[key], Value: fmt.Appendf(nil, `{"n":%d}`, m.random.IntN(1000))}
+	c := changelog.Change{Key: key, Expect: m.keys[key], Value: fmt.Appendf(nil, `{"n":%d}`, m.random.IntN(1000))}
 	c.Delete = c.Expect != 0 && m.random.IntN(2) == 0
-	a, err := m.from.Append(m.t.Context(), []Change{c})
-	if errors.Is(err, ErrMoved) {
+	a, err := m.from.Append(m.t.Context(), []changelog.Change{c})
+	if errors.Is(err, changelog.ErrMoved) {
 		m.stopped = true
 		return
 	}
@@ -123,34 +124,34 @@ func (m *copyModel) check() {
 
 // busyLog is a log of a copy between whose calls others are busy.
 type busyLog struct {
-	Log
+	changelog.Log
 	m *copyModel
 }
 
-func (l busyLog) State(ctx context.Context, from, to string, revision int64, limit int) ([]Row, error) {
+func (l busyLog) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	if err := l.m.busy(); err != nil {
 		return nil, err
 	}
 	return l.Log.State(ctx, from, to, revision, limit)
 }
 
-func (l busyLog) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+func (l busyLog) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	if err := l.m.busy(); err != nil {
 		return nil, err
 	}
 	return l.Log.Rows(ctx, after, limit)
 }
 
-func (l busyLog) Origins(ctx context.Context, ids []int64) (map[int64]Origin, error) {
+func (l busyLog) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	if err := l.m.busy(); err != nil {
 		return nil, err
 	}
 	return l.Log.Origins(ctx, ids)
 }
 
-func (l busyLog) Head(ctx context.Context) (Head, error) {
+func (l busyLog) Head(ctx context.Context) (changelog.Head, error) {
 	if err := l.m.busy(); err != nil {
-		return Head{}, err
+		return changelog.Head{}, err
 	}
 	return l.Log.Head(ctx)
 }
@@ -169,9 +170,9 @@ func (l busyLog) SetMarks(ctx context.Context, marks map[string]string) error {
 	return l.lost(l.Log.SetMarks(ctx, marks))
 }
 
-func (l busyLog) Append(ctx context.Context, batch []Change) (Appended, error) {
+func (l busyLog) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	if err := l.m.busy(); err != nil {
-		return Appended{}, err
+		return changelog.Appended{}, err
 	}
 	a, err := l.Log.Append(ctx, batch)
 	return a, l.lost(err)

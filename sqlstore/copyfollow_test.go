@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -53,16 +54,16 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 		t.Fatalf("%+v, %v", copied, err)
 	}
 	w.check(t, target)
-	if err := w.commit(ctx, "late", false); !errors.Is(err, sqlstore.ErrMoved) || !errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "moved to elsewhere") {
+	if err := w.commit(ctx, "late", false); !errors.Is(err, changelog.ErrMoved) || !errors.Is(err, changelog.ErrUnavailable) || !strings.Contains(err.Error(), "moved to elsewhere") {
 		t.Errorf("a write after the copy: %v", err)
 	}
-	if err := store.Healthy(); !errors.Is(err, sqlstore.ErrMoved) {
+	if err := store.Healthy(); !errors.Is(err, changelog.ErrMoved) {
 		t.Errorf("health: %v", err)
 	}
-	if err := sqlstore.CheckMoved(ctx, source); !errors.Is(err, sqlstore.ErrMoved) {
+	if err := changelog.CheckMoved(ctx, source); !errors.Is(err, changelog.ErrMoved) {
 		t.Errorf("the source: %v", err)
 	}
-	if err := errors.Join(sqlstore.CheckMoved(ctx, target), sqlstore.HalfCopied(ctx, target)); err != nil {
+	if err := errors.Join(changelog.CheckMoved(ctx, target), sqlstore.HalfCopied(ctx, target)); err != nil {
 		t.Errorf("the target: %v", err)
 	}
 	before, there := mustHead(t, source), mustHead(t, target)
@@ -88,7 +89,7 @@ func copyServed(t *testing.T, from, to string, history time.Duration) {
 func TestCopyOvertaken(t *testing.T) {
 	ctx := t.Context()
 	from, to := openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:")
-	mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
+	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
 	o := sqlstore.CopyOptions{Online: true, Place: "elsewhere"}
 	slow := &hookedLog{Log: to, beforeMarks: func(n int) {
 		if n == 3 { // after those of its begin, and before it stops the source
@@ -100,10 +101,10 @@ func TestCopyOvertaken(t *testing.T) {
 	if _, err := sqlstore.Copy(ctx, slow, from, o); !errors.Is(err, sqlstore.ErrOvertaken) || errors.Is(err, sqlstore.ErrHalfCopied) {
 		t.Errorf("the copy that was overtaken: %v", err)
 	}
-	if err := errors.Join(sqlstore.CheckMoved(ctx, to), sqlstore.HalfCopied(ctx, to)); err != nil {
+	if err := errors.Join(changelog.CheckMoved(ctx, to), sqlstore.HalfCopied(ctx, to)); err != nil {
 		t.Errorf("the target: %v", err)
 	}
-	if err := sqlstore.CheckMoved(ctx, from); !errors.Is(err, sqlstore.ErrMoved) {
+	if err := changelog.CheckMoved(ctx, from); !errors.Is(err, changelog.ErrMoved) {
 		t.Errorf("the source: %v", err)
 	}
 	if _, err := sqlstore.Copy(ctx, to, from, o); !errors.Is(err, sqlstore.ErrCopied) {
@@ -116,17 +117,17 @@ func TestCopyOvertaken(t *testing.T) {
 func TestCopyToTwoTargets(t *testing.T) {
 	ctx := t.Context()
 	from, first, second := openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:")
-	mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
+	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
 	slow := &hookedLog{Log: from, beforeMove: func() {
 		if _, err := sqlstore.Copy(ctx, first, from, sqlstore.CopyOptions{Online: true, Place: "first"}); err != nil {
 			t.Error(err)
 		}
 	}}
 	_, err := sqlstore.Copy(ctx, second, slow, sqlstore.CopyOptions{Online: true, Place: "second"})
-	if !errors.Is(err, sqlstore.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
+	if !errors.Is(err, changelog.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
 		t.Errorf("the second copy: %v", err)
 	}
-	if err := sqlstore.CheckMoved(ctx, from); !errors.Is(err, sqlstore.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
+	if err := changelog.CheckMoved(ctx, from); !errors.Is(err, changelog.ErrMoved) || !strings.Contains(err.Error(), "moved to first") {
 		t.Errorf("the source: %v", err)
 	}
 	if err := sqlstore.HalfCopied(ctx, second); !errors.Is(err, sqlstore.ErrHalfCopied) {
@@ -138,19 +139,19 @@ func TestCopyToTwoTargets(t *testing.T) {
 func TestCopyFailsAtTheEnd(t *testing.T) {
 	ctx := t.Context()
 	from, to := openDSN(t, "sqlite://:memory:"), openDSN(t, "sqlite://:memory:")
-	a := mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
+	a := mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Value: []byte("{}")})
 	lost := &hookedLog{Log: to}
 	source := &hookedLog{Log: from, beforeMove: func() {
 		if lost.err == nil {
-			a = mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/ns/a", Expect: a, Value: []byte(`{"n":1}`)})
-			lost.err = sqlstore.ErrFull
+			a = mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Expect: a, Value: []byte(`{"n":1}`)})
+			lost.err = changelog.ErrFull
 		}
 	}}
 	o := sqlstore.CopyOptions{Online: true, Place: "elsewhere"}
-	if _, err := sqlstore.Copy(ctx, lost, source, o); !errors.Is(err, sqlstore.ErrFull) || !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if _, err := sqlstore.Copy(ctx, lost, source, o); !errors.Is(err, changelog.ErrFull) || !errors.Is(err, sqlstore.ErrHalfCopied) {
 		t.Errorf("a copy to a target that is full: %v", err)
 	}
-	mustAppend(t, from, sqlstore.Change{Key: "/registry/core/configmaps/ns/a", Expect: a, Value: []byte(`{"n":2}`)})
+	mustAppend(t, from, changelog.Change{Key: "/registry/core/configmaps/ns/a", Expect: a, Value: []byte(`{"n":2}`)})
 	if _, err := sqlstore.Copy(ctx, to, from, o); err != nil {
 		t.Error(err)
 	}
@@ -161,7 +162,7 @@ func TestCopyFailsAtTheEnd(t *testing.T) {
 
 // hookedLog is a log to which something happens while it is copied.
 type hookedLog struct {
-	sqlstore.Log
+	changelog.Log
 	beforeMarks func(n int) // before the n-th call
 	beforeMove  func()
 	err         error // of Append
@@ -182,9 +183,9 @@ func (l *hookedLog) Move(ctx context.Context, to string) (int64, error) {
 	return l.Log.Move(ctx, to)
 }
 
-func (l *hookedLog) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+func (l *hookedLog) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	if l.err != nil {
-		return sqlstore.Appended{}, l.err
+		return changelog.Appended{}, l.err
 	}
 	return l.Log.Append(ctx, batch)
 }
@@ -200,7 +201,7 @@ func serve(t *testing.T, dsn string, history time.Duration) *sqlstore.Store {
 }
 
 // openBeside opens a log as the process of a copy does.
-func openBeside(t testing.TB, dsn string) sqlstore.Log {
+func openBeside(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Beside: true})
 	if err != nil {
@@ -253,7 +254,7 @@ func (w *writers) start(t *testing.T, n int) {
 					name = fmt.Sprintf("new%05d", random.IntN(20)*n+i)
 				}
 				err := w.commit(t.Context(), name, random.IntN(3) == 0)
-				if errors.Is(err, sqlstore.ErrMoved) {
+				if errors.Is(err, changelog.ErrMoved) {
 					return
 				}
 				if err != nil {
@@ -285,7 +286,7 @@ func (w *writers) commit(ctx context.Context, name string, remove bool) error {
 		c.Expect, c.Delete = e.Revision, remove
 	}
 	c.Value = []byte(now.Value)
-	_, err := w.store.Commit(sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: sqlstore.Author{User: now.User, Verb: "update"}, AuditID: now.AuditID}), c)
+	_, err := w.store.Commit(sqlstore.WithOrigin(ctx, &changelog.Origin{Author: changelog.Author{User: now.User, Verb: "update"}, AuditID: now.AuditID}), c)
 	if err != nil {
 		return err
 	}
@@ -301,14 +302,14 @@ func (w *writers) commit(ctx context.Context, name string, remove bool) error {
 func (w *writers) wait() { w.wg.Wait() }
 
 // check compares what was acknowledged with what a log holds.
-func (w *writers) check(t *testing.T, log sqlstore.Log) {
+func (w *writers) check(t *testing.T, log changelog.Log) {
 	t.Helper()
 	if diff := cmp.Diff(w.acknowledged, held(t, log)); diff != "" {
 		t.Errorf("acknowledged (-) and in the target (+):\n%.3000s", diff)
 	}
 }
 
-func mustHead(t *testing.T, log sqlstore.Log) sqlstore.Head {
+func mustHead(t *testing.T, log changelog.Log) changelog.Head {
 	t.Helper()
 	head, err := log.Head(t.Context())
 	if err != nil {
@@ -318,7 +319,7 @@ func mustHead(t *testing.T, log sqlstore.Log) sqlstore.Head {
 }
 
 // held is what the keys of a log hold.
-func held(t *testing.T, log sqlstore.Log) map[string]written {
+func held(t *testing.T, log changelog.Log) map[string]written {
 	t.Helper()
 	ctx := t.Context()
 	rows, err := log.State(ctx, "/", "0", mustHead(t, log).Revision, 1_000_000)
@@ -347,18 +348,18 @@ func held(t *testing.T, log sqlstore.Log) map[string]written {
 // ends as it does in the source.
 func TestRounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var changes []sqlstore.Change
+	var changes []changelog.Change
 	there, objects := map[string]bool{}, map[string]int{}
 	for i := range 1000 {
 		key := fmt.Sprint("key", random.IntN(50))
-		c := sqlstore.Change{Key: key, Value: fmt.Append(nil, i), Delete: there[key] && random.IntN(3) == 0}
+		c := changelog.Change{Key: key, Value: fmt.Append(nil, i), Delete: there[key] && random.IntN(3) == 0}
 		if !c.Delete && !there[key] {
 			objects[key]++
 		}
 		there[key] = !c.Delete
 		changes = append(changes, c)
 	}
-	ends := func(changes []sqlstore.Change) map[string]string {
+	ends := func(changes []changelog.Change) map[string]string {
 		state := map[string]string{}
 		for _, c := range changes {
 			if state[c.Key] = string(c.Value); c.Delete {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -21,8 +22,8 @@ const (
 // keyRange is a page of the source: its objects with keys in [from, to).
 type keyRange struct {
 	from, to string
-	rows     []Row
-	origins  map[int64]Origin
+	rows     []changelog.Row
+	origins  map[int64]changelog.Origin
 	last     bool
 }
 
@@ -93,20 +94,20 @@ func (c *copier) read(ctx context.Context, pages chan<- keyRange) error {
 }
 
 func (c *copier) readPage(ctx context.Context, from string, revision int64) (p keyRange, err error) {
-	p.from, p.to = from, End
+	p.from, p.to = from, changelog.End
 	limit := min(c.pages.limit(), c.mostRows)
 	if p.rows, err = c.from.State(ctx, p.from, p.to, revision, limit); err != nil {
 		return p, err
 	}
-	if p.last = !Full(p.rows, limit); !p.last {
-		p.to = after(p.rows[len(p.rows)-1].Key)
+	if p.last = !changelog.Full(p.rows, limit); !p.last {
+		p.to = changelog.After(p.rows[len(p.rows)-1].Key)
 	}
 	p.origins, err = originsOf(ctx, c.from, p.rows)
 	c.pages.read(len(p.rows), sizeOf(p.rows))
 	return p, err
 }
 
-func originsOf(ctx context.Context, log Log, rows []Row) (map[int64]Origin, error) {
+func originsOf(ctx context.Context, log changelog.Log, rows []changelog.Row) (map[int64]changelog.Origin, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -126,25 +127,25 @@ func (c *copier) writePage(ctx context.Context, p keyRange) error {
 			return fmt.Errorf("read the target: %w", err)
 		}
 	}
-	var changes []Change
+	var changes []sourced
 	for i := range p.rows {
 		row := &p.rows[i]
 		old, origin := found[row.Key], p.origins[row.Revision]
 		delete(found, row.Key)
 		if old.Revision == 0 || origin != old.origin || string(row.Value) != string(old.Value) {
-			changes = append(changes, Change{Key: row.Key, Expect: old.Revision, Value: row.Value, origin: &origin})
+			changes = append(changes, sourced{changelog.Change{Key: row.Key, Expect: old.Revision, Value: row.Value}, origin})
 		}
 	}
 	for key, old := range found {
-		changes = append(changes, Change{Key: key, Expect: old.Revision, Delete: true, Value: old.Value})
+		changes = append(changes, sourced{Change: changelog.Change{Key: key, Expect: old.Revision, Delete: true, Value: old.Value}})
 	}
 	return c.writeAll(ctx, changes)
 }
 
 // copiedRow is an object in the target.
 type copiedRow struct {
-	Row
-	origin Origin
+	changelog.Row
+	origin changelog.Origin
 }
 
 // findTargets returns the target's objects with keys in [from, to), which an earlier copy has written.
@@ -154,7 +155,9 @@ func (c *copier) findTargets(ctx context.Context, from, to string) (map[string]c
 		return nil, err
 	}
 	found := make(map[string]copiedRow)
-	next := func(from string, limit int) ([]Row, error) { return c.to.State(ctx, from, to, head.Revision, limit) }
+	next := func(from string, limit int) ([]changelog.Row, error) {
+		return c.to.State(ctx, from, to, head.Revision, limit)
+	}
 	for rows, err := range pagesOf(from, next) {
 		if err != nil {
 			return nil, err

@@ -3,24 +3,32 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
+// sourced is a change with where it comes from.
+type sourced struct {
+	changelog.Change
+	origin changelog.Origin
+}
+
 // writeAll writes changes to the target, in transactions that are not too large. No two are of one key.
-func (c *copier) writeAll(ctx context.Context, changes []Change) error {
+func (c *copier) writeAll(ctx context.Context, changes []sourced) error {
 	if len(changes) > 0 {
 		if err := c.checkRun(ctx); err != nil {
 			return err
 		}
 	}
-	return eachBatch(changes, func(batch []Change) error { return c.write(ctx, batch) })
+	return eachBatch(changes, func(c *sourced) int { return len(c.Value) }, func(batch []sourced) error { return c.write(ctx, batch) })
 }
 
 // eachBatch calls write with changes in transactions that are not too large.
-func eachBatch(changes []Change, write func([]Change) error) error {
+func eachBatch[C any](changes []C, size func(*C) int, write func([]C) error) error {
 	for len(changes) > 0 {
-		n, size := 0, 0
-		for n < len(changes) && n < mostChange && (n == 0 || size+len(changes[n].Value) <= mostBytes) {
-			size += len(changes[n].Value)
+		n, bytes := 0, 0
+		for n < len(changes) && n < mostChange && (n == 0 || bytes+size(&changes[n]) <= mostBytes) {
+			bytes += size(&changes[n])
 			n++
 		}
 		if err := write(changes[:n]); err != nil {
@@ -33,7 +41,7 @@ func eachBatch(changes []Change, write func([]Change) error) error {
 
 // write writes a batch. What expects another revision than the target has is written once more, with
 // the revision that was found: nobody else writes there.
-func (c *copier) write(ctx context.Context, batch []Change) error {
+func (c *copier) write(ctx context.Context, batch []sourced) error {
 	if err := c.identify(ctx, batch); err != nil {
 		return err
 	}
@@ -52,12 +60,16 @@ func (c *copier) write(ctx context.Context, batch []Change) error {
 }
 
 // tryWrite returns the changes that expected something else, with what they ought to expect.
-func (c *copier) tryWrite(ctx context.Context, batch []Change) (failed []Change, err error) {
+func (c *copier) tryWrite(ctx context.Context, batch []sourced) (failed []sourced, err error) {
 	batch = writable(batch)
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	appended, err := c.to.Append(ctx, batch)
+	changes := make([]changelog.Change, len(batch))
+	for i := range batch {
+		changes[i] = batch[i].Change
+	}
+	appended, err := c.to.Append(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +83,14 @@ func (c *copier) tryWrite(ctx context.Context, batch []Change) (failed []Change,
 			change.Expect = r.Found
 			failed = append(failed, change)
 		case c.following:
-			c.remember(change, r.Revision)
+			c.remember(&change, r.Revision)
 		}
 	}
 	return failed, nil
 }
 
 // writable leaves out deletes of what is not there: it was made and deleted between two reads.
-func writable(batch []Change) []Change {
+func writable(batch []sourced) []sourced {
 	out := batch[:0:0]
 	for _, change := range batch {
 		if !change.Delete || change.Expect != 0 {
@@ -91,7 +103,7 @@ func writable(batch []Change) []Change {
 // mostRevisions bounds the revisions of the target in memory.
 const mostRevisions = 100_000
 
-func (c *copier) remember(change Change, revision int64) {
+func (c *copier) remember(change *sourced, revision int64) {
 	if len(c.revisions) >= mostRevisions {
 		clear(c.revisions)
 	}
@@ -103,15 +115,15 @@ func (c *copier) remember(change Change, revision int64) {
 
 // identify gives changes the numbers that the target has for their authors. It adds those that it does
 // not have.
-func (c *copier) identify(ctx context.Context, batch []Change) (err error) {
+func (c *copier) identify(ctx context.Context, batch []sourced) (err error) {
 	if c.numbers == nil {
 		if c.numbers, err = c.to.Authors(ctx, mostCopiedAuthors); err != nil {
 			return err
 		}
 	}
-	var add []Author
+	var add []changelog.Author
 	for i := range batch {
-		if o := batch[i].origin; o != nil && o.Author != (Author{}) && c.numbers[o.Author] == 0 {
+		if o := &batch[i].origin; o.Author != (changelog.Author{}) && c.numbers[o.Author] == 0 {
 			add = append(add, o.Author)
 			c.numbers[o.Author] = notKnown
 		}
@@ -127,9 +139,8 @@ func (c *copier) identify(ctx context.Context, batch []Change) (err error) {
 		}
 	}
 	for i := range batch {
-		if o := batch[i].origin; o != nil {
-			batch[i].author, batch[i].audit = c.numbers[o.Author], auditBytes(o.AuditID)
-		}
+		o := &batch[i].origin
+		batch[i].Author, batch[i].AuditID = c.numbers[o.Author], changelog.AuditBytes(o.AuditID)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Digest is of all objects in force at a revision: of their keys, and of their values with the revisions
@@ -54,7 +56,7 @@ func (s *Store) DigestAt(ctx context.Context, revision int64) (Digest, error) {
 	}
 	maps, before, ok := s.state.copyBack(revision)
 	if !ok {
-		return Digest{}, fmt.Errorf("digest of memory at %d: %w", revision, ErrCompacted)
+		return Digest{}, fmt.Errorf("digest of memory at %d: %w", revision, changelog.ErrCompacted)
 	}
 	return s.digest(ctx, maps, before, revision)
 }
@@ -125,13 +127,13 @@ func (st *state) copyAll() (maps []*entryMap, revision int64) {
 
 // DigestOf returns the digest of a log of objects, whose values format shows. opened decrypts what is encrypted;
 // nil: nobody can.
-func DigestOf(ctx context.Context, z Frozen, format Format, opened Transformer) (Digest, error) {
+func DigestOf(ctx context.Context, z changelog.Frozen, format Format, opened Transformer) (Digest, error) {
 	head, err := z.Head(ctx)
 	if err != nil {
 		return Digest{}, fmt.Errorf("digest: %w", err)
 	}
 	d := Digest{Revision: head.Revision}
-	err = z.All(ctx, true, func(r *Row) error {
+	err = z.All(ctx, true, func(r *changelog.Row) error {
 		value := r.Value
 		if len(value) > 0 && value[0] != '{' {
 			if opened == nil {

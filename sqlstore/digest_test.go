@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -22,7 +23,7 @@ func TestDigest(t *testing.T) {
 			t.Errorf("revision %d has the digest of %d", own.Revision, before)
 		}
 		seen[own.Text()] = own.Revision
-		err := s.Source().Freeze(t.Context(), func(z Frozen) error {
+		err := s.Source().Freeze(t.Context(), func(z changelog.Frozen) error {
 			stored, err := object.Digest(t.Context(), z, nil)
 			if stored != own || own.Objects != int64(i+1) {
 				t.Errorf("memory has %+v, the database %+v", own, stored)
@@ -71,7 +72,7 @@ func TestDigestAt(t *testing.T) {
 	create(t, small, maps+"ns/a")
 	at := small.Revision()
 	create(t, small, maps+"ns/b")
-	if _, err := small.DigestAt(t.Context(), at); !errors.Is(err, ErrCompacted) {
+	if _, err := small.DigestAt(t.Context(), at); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("beyond the window: %v", err)
 	}
 }

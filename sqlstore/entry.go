@@ -1,6 +1,10 @@
 package sqlstore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // Entry is one key's value at one revision, as readers see it. It is immutable and
 // shared; nobody may write to Value.
@@ -16,7 +20,7 @@ type Entry struct {
 }
 
 // newEntry makes the entry that readers of row see.
-func (s *Store) newEntry(row *Row) *Entry {
+func (s *Store) newEntry(row *changelog.Row) *Entry {
 	if s.raw {
 		return rawEntry(row, given(row))
 	}

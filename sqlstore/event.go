@@ -1,6 +1,10 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // EventType says what happened to a key.
 type EventType uint8
@@ -38,7 +42,7 @@ func (ev *Event) size() int {
 	return n
 }
 
-func (s *Store) eventOf(ctx context.Context, step *Step) *Event {
+func (s *Store) eventOf(ctx context.Context, step *changelog.Step) *Event {
 	ev := &Event{Entry: s.entryOf(ctx, &step.Row)}
 	if step.Deleted {
 		ev.Type = Delete

@@ -1,6 +1,10 @@
 package sqlstore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // The evictor keeps what the state of objects takes in memory within Options.StateBytes: values leave memory,
 // those of the least recently used resources first, and keys, revisions and indexes stay.
@@ -172,7 +176,7 @@ func (r *resource) nextHeld() (held []*Entry) {
 		n, last = n+1, key
 		return n < evictWalk
 	})
-	if r.hand = after(last); n < evictWalk {
+	if r.hand = changelog.After(last); n < evictWalk {
 		r.hand = ""
 	}
 	return held

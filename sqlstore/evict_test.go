@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -60,7 +61,7 @@ func TestEvictLeastUsed(t *testing.T) {
 	}
 	used := func() int64 {
 		before := s.Stats().ValueReads
-		from, to := RangeOf(pods)
+		from, to := changelog.RangeOf(pods)
 		if err := s.Current(pods).Scan(t.Context(), from, to, func(*Entry) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func TestEvictLeastUsed(t *testing.T) {
 
 // duringReads calls a function during each read of values.
 type duringReads struct {
-	Log
+	changelog.Log
 	call atomic.Pointer[func()]
 }
 
@@ -100,7 +101,7 @@ func TestEvictAfterIndex(t *testing.T) {
 	n := 0
 	write := func() { create(t, s, fmt.Sprintf("%sother/%04d", maps, n)); n++ }
 	log.call.Store(&write)
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	where := []Predicate{{Attribute: object.Label("a"), Terms: []string{"b"}}}
 	if err := s.Current(maps).Select(t.Context(), from, to, where, func(*Entry) bool { return true }); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestEvictScanKeeps(t *testing.T) {
 	}
 	const limit = 300_000
 	s = openStore(t, openLog(t, dsn), Options{StateBytes: limit})
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	for range 3 {
 		if err := s.Current(maps).Scan(t.Context(), from, to, func(*Entry) bool { return true }); err != nil {
 			t.Fatal(err)

@@ -3,10 +3,12 @@ package sqlstore
 import (
 	"context"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // CopyInSteps is Copy with small pages, after each of which it follows the source.
-func CopyInSteps(ctx context.Context, to, from Log, o CopyOptions) (Copied, error) {
+func CopyInSteps(ctx context.Context, to, from changelog.Log, o CopyOptions) (Copied, error) {
 	c := newCopier(to, from, o)
 	c.pages.n, c.walkFor = 3, 0
 	return c.copy(ctx)
@@ -22,7 +24,7 @@ func (s *Store) WindowLimit() int { return s.o.WindowBytes }
 func (s *Store) Age() { s.state.age() }
 
 // LogOf returns the log of s.
-func LogOf(s *Store) Log { return s.log }
+func LogOf(s *Store) changelog.Log { return s.log }
 
 // Queued is the number of changes that wait for a transaction.
 func (s *Store) Queued() int {
@@ -74,11 +76,6 @@ func (s *Store) BoundAuthors(most int) { s.authors.most = most }
 // AgeAuthors makes the authors that s has added older. No commit may be under way.
 func (s *Store) AgeAuthors(by time.Duration) { s.authors.added.since = s.authors.added.since.Add(-by) }
 
-// Never is Old.Expires of a row that stays.
-const Never = never
-
-func (k *Keep) Fingerprint() string { return k.fingerprint() }
-
 // DropIndexes drops all indexes that nobody has had use for after a moment.
 func (s *Store) DropIndexes(now time.Time) { s.state.dropIndexes(now) }
 
@@ -103,7 +100,19 @@ func SizeClasses(sizes ...int) (told []int) {
 }
 
 // Rounds are what a copy writes changes in.
-var Rounds = rounds
+func Rounds(changes []changelog.Change) (out [][]changelog.Change) {
+	all := make([]sourced, len(changes))
+	for i, c := range changes {
+		all[i].Change = c
+	}
+	for _, round := range rounds(all) {
+		out = append(out, nil)
+		for _, c := range round {
+			out[len(out)-1] = append(out[len(out)-1], c.Change)
+		}
+	}
+	return out
+}
 
 const (
 	PollBytes = pollBytes

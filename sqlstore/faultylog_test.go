@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // faultyLog is a real log with failures in its way.
 type faultyLog struct {
-	Log
+	changelog.Log
 	t      testing.TB
 	away   atomic.Bool  // the database does not answer
 	hangs  atomic.Bool  // the database takes connections and does not answer
@@ -24,7 +25,7 @@ type faultyLog struct {
 	probes    atomic.Int64 // empty batches that failed
 
 	mu    sync.Mutex
-	fault func(batch []Change) fault
+	fault func(batch []changelog.Change) fault
 }
 
 func newFaultyLog(t testing.TB, dsn string) *faultyLog {
@@ -45,17 +46,17 @@ const (
 	refused         // nothing is written and it is the batch's fault
 )
 
-var errAway = fmt.Errorf("connection refused: %w", ErrUnavailable)
+var errAway = fmt.Errorf("connection refused: %w", changelog.ErrUnavailable)
 
 func (l *faultyLog) Exclusive() bool { return !l.shared && l.Log.Exclusive() }
 
-func (l *faultyLog) set(f func([]Change) fault) {
+func (l *faultyLog) set(f func([]changelog.Change) fault) {
 	l.mu.Lock()
 	l.fault = f
 	l.mu.Unlock()
 }
 
-func (l *faultyLog) next(batch []Change) fault {
+func (l *faultyLog) next(batch []changelog.Change) fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fault == nil || len(batch) == 0 {
@@ -65,7 +66,7 @@ func (l *faultyLog) next(batch []Change) fault {
 }
 
 // checkBatch checks what a log may rely on.
-func (l *faultyLog) checkBatch(batch []Change) {
+func (l *faultyLog) checkBatch(batch []changelog.Change) {
 	keys := map[string]bool{}
 	for _, c := range batch {
 		if keys[c.Key] {
@@ -78,34 +79,34 @@ func (l *faultyLog) checkBatch(batch []Change) {
 	}
 }
 
-func (l *faultyLog) Append(ctx context.Context, batch []Change) (Appended, error) {
+func (l *faultyLog) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	l.checkBatch(batch)
 	defer l.appending.Store(false)
 	if l.away.Load() {
 		if len(batch) == 0 {
 			l.probes.Add(1)
 		}
-		return Appended{}, errAway
+		return changelog.Appended{}, errAway
 	}
 	if l.hangs.Load() {
 		<-ctx.Done()
-		return Appended{}, ctx.Err()
+		return changelog.Appended{}, ctx.Err()
 	}
 	switch l.next(batch) {
 	case lost:
-		return Appended{}, fmt.Errorf("commit: %w", ErrUnknown)
+		return changelog.Appended{}, fmt.Errorf("commit: %w", changelog.ErrUnknown)
 	case refused:
-		return Appended{}, errors.New("packet too large")
+		return changelog.Appended{}, errors.New("packet too large")
 	case persisted:
 		if _, err := l.Log.Append(ctx, batch); err != nil {
-			return Appended{}, err
+			return changelog.Appended{}, err
 		}
-		return Appended{}, fmt.Errorf("commit: %w", ErrUnknown)
+		return changelog.Appended{}, fmt.Errorf("commit: %w", changelog.ErrUnknown)
 	}
 	return l.Log.Append(ctx, batch)
 }
 
-func (l *faultyLog) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+func (l *faultyLog) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	l.reads.RLock()
 	defer l.reads.RUnlock()
 	if l.away.Load() {
@@ -114,13 +115,13 @@ func (l *faultyLog) Rows(ctx context.Context, after int64, limit int) ([]Row, er
 	return l.Log.Rows(ctx, after, limit)
 }
 
-func (l *faultyLog) Head(ctx context.Context) (Head, error) {
+func (l *faultyLog) Head(ctx context.Context) (changelog.Head, error) {
 	if l.away.Load() {
-		return Head{}, errAway
+		return changelog.Head{}, errAway
 	}
 	if l.hangs.Load() {
 		<-ctx.Done()
-		return Head{}, ctx.Err()
+		return changelog.Head{}, ctx.Err()
 	}
 	return l.Log.Head(ctx)
 }
@@ -132,7 +133,7 @@ func (l *faultyLog) Time(ctx context.Context, revision int64) (found, at int64, 
 	return l.Log.Time(ctx, revision)
 }
 
-func (l *faultyLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]Step, error) {
+func (l *faultyLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	if l.away.Load() {
 		return nil, errAway
 	}
@@ -153,4 +154,6 @@ func (l *faultyLog) cutOff() {
 	defer l.reads.Unlock()
 }
 
-func always(f fault) func([]Change) fault { return func([]Change) fault { return f } }
+func always(f fault) func([]changelog.Change) fault {
+	return func([]changelog.Change) fault { return f }
+}

@@ -1,6 +1,6 @@
 package sqlstore
 
-import "strings"
+import "github.com/plinth-io/plinth/sqlstore/changelog"
 
 // Format says what keys and values mean to a Store. Its methods are quick and have no state.
 // What a Store serves is one layer above: package object has the Format of Kubernetes objects.
@@ -30,7 +30,7 @@ type Raw struct{}
 
 var _ Format = Raw{}
 
-func (Raw) Range() (from, to string)          { return "", End }
+func (Raw) Range() (from, to string)          { return "", changelog.End }
 func (Raw) ResourceOf(string) string          { return "" }
 func (Raw) CheckKey(string) error             { return nil }
 func (Raw) Show(value []byte, _ int64) []byte { return value }
@@ -38,6 +38,3 @@ func (Raw) Hide(value []byte, _ int64) []byte { return value }
 func (Raw) TermOf(string) TermOf              { return nothing }
 func (Raw) Plain([]byte) bool                 { return true }
 func (Raw) Frees(deletes bool, _ []byte) bool { return deletes }
-
-// End comes after every key: the end of a range that has none.
-var End = strings.Repeat("\xff", MaxKeyBytes+1)

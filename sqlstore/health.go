@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -87,7 +89,7 @@ func (s *Store) Condition() error { return s.log.Condition() }
 
 // hear notes that the database itself says that it is damaged. The caller holds mu.
 func (h *health) hear(err error) {
-	if !errors.Is(err, ErrDamaged) {
+	if !errors.Is(err, changelog.ErrDamaged) {
 		return
 	}
 	if time.Since(h.damagedAt) > damagedFor {
@@ -144,7 +146,9 @@ func (h *health) probed(err error) {
 	}
 }
 
-func isAway(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) }
+func isAway(err error) bool {
+	return errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown)
+}
 
 // probeIn returns when writes should be probed, 0 for never.
 func (h *health) probeIn() time.Duration {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestDatabaseAway(t *testing.T) {
@@ -18,13 +19,13 @@ func TestDatabaseAway(t *testing.T) {
 	s := openStore(t, log, Options{})
 	a := create(t, s, maps+"ns/a")
 	log.away.Store(true)
-	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/b", Value: value("b", 0)}); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/b", Value: value("b", 0)}); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("commit: %v", err)
 	}
-	if _, err := s.Sync(t.Context()); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Sync(t.Context()); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("sync: %v", err)
 	}
-	if err := s.Healthy(); !errors.Is(err, ErrUnavailable) {
+	if err := s.Healthy(); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("healthy: %v", err)
 	}
 	if s.Get(a.Key) != a {
@@ -53,7 +54,7 @@ func TestFaultsUnderLoad(t *testing.T) {
 	}
 	defer w.Close()
 	r := rand.New(rand.NewPCG(5, 5))
-	log.set(func([]Change) fault { return []fault{works, works, works, lost, persisted}[r.IntN(5)] })
+	log.set(func([]changelog.Change) fault { return []fault{works, works, works, lost, persisted}[r.IntN(5)] })
 
 	var mu sync.Mutex
 	known := map[string]*Entry{} // by key; each is created at most once
@@ -68,9 +69,9 @@ func TestFaultsUnderLoad(t *testing.T) {
 				switch {
 				case err == nil:
 					known[key] = e
-				case errors.Is(err, ErrUnknown):
+				case errors.Is(err, changelog.ErrUnknown):
 					unknown[key] = true
-				case !errors.Is(err, ErrUnavailable):
+				case !errors.Is(err, changelog.ErrUnavailable):
 					t.Errorf("commit: %v", err)
 				}
 				mu.Unlock()

@@ -3,31 +3,16 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
-
-// HistoryQuery asks for changes that are still there, in the log or kept beside it.
-type HistoryQuery struct {
-	From, To       string // of keys in [From, To); both empty: of all keys
-	After, Through int64  // of revisions with After < revision <= Through
-	Oldest         bool   // the oldest first; else the newest
-	Sizes          bool   // with the sizes of values
-	Limit          int    // most changes
-}
-
-// HistoryRow is a change with who has made it.
-type HistoryRow struct {
-	Row           // Author and Value are not set: see Store.OldEntries
-	Origin Origin // empty if it is not known
-	Size   int64  // bytes of the value as the log holds it, if they were asked for
-}
 
 // History returns the changes that readers see and that q asks for. What was compacted is not there, which is
 // no error. Unlike other reads it asks the database.
-func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, error) {
+func (s *Store) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	if s.raw {
-		return nil, fmt.Errorf("read history: %w: only changes of objects are recorded", ErrKind)
+		return nil, fmt.Errorf("read history: %w: only changes of objects are recorded", changelog.ErrKind)
 	}
 	if q.Through = min(q.Through, s.Revision()); q.Through <= q.After || q.Limit <= 0 {
 		return nil, nil
@@ -39,12 +24,9 @@ func (s *Store) History(ctx context.Context, q HistoryQuery) ([]HistoryRow, erro
 // it that create an object name who has written that last, and not who created it. 0: none were.
 func (s *Store) Brought() int64 { return s.brought }
 
-// MostOldEntries is how many OldEntries returns at once, at most.
-const MostOldEntries = 500
-
 // OldEntries returns what readers saw of rows of History or Past; of a tombstone, the last that they saw. An entry
 // may be unreadable. ErrCompacted if one of them is not kept any more.
-func (s *Store) OldEntries(ctx context.Context, rows []*HistoryRow) ([]*Entry, error) {
+func (s *Store) OldEntries(ctx context.Context, rows []*changelog.HistoryRow) ([]*Entry, error) {
 	entries := make([]*Entry, len(rows))
 	var ids []int64
 	for i, r := range rows {
@@ -69,7 +51,7 @@ func (s *Store) OldEntries(ctx context.Context, rows []*HistoryRow) ([]*Entry, e
 		}
 		value, ok := values[r.Revision]
 		if !ok {
-			return nil, fmt.Errorf("read the value of %s at %d: %w", r.Key, r.Revision, ErrCompacted)
+			return nil, fmt.Errorf("read the value of %s at %d: %w", r.Key, r.Revision, changelog.ErrCompacted)
 		}
 		delete(values, r.Revision)
 		row := r.Row
@@ -90,7 +72,7 @@ func (s *Store) Incarnation(key string) (created, changed int64) {
 
 // Reach says from which moment on the log has all changes (Unix milliseconds; 0: it has had all since it was
 // made), how long old versions stay there, and the rule by which those of a key stay longer.
-func (s *Store) Reach(ctx context.Context, key string) (since int64, history time.Duration, rule Rule, kept bool, err error) {
+func (s *Store) Reach(ctx context.Context, key string) (since int64, history time.Duration, rule changelog.Rule, kept bool, err error) {
 	if s.o.Keep != nil {
 		rule, kept = s.o.Keep.Of(key)
 	}
@@ -123,6 +105,3 @@ func (s *Store) newestIn(ctx context.Context, low, high, moment int64) (int64, e
 	}
 	return low, nil
 }
-
-// Forever is a revision that no log reaches.
-const Forever = math.MaxInt64

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // BenchmarkHistory reads all 1,000 versions of one object in a log of a million rows.
@@ -17,18 +17,18 @@ func BenchmarkHistory(b *testing.B) {
 	value := []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"text":"` + strings.Repeat("x", 512) + `"}}`)
 	last := int64(0)
 	for n := 0; n < rows; n += every {
-		batch := make([]Change, every)
+		batch := make([]changelog.Change, every)
 		for i := range batch {
-			batch[i] = Change{Key: fmt.Sprintf("/registry/core/configmaps/shop/%07d", n+i), Value: value}
+			batch[i] = changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/shop/%07d", n+i), Value: value}
 		}
-		batch[0] = Change{Key: object, Expect: last, Value: value}
+		batch[0] = changelog.Change{Key: object, Expect: last, Value: value}
 		done, err := log.Append(b.Context(), batch)
 		if err != nil {
 			b.Fatal(err)
 		}
 		last = done.Results[0].Revision
 	}
-	q := HistoryQuery{From: object, To: object + "\x00", Through: Forever, Limit: 2000}
+	q := changelog.HistoryQuery{From: object, To: object + "\x00", Through: changelog.Forever, Limit: 2000}
 	for _, sizes := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sizes=%v", sizes), func(b *testing.B) {
 			q.Sizes = sizes

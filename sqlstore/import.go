@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Import is what is to become of an empty log of raw keys: the rows of a database of another kind,
@@ -15,17 +17,17 @@ type Import struct {
 
 	// Page returns rows with ids that grow from page to page, and none at the end. Times are not
 	// asked for.
-	Page func(ctx context.Context) ([]Row, error)
+	Page func(ctx context.Context) ([]changelog.Row, error)
 	// Leases returns, when all rows were asked for, the leases that rows name, with their TTL. They
 	// begin anew.
-	Leases func() []Lease
+	Leases func() []changelog.Lease
 	// Progress, which may be nil, gets the number of rows written so far.
 	Progress func(rows int64)
 }
 
 // Run writes the rows to a log, to which nobody else writes, and returns their number. Revisions
 // without a row are gaps. An error after the first row wraps ErrHalfCopied.
-func (im Import) Run(ctx context.Context, to Log) (rows int64, err error) {
+func (im Import) Run(ctx context.Context, to changelog.Log) (rows int64, err error) {
 	head, err := to.Head(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("import: read the target's head: %w", err)
@@ -34,7 +36,7 @@ func (im Import) Run(ctx context.Context, to Log) (rows int64, err error) {
 		return 0, fmt.Errorf("import: the target: %w", err)
 	}
 	if head.Revision > 0 {
-		return 0, fmt.Errorf("import: %w", ErrNotEmpty)
+		return 0, fmt.Errorf("import: %w", changelog.ErrNotEmpty)
 	}
 	if err := to.SetMarks(ctx, map[string]string{markCopying: im.Source}); err != nil {
 		return 0, fmt.Errorf("import: mark the target: %w", err)
@@ -49,7 +51,7 @@ func (im Import) Run(ctx context.Context, to Log) (rows int64, err error) {
 	return rows, nil
 }
 
-func (im Import) write(ctx context.Context, to Log) (rows int64, err error) {
+func (im Import) write(ctx context.Context, to changelog.Log) (rows int64, err error) {
 	last := int64(0)
 	for {
 		page, err := im.Page(ctx)
@@ -73,15 +75,15 @@ func (im Import) write(ctx context.Context, to Log) (rows int64, err error) {
 var errOtherWriter = errors.New("somebody else wrote to the target")
 
 // appendRaw writes a page after the row with id last.
-func appendRaw(ctx context.Context, to Log, page []Row, last int64) error {
-	err := to.Transact(ctx, Ask{After: last}, func(found *Found) (Decision, error) {
+func appendRaw(ctx context.Context, to changelog.Log, page []changelog.Row, last int64) error {
+	err := to.Transact(ctx, changelog.Ask{After: last}, func(found *changelog.Found) (changelog.Decision, error) {
 		if found.Head.Revision != last {
-			return Decision{}, errOtherWriter
+			return changelog.Decision{}, errOtherWriter
 		}
 		for i := range page {
 			page[i].At = found.At
 		}
-		return Decision{Rows: page}, nil
+		return changelog.Decision{Rows: page}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("write to the target: %w", err)
@@ -91,26 +93,26 @@ func appendRaw(ctx context.Context, to Log, page []Row, last int64) error {
 
 // finish grants the leases, continues above the source's newest revision, and makes its compacted
 // revision the floor.
-func (im Import) finish(ctx context.Context, to Log, last int64) error {
+func (im Import) finish(ctx context.Context, to changelog.Log, last int64) error {
 	if leases := im.Leases(); len(leases) > 0 {
-		err := to.Transact(ctx, Ask{After: last}, func(found *Found) (Decision, error) {
-			granted := make([]Lease, len(leases))
+		err := to.Transact(ctx, changelog.Ask{After: last}, func(found *changelog.Found) (changelog.Decision, error) {
+			granted := make([]changelog.Lease, len(leases))
 			for i, l := range leases {
-				granted[i] = Lease{ID: l.ID, TTL: l.TTL, Expires: found.Now + 1000*l.TTL}
+				granted[i] = changelog.Lease{ID: l.ID, TTL: l.TTL, Expires: found.Now + 1000*l.TTL}
 			}
-			return Decision{Grant: granted}, nil
+			return changelog.Decision{Grant: granted}, nil
 		})
 		if err != nil {
 			return fmt.Errorf("grant the leases: %w", err)
 		}
 	}
-	if newest := FirstID(im.Revision); newest > last {
+	if newest := changelog.FirstID(im.Revision); newest > last {
 		if err := to.Raise(ctx, newest); err != nil {
 			return fmt.Errorf("raise the target's revision: %w", err)
 		}
 	}
 	if im.Floor > 0 {
-		if _, err := to.Cut(ctx, LastID(im.Floor)); err != nil {
+		if _, err := to.Cut(ctx, changelog.LastID(im.Floor)); err != nil {
 			return fmt.Errorf("compact the target: %w", err)
 		}
 	}

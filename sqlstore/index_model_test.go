@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -104,7 +105,7 @@ func (m *selectables) checkSelect(t testing.TB, view View, prefix string, where 
 	match := func(e *Entry) bool {
 		return !slices.ContainsFunc(where, func(p Predicate) bool { return !m.satisfies(t, e, p) })
 	}
-	from, to := RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	err := view.Scan(context.Background(), from, to, func(e *Entry) bool {
 		if match(e) {
 			want = append(want, e.Revision)
@@ -165,7 +166,7 @@ func TestIndexesEqualScans(t *testing.T) {
 						v = s.Current(pods)
 					}
 					prefix := []string{pods, pods + "ns1/"}[r.IntN(2)]
-					from, to := RangeOf(prefix)
+					from, to := changelog.RangeOf(prefix)
 					all, _ := v.Count(t.Context(), from, to)
 					if most++; m.checkSelect(t, v, prefix, where) < int(all) {
 						fewer++

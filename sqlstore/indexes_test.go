@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -23,7 +24,7 @@ func TestIndexBuilt(t *testing.T) {
 				}
 				create(t, s, fmt.Sprintf("%s%s/%04d", maps, namespace, i))
 			}
-			from, to := RangeOf(maps + "scanned/")
+			from, to := changelog.RangeOf(maps + "scanned/")
 			where := []Predicate{{Attribute: object.Label("a"), Terms: []string{"b"}}}
 			if err := s.Current(maps).Select(t.Context(), from, to, where, func(*Entry) bool { return true }); err != nil {
 				t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // IntakeOptions say what a log takes in.
@@ -23,7 +25,7 @@ type IntakeOptions struct {
 // written again, and Finish deletes those that were not. Nobody else writes to the log meanwhile. The log
 // is not served before Finish. An Intake has one caller at a time.
 type Intake struct {
-	to        Log
+	to        changelog.Log
 	id        string
 	head      int64
 	revisions map[string]int64    // of keys in the log; nil: nothing is written twice
@@ -32,9 +34,9 @@ type Intake struct {
 
 // BeginIntake marks a log as half filled. It returns ErrNotEmpty if the log holds objects or keys, and
 // ErrHalfCopied if these are a part of what was to be filled in from another Source, or copied.
-func BeginIntake(ctx context.Context, to Log, o IntakeOptions) (*Intake, error) {
-	if to.Kind() != KindAPI {
-		return nil, fmt.Errorf("%w: the target is to hold the objects of a Kubernetes API", ErrKind)
+func BeginIntake(ctx context.Context, to changelog.Log, o IntakeOptions) (*Intake, error) {
+	if to.Kind() != changelog.KindAPI {
+		return nil, fmt.Errorf("%w: the target is to hold the objects of a Kubernetes API", changelog.ErrKind)
 	}
 	in := &Intake{to: to, id: rand.Text()}
 	head, err := in.prepare(ctx, o)
@@ -55,10 +57,10 @@ func BeginIntake(ctx context.Context, to Log, o IntakeOptions) (*Intake, error) 
 }
 
 // prepare makes sure that the log is empty, or holds what an earlier Intake has left.
-func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (Head, error) {
+func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (changelog.Head, error) {
 	marks, err := in.to.Marks(ctx)
 	if err != nil {
-		return Head{}, fmt.Errorf("read the target's marks: %w", err)
+		return changelog.Head{}, fmt.Errorf("read the target's marks: %w", err)
 	}
 	if marks[markCopying] == o.Source && o.Source != "" && marks[markAbove] == "" { // Copy has set markAbove
 		return in.resume(ctx)
@@ -67,7 +69,7 @@ func (in *Intake) prepare(ctx context.Context, o IntakeOptions) (Head, error) {
 }
 
 // resume finds out what an earlier Intake has left.
-func (in *Intake) resume(ctx context.Context) (head Head, err error) {
+func (in *Intake) resume(ctx context.Context) (head changelog.Head, err error) {
 	if err := in.to.SetMarks(ctx, map[string]string{markRun: in.id}); err != nil {
 		return head, fmt.Errorf("mark the target: %w", err)
 	}
@@ -79,8 +81,8 @@ func (in *Intake) resume(ctx context.Context) (head Head, err error) {
 		return head, fmt.Errorf("read the target's head: %w", err)
 	}
 	in.revisions, in.left = map[string]int64{}, map[string]struct{}{}
-	next := func(from string, limit int) ([]Row, error) {
-		return in.to.State(ctx, from, End, head.Revision, limit)
+	next := func(from string, limit int) ([]changelog.Row, error) {
+		return in.to.State(ctx, from, changelog.End, head.Revision, limit)
 	}
 	for rows, err := range pagesOf("", next) {
 		if err != nil {
@@ -93,12 +95,12 @@ func (in *Intake) resume(ctx context.Context) (head Head, err error) {
 	return head, nil
 }
 
-func checkEmpty(ctx context.Context, to Log) (Head, error) {
+func checkEmpty(ctx context.Context, to changelog.Log) (changelog.Head, error) {
 	head, err := to.Head(ctx)
 	if err != nil {
 		return head, fmt.Errorf("read the target's head: %w", err)
 	}
-	rows, err := to.State(ctx, "", End, head.Revision, 1)
+	rows, err := to.State(ctx, "", changelog.End, head.Revision, 1)
 	if err != nil {
 		return head, fmt.Errorf("read the target: %w", err)
 	}
@@ -106,7 +108,7 @@ func checkEmpty(ctx context.Context, to Log) (Head, error) {
 		return head, fmt.Errorf("the target: %w", err)
 	}
 	if len(rows) > 0 {
-		return head, ErrNotEmpty
+		return head, changelog.ErrNotEmpty
 	}
 	return head, nil
 }
@@ -125,9 +127,9 @@ func (in *Intake) checkRun(ctx context.Context) error {
 
 // Finish deletes what an earlier Intake has left, and marks the log as whole. Its history begins then.
 func (in *Intake) Finish(ctx context.Context) error {
-	deletes := make([]Change, 0, len(in.left))
+	deletes := make([]changelog.Change, 0, len(in.left))
 	for key := range in.left {
-		deletes = append(deletes, Change{Key: key, Delete: true})
+		deletes = append(deletes, changelog.Change{Key: key, Delete: true})
 	}
 	if err := errors.Join(in.Write(ctx, deletes), in.checkRun(ctx)); err != nil {
 		return err
@@ -142,18 +144,18 @@ func (in *Intake) Finish(ctx context.Context) error {
 
 // Write writes changes of different keys. It sets what they expect. Deletes of keys that are not there
 // are left out. After an error the same changes may be written again, unless it is ErrOvertaken.
-func (in *Intake) Write(ctx context.Context, changes []Change) error {
+func (in *Intake) Write(ctx context.Context, changes []changelog.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
 	if err := in.checkRun(ctx); err != nil {
 		return err
 	}
-	return eachBatch(changes, func(batch []Change) error { return in.writeBatch(ctx, batch) })
+	return eachBatch(changes, func(c *changelog.Change) int { return len(c.Value) }, func(batch []changelog.Change) error { return in.writeBatch(ctx, batch) })
 }
 
-func (in *Intake) writeBatch(ctx context.Context, changes []Change) error {
-	batch := make([]Change, 0, len(changes))
+func (in *Intake) writeBatch(ctx context.Context, changes []changelog.Change) error {
+	batch := make([]changelog.Change, 0, len(changes))
 	for _, c := range changes {
 		c.Expect = in.revisions[c.Key]
 		if !c.Delete || c.Expect != 0 {
@@ -177,7 +179,7 @@ func (in *Intake) writeBatch(ctx context.Context, changes []Change) error {
 }
 
 // append returns the changes that expected something else, with what they ought to expect.
-func (in *Intake) append(ctx context.Context, batch []Change) (failed []Change, err error) {
+func (in *Intake) append(ctx context.Context, batch []changelog.Change) (failed []changelog.Change, err error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -212,13 +214,13 @@ func (in *Intake) append(ctx context.Context, batch []Change) (failed []Change, 
 }
 
 // findLast reads the last states of what is deleted.
-func (in *Intake) findLast(ctx context.Context, batch []Change) error {
+func (in *Intake) findLast(ctx context.Context, batch []changelog.Change) error {
 	for i := range batch {
 		c := &batch[i]
 		if !c.Delete || c.Value != nil {
 			continue
 		}
-		rows, err := in.to.State(ctx, c.Key, after(c.Key), in.head, 1)
+		rows, err := in.to.State(ctx, c.Key, changelog.After(c.Key), in.head, 1)
 		if err != nil {
 			return err
 		}

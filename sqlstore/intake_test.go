@@ -10,6 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestIntake fills a log on each dialect, in pages, and with changes that are written again, as after a
@@ -21,25 +22,25 @@ func TestIntake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write := func(in *sqlstore.Intake, changes ...sqlstore.Change) {
+		write := func(in *sqlstore.Intake, changes ...changelog.Change) {
 			t.Helper()
 			if err := in.Write(ctx, changes); err != nil {
 				t.Fatal(err)
 			}
 		}
-		put := func(name, value string) sqlstore.Change {
-			return sqlstore.Change{Key: "/registry/core/configmaps/n/" + name, Value: []byte(value)}
+		put := func(name, value string) changelog.Change {
+			return changelog.Change{Key: "/registry/core/configmaps/n/" + name, Value: []byte(value)}
 		}
-		remove := func(name string) sqlstore.Change {
-			return sqlstore.Change{Key: "/registry/core/configmaps/n/" + name, Delete: true}
+		remove := func(name string) changelog.Change {
+			return changelog.Change{Key: "/registry/core/configmaps/n/" + name, Delete: true}
 		}
-		var many []sqlstore.Change
+		var many []changelog.Change
 		for i := range 600 {
 			many = append(many, put(fmt.Sprintf("many-%d", i), `{"n":0}`))
 		}
 		write(in, many...)
 		for _, c := range many {
-			write(in, sqlstore.Change{Key: c.Key, Delete: true})
+			write(in, changelog.Change{Key: c.Key, Delete: true})
 		}
 		write(in, put("a", `{"n":1}`), put("b", `{"n":1}`), remove("none"))
 		write(in, put("a", `{"n":2}`), remove("b"), put("c", `{"n":1}`))
@@ -60,7 +61,7 @@ func TestIntake(t *testing.T) {
 		if err != nil || head.Floor <= 1000 {
 			t.Errorf("the floor is %d, %v", head.Floor, err)
 		}
-		rows, err := log.State(ctx, "", sqlstore.End, head.Revision, 10)
+		rows, err := log.State(ctx, "", changelog.End, head.Revision, 10)
 		got := map[string]string{}
 		for _, r := range rows {
 			got[r.Key] = string(r.Value)
@@ -69,7 +70,7 @@ func TestIntake(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v, %s", err, diff)
 		}
-		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{}); !errors.Is(err, sqlstore.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := sqlstore.BeginIntake(ctx, log, sqlstore.IntakeOptions{}); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
 			t.Errorf("an intake after the end: %v", err)
 		}
 	})
@@ -91,9 +92,9 @@ func TestIntakeAgain(t *testing.T) {
 			return in
 		}
 		write := func(in *sqlstore.Intake, from, to int, value string) error {
-			var changes []sqlstore.Change
+			var changes []changelog.Change
 			for i := from; i < to; i++ {
-				changes = append(changes, sqlstore.Change{Key: fmt.Sprintf("%s%04d", prefix, i), Value: []byte(value)})
+				changes = append(changes, changelog.Change{Key: fmt.Sprintf("%s%04d", prefix, i), Value: []byte(value)})
 			}
 			return in.Write(ctx, changes)
 		}
@@ -125,7 +126,7 @@ func TestIntakeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := log.State(ctx, "", sqlstore.End, head.Revision, 1000)
+		rows, err := log.State(ctx, "", changelog.End, head.Revision, 1000)
 		if err != nil || len(rows) != 200 {
 			t.Fatalf("%d objects, %v", len(rows), err)
 		}
@@ -139,15 +140,15 @@ func TestIntakeAgain(t *testing.T) {
 
 // lostLog loses the answer of the next Append.
 type lostLog struct {
-	sqlstore.Log
+	changelog.Log
 	lose bool
 }
 
-func (l *lostLog) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
+func (l *lostLog) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	appended, err := l.Log.Append(ctx, batch)
 	if l.lose && err == nil {
 		l.lose = false
-		return sqlstore.Appended{}, sqlstore.ErrUnknown
+		return changelog.Appended{}, changelog.ErrUnknown
 	}
 	return appended, err
 }
@@ -161,26 +162,26 @@ func TestIntakeUnknown(t *testing.T) {
 	}
 	const key = "/registry/core/configmaps/n/a"
 	for _, step := range []struct {
-		change sqlstore.Change
+		change changelog.Change
 		rows   int
 	}{
-		{sqlstore.Change{Key: key, Value: []byte(`{"n":1}`)}, 1},
-		{sqlstore.Change{Key: key, Value: []byte(`{"n":2}`)}, 1},
-		{sqlstore.Change{Key: key, Delete: true}, 0},
-		{sqlstore.Change{Key: key, Value: []byte(`{"n":3}`)}, 1},
+		{changelog.Change{Key: key, Value: []byte(`{"n":1}`)}, 1},
+		{changelog.Change{Key: key, Value: []byte(`{"n":2}`)}, 1},
+		{changelog.Change{Key: key, Delete: true}, 0},
+		{changelog.Change{Key: key, Value: []byte(`{"n":3}`)}, 1},
 	} {
 		log.lose = true
-		if err := in.Write(ctx, []sqlstore.Change{step.change}); !errors.Is(err, sqlstore.ErrUnknown) {
+		if err := in.Write(ctx, []changelog.Change{step.change}); !errors.Is(err, changelog.ErrUnknown) {
 			t.Errorf("%v", err)
 		}
-		if err := in.Write(ctx, []sqlstore.Change{step.change}); err != nil {
+		if err := in.Write(ctx, []changelog.Change{step.change}); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		head, err := log.Head(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := log.State(ctx, "", sqlstore.End, head.Revision, 10)
+		rows, err := log.State(ctx, "", changelog.End, head.Revision, 10)
 		if err != nil || len(rows) != step.rows || len(rows) == 1 && string(rows[0].Value) != string(step.change.Value) {
 			t.Errorf("%+v, %v", rows, err)
 		}

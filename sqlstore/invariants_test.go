@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // checkInvariants compares a Store that nobody writes to any more with its log.
-func checkInvariants(t testing.TB, s *Store, log Log) {
+func checkInvariants(t testing.TB, s *Store, log changelog.Log) {
 	t.Helper()
 	ctx := context.Background()
 	head, err := log.Head(ctx)
@@ -28,13 +29,13 @@ func checkInvariants(t testing.TB, s *Store, log Log) {
 }
 
 // allRows reads all rows, page by page.
-func allRows(ctx context.Context, log Log) (all []Row, err error) {
+func allRows(ctx context.Context, log changelog.Log) (all []changelog.Row, err error) {
 	for after, more := int64(0), true; more; {
 		rows, err := log.Rows(ctx, after, 1000)
 		if err != nil {
 			return nil, err
 		}
-		if all, more = append(all, rows...), Full(rows, 1000); more {
+		if all, more = append(all, rows...), changelog.Full(rows, 1000); more {
 			after = rows[len(rows)-1].Revision
 		}
 	}
@@ -42,13 +43,13 @@ func allRows(ctx context.Context, log Log) (all []Row, err error) {
 }
 
 // allState reads a state, page by page.
-func allState(ctx context.Context, log Log, from, to string, revision int64) (all []Row, err error) {
+func allState(ctx context.Context, log changelog.Log, from, to string, revision int64) (all []changelog.Row, err error) {
 	for more := true; more; {
 		rows, err := log.State(ctx, from, to, revision, 1000)
 		if err != nil {
 			return nil, err
 		}
-		if all, more = append(all, rows...), Full(rows, 1000); more {
+		if all, more = append(all, rows...), changelog.Full(rows, 1000); more {
 			from = rows[len(rows)-1].Key + "\x00"
 		}
 	}
@@ -56,13 +57,13 @@ func allState(ctx context.Context, log Log, from, to string, revision int64) (al
 }
 
 // checkRows checks the order of revisions and that each row belongs to an incarnation.
-func checkRows(t testing.TB, log Log) {
+func checkRows(t testing.TB, log changelog.Log) {
 	t.Helper()
 	rows, err := allRows(context.Background(), log)
 	if err != nil {
 		t.Errorf("rows: %v", err)
 	}
-	var last Row
+	var last changelog.Row
 	created := map[string]int64{}
 	for _, r := range rows {
 		if r.Revision <= last.Revision || r.At < last.At {
@@ -80,10 +81,10 @@ func checkRows(t testing.TB, log Log) {
 }
 
 // checkState compares Get, Current and Count with what the log says is in force.
-func checkState(t testing.TB, s *Store, log Log, revision int64) {
+func checkState(t testing.TB, s *Store, log changelog.Log, revision int64) {
 	t.Helper()
 	ctx := context.Background()
-	from, to := RangeOf("/registry/")
+	from, to := changelog.RangeOf("/registry/")
 	rows, err := allState(ctx, log, from, to, revision)
 	if err != nil {
 		t.Errorf("state: %v", err)
@@ -102,7 +103,7 @@ func checkState(t testing.TB, s *Store, log Log, revision int64) {
 	}
 	for resource, n := range s.Stats().Entries {
 		view := s.Current(resource)
-		from, to := RangeOf(resource)
+		from, to := changelog.RangeOf(resource)
 		got := revisions(t, view, from, to)
 		if diff := cmp.Diff(want[resource], got); diff != "" && n+len(want[resource]) > 0 {
 			t.Errorf("current %s, log against state:\n%s", resource, diff)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // A Store whose database is away is behind until the database is back, and says so.
@@ -39,7 +40,7 @@ func TestLagOfRows(t *testing.T) {
 	log.shared = true
 	s := openStore(t, log, Options{})
 	log.reads.Lock() // nothing can be read
-	if _, err := log.Log.Append(t.Context(), []Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
+	if _, err := log.Log.Append(t.Context(), []changelog.Change{{Key: maps + "ns/a", Value: value("a", 0)}}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the head tells of the row", func() bool { return s.Lag() > 0 })

@@ -2,57 +2,17 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
-	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// ErrMoved says that the objects of a log have moved to another one, which is to be served in its
-// place: Log.Move has stopped this one. Reads of the log go on. ErrMoved wraps ErrUnavailable, so
-// that a server that has the log open refuses writes as if the database were away.
-var ErrMoved = fmt.Errorf("%w: this database has moved", ErrUnavailable)
-
-// markMoved is the mark that Log.Move writes.
-const markMoved = "moved"
-
-// Moved returns the ErrMoved of a log that Move has stopped, of which noted is what Move has noted: the
-// cluster id of the log that goes on, a blank, and where that is.
-func Moved(noted string) error {
-	_, place, _ := strings.Cut(noted, " ")
-	return &movedError{place}
-}
-
-// movedError is an ErrMoved that says where to. Its text is for users, who can do something about it.
-type movedError struct{ place string }
-
-func (e *movedError) Error() string { return "this database has moved to " + e.place }
-func (e *movedError) Unwrap() error { return ErrMoved }
-
-// CheckMove refuses to move a log that has moved to another place already. Dialects call it in the
-// transaction of Log.Move with what was noted before; "" means nothing.
-func CheckMove(noted, to string) error {
-	if to != "" && noted != "" && noted != to {
-		return Moved(noted)
-	}
-	return nil
-}
-
-// CheckMoved returns an ErrMoved if the objects of log have moved to another one, else nil, or why
-// the marks cannot be read.
-func CheckMoved(ctx context.Context, log Log) error {
-	marks, err := log.Marks(ctx)
-	if err == nil && marks[markMoved] != "" {
-		err = Moved(marks[markMoved])
-	}
-	return err
-}
-
 // Moved is CheckMoved for the log of the Store.
-func (s *Store) Moved(ctx context.Context) error { return CheckMoved(ctx, s.log) }
+func (s *Store) Moved(ctx context.Context) error { return changelog.CheckMoved(ctx, s.log) }
 
 // TakeBack lets a log go on that Move has stopped. It continues above what the log with its objects
 // has served meanwhile, at least as long as that has drawn fewer than onlineGap revisions: clients
 // that come back from there list anew, and so do those of the next copy.
-func TakeBack(ctx context.Context, log Log) error {
+func TakeBack(ctx context.Context, log changelog.Log) error {
 	head, err := log.Head(ctx)
 	if err == nil {
 		err = log.Raise(ctx, head.Revision+2*onlineGap)

@@ -1,24 +1,10 @@
 package sqlstore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// Follower is who follows a Log by Follow: a Store. Only Hint must be there.
-type Follower struct {
-	// Hint is called whenever another process may have appended: with the newest revision if the log
-	// knows it, else with 0.
-	Hint func(head int64)
-	// Known returns the newest revision that the follower has. What is not above it is no news.
-	Known func() int64
-	// Told has a token when another process said that it has appended. It is the caller who makes the
-	// follower look; the log needs to know because more may come soon.
-	Told <-chan struct{}
-	// AllTell tells whether all other processes say when they append after a while without: a log that
-	// asks the database again and again may do so seldom then.
-	AllTell func() bool
-	// Polls is called with whether the log asks the database again and again, because that does not
-	// say by itself when there is news.
-	Polls func(polls bool)
-}
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // others is what the Store knows of other processes on its database beside what the database says.
 type others struct {
@@ -34,7 +20,7 @@ func (o *others) init() {
 }
 
 func (s *Store) runFollow() {
-	s.log.Follow(s.ctx, Follower{
+	s.log.Follow(s.ctx, changelog.Follower{
 		Hint: s.tail.lookFor, Known: s.Revision,
 		Told: s.others.told, AllTell: s.others.allTell.Load, Polls: s.others.polls.Store,
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -49,7 +51,7 @@ type outage struct {
 // note logs what has changed. condition is Log.Condition, err the error of the last read or write.
 // condition comes first, because it says more.
 func (o *outage) note(condition, err error) {
-	full := errors.Is(condition, ErrFull)
+	full := errors.Is(condition, changelog.ErrFull)
 	if condition != nil && !full {
 		err = condition
 	} else {
@@ -69,7 +71,7 @@ func (o *outage) note(condition, err error) {
 }
 
 func lostMessage(err error) string {
-	if errors.Is(err, ErrMoved) {
+	if errors.Is(err, changelog.ErrMoved) {
 		return "all writes are refused, and reads are of the past: stop this plinth, and start plinth on the database that this one has moved to"
 	}
 	return "database cannot be used; reads go on from memory, writes are refused until it is back"

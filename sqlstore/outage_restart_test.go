@@ -12,6 +12,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestRestartOfPostgres(t *testing.T) { testRestart(t, logtest.StartPostgres(t)) }
@@ -81,7 +82,7 @@ func createUntil(ctx context.Context, s *Store, writer int, told map[string]erro
 		key := fmt.Sprintf("%sns/%d-%d", maps, writer, i)
 		_, err := s.Commit(context.Background(), Change{Key: key, Value: value(key, i)})
 		told[key] = err
-		if errors.Is(err, ErrUnavailable) {
+		if errors.Is(err, changelog.ErrUnavailable) {
 			refusals.Add(1)
 		}
 		if err != nil {
@@ -100,9 +101,9 @@ func compareTold(t *testing.T, told []map[string]error, seen map[string]int) (ac
 			switch {
 			case err == nil && n == 1:
 				acknowledged++
-			case errors.Is(err, ErrUnknown) && n <= 1:
+			case errors.Is(err, changelog.ErrUnknown) && n <= 1:
 				unknown++
-			case errors.Is(err, ErrUnavailable) && n == 0:
+			case errors.Is(err, changelog.ErrUnavailable) && n == 0:
 				refused++
 			default:
 				t.Errorf("%s was seen %d times, its writer was told %v", key, n, err)

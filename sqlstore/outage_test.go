@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // records keeps what a Store logs, level and message of each record on a line.
@@ -91,7 +92,7 @@ func TestLogOfLostFile(t *testing.T) {
 	}
 	logged.await(t, lostRecord)
 	for i := range 3 {
-		if _, err := s.Commit(t.Context(), Change{Key: fmt.Sprintf("%sns/%d", maps, i), Value: value(maps, 0)}); !errors.Is(err, ErrUnavailable) {
+		if _, err := s.Commit(t.Context(), Change{Key: fmt.Sprintf("%sns/%d", maps, i), Value: value(maps, 0)}); !errors.Is(err, changelog.ErrUnavailable) {
 			t.Errorf("commit without the file: %v", err)
 		}
 	}
@@ -106,7 +107,7 @@ func TestLogOfLostFile(t *testing.T) {
 
 // conditionLog is a log with a Condition that the test sets.
 type conditionLog struct {
-	Log
+	changelog.Log
 	condition atomic.Pointer[error]
 }
 
@@ -122,10 +123,10 @@ func TestLogOfFullDisk(t *testing.T) {
 	var logged records
 	log := &conditionLog{Log: openLog(t, fileDSN(t))}
 	s := openStore(t, log, Options{Log: logged.logger()})
-	full := fmt.Errorf("%w: 3 MiB are free", ErrFull)
+	full := fmt.Errorf("%w: 3 MiB are free", changelog.ErrFull)
 	log.condition.Store(&full)
 	logged.await(t, fullRecord)
-	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/a", Value: value(maps, 0)}); !errors.Is(err, ErrFull) {
+	if _, err := s.Commit(t.Context(), Change{Key: maps + "ns/a", Value: value(maps, 0)}); !errors.Is(err, changelog.ErrFull) {
 		t.Errorf("commit on a full disk: %v", err)
 	}
 	log.condition.Store(nil)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"iter"
 	"sync"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -11,22 +13,6 @@ const (
 	pageMost  = 1024    // rows of any page
 	pageBytes = 4 << 20 // what a page should not exceed
 )
-
-// PageBytes bounds the values that Log.Rows and Log.State return at once: large rows may come after small ones, of which
-// many were asked for. The last row of a page may go beyond it.
-const PageBytes = 8 << 20
-
-// Full says that a page of rows, of which at most limit were asked for, ends because it is full: there may be more.
-func Full(rows []Row, limit int) bool { return len(rows) >= limit || Heavy(rows) }
-
-// Heavy says that the values of rows have PageBytes.
-func Heavy(rows []Row) bool {
-	bytes := 0
-	for i := range rows {
-		bytes += len(rows[i].Value)
-	}
-	return bytes >= PageBytes
-}
 
 // pager chooses how many rows to ask the log for, so that small rows are read in few
 // queries and large ones do not fill the memory. Its zero value is ready.
@@ -54,8 +40,8 @@ func (p *pager) grow() { p.n = 4 * p.limit() }
 
 // pagesOf cuts [from, to) into pages by key: next returns the rows of a page and the
 // iteration goes on behind its last key until a page is not full.
-func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter.Seq2[[]Row, error] {
-	return func(yield func([]Row, error) bool) {
+func pagesOf(from string, next func(from string, limit int) ([]changelog.Row, error)) iter.Seq2[[]changelog.Row, error] {
+	return func(yield func([]changelog.Row, error) bool) {
 		var p pager
 		for {
 			limit := p.limit()
@@ -64,9 +50,9 @@ func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter
 				yield(nil, err)
 				return
 			}
-			more := Full(rows, limit)
+			more := changelog.Full(rows, limit)
 			if more { // before the rows belong to somebody else
-				from = after(rows[len(rows)-1].Key)
+				from = changelog.After(rows[len(rows)-1].Key)
 				p.read(len(rows), sizeOf(rows))
 			}
 			if !yield(rows, nil) || !more {
@@ -77,12 +63,12 @@ func pagesOf(from string, next func(from string, limit int) ([]Row, error)) iter
 }
 
 // ahead reads a page while the one before it is worked on. It ends with the iteration.
-func ahead(pages iter.Seq2[[]Row, error]) iter.Seq2[[]Row, error] {
+func ahead(pages iter.Seq2[[]changelog.Row, error]) iter.Seq2[[]changelog.Row, error] {
 	type page struct {
-		rows []Row
+		rows []changelog.Row
 		err  error
 	}
-	return func(yield func([]Row, error) bool) {
+	return func(yield func([]changelog.Row, error) bool) {
 		read, stop := make(chan page), make(chan struct{})
 		var reading sync.WaitGroup
 		reading.Go(func() {
@@ -105,10 +91,7 @@ func ahead(pages iter.Seq2[[]Row, error]) iter.Seq2[[]Row, error] {
 	}
 }
 
-// after returns the lowest key behind key.
-func after(key string) string { return key + "\x00" }
-
-func sizeOf(rows []Row) (bytes int) {
+func sizeOf(rows []changelog.Row) (bytes int) {
 	for i := range rows {
 		bytes += len(rows[i].Value) + len(rows[i].Key)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -17,10 +18,10 @@ func BenchmarkFirstRead(b *testing.B) {
 			log := openLog(b, dsn)
 			const objects = 100_000
 			for i := 0; i < objects; {
-				var batch []Change
+				var batch []changelog.Change
 				for ; len(batch) < 1000; i++ {
 					key := fmt.Sprintf("%sns/%07d", maps, i)
-					batch = append(batch, Change{Key: key, Value: kilobyte(key)})
+					batch = append(batch, changelog.Change{Key: key, Value: kilobyte(key)})
 				}
 				if _, err := log.Append(b.Context(), batch); err != nil {
 					b.Fatal(err)

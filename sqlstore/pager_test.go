@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // numbered is a log of n rows, which fails where it is asked for more than it may give.
-func numbered(n, failsAt int) func(from string, limit int) ([]Row, error) {
-	return func(from string, limit int) (rows []Row, err error) {
+func numbered(n, failsAt int) func(from string, limit int) ([]changelog.Row, error) {
+	return func(from string, limit int) (rows []changelog.Row, err error) {
 		for i := range n {
 			key := fmt.Sprintf("k%05d", i)
 			if key < from {
@@ -21,7 +23,7 @@ func numbered(n, failsAt int) func(from string, limit int) ([]Row, error) {
 			if len(rows) == limit {
 				break
 			}
-			rows = append(rows, Row{Key: key, Value: make([]byte, 100)})
+			rows = append(rows, changelog.Row{Key: key, Value: make([]byte, 100)})
 		}
 		return rows, nil
 	}
@@ -36,7 +38,7 @@ func TestAhead(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
-			collect := func(pages func(func([]Row, error) bool)) (keys []string, failed error) {
+			collect := func(pages func(func([]changelog.Row, error) bool)) (keys []string, failed error) {
 				n := 0
 				for rows, err := range pages {
 					for _, r := range rows {

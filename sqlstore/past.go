@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Past returns at most limit objects with from <= key < to, in key order, that were in force at a
 // revision: also below the floor, as far as Options.Keep has kept what is needed. ErrCompacted if that
 // is not known exactly (see Log.Past), ErrFuture if the Store has not reached the revision: Wait first.
 // OldEntries has what they were.
-func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]HistoryRow, error) {
+func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	if revision > s.Revision() {
 		return nil, fmt.Errorf("read the past at %d: %w", revision, ErrFuture)
 	}
@@ -45,9 +47,9 @@ func (s *Store) Forget(ctx context.Context, key string) (removed int64, err erro
 
 // keepNow returns what is kept of rows that are compacted now. On a full disk that is nothing: to keep
 // a version frees no space.
-func (s *Store) keepNow() *Keep {
-	if s.o.Keep != nil && errors.Is(s.log.Condition(), ErrFull) {
-		return NewKeep()
+func (s *Store) keepNow() *changelog.Keep {
+	if s.o.Keep != nil && errors.Is(s.log.Condition(), changelog.ErrFull) {
+		return changelog.NewKeep()
 	}
 	return s.o.Keep
 }
@@ -90,7 +92,7 @@ func (s *Store) trimPast() error {
 			return s.reclaim(deleted)
 		}
 		if s.pauseCompaction(time.Since(begin)) {
-			return ErrClosed
+			return changelog.ErrClosed
 		}
 	}
 }
@@ -114,12 +116,12 @@ func (s *Store) refitPast() error {
 			if c.Swept > f.after {
 				f.after = c.Swept
 				if s.pauseCompaction(time.Since(begin)) {
-					return ErrClosed
+					return changelog.ErrClosed
 				}
 				continue
 			}
 		}
-		if err := s.log.SetMarks(s.ctx, map[string]string{markKeep: s.o.Keep.fingerprint()}); err != nil {
+		if err := s.log.SetMarks(s.ctx, map[string]string{markKeep: s.o.Keep.Fingerprint()}); err != nil {
 			return fmt.Errorf("note the rules of what is kept: %w", err)
 		}
 		f.done = true
@@ -133,5 +135,5 @@ func (s *Store) sameRules() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read the rules of what is kept: %w", err)
 	}
-	return marks[markKeep] == s.o.Keep.fingerprint(), nil
+	return marks[markKeep] == s.o.Keep.Fingerprint(), nil
 }

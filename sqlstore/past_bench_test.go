@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -54,7 +55,7 @@ func BenchmarkKept(b *testing.B) {
 		})
 	})
 	b.Run("list", func(b *testing.B) {
-		from, to := RangeOf(maps)
+		from, to := changelog.RangeOf(maps)
 		inTurns(b, &none, &with, func(d *keptDB, _ int) {
 			n := 0
 			err := d.store.Current(maps).Scan(context.Background(), from, to, func(*Entry) bool { n++; return true })
@@ -138,10 +139,10 @@ func fillKept(b *testing.B, dsn string, kept int) {
 	ctx, keep := context.Background(), keeping(b, "*=90d")
 	revisions := make([]int64, keptObjects)
 	for done := 0; done < kept+keptObjects; {
-		var batch []Change
+		var batch []changelog.Change
 		for i := 0; i < 500; i++ {
 			o := (done + i) % keptObjects
-			batch = append(batch, Change{Key: keptKey(o), Expect: revisions[o], Value: kilobyte(keptKey(o))})
+			batch = append(batch, changelog.Change{Key: keptKey(o), Expect: revisions[o], Value: kilobyte(keptKey(o))})
 		}
 		a, err := log.Append(ctx, batch)
 		if err != nil {

@@ -14,23 +14,24 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-func keeping(t testing.TB, rules string) *Keep {
+func keeping(t testing.TB, rules string) *changelog.Keep {
 	t.Helper()
-	parsed, err := ParseRules(rules)
+	parsed, err := changelog.ParseRules(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(parsed) == 0 {
 		return nil
 	}
-	return NewKeep(parsed...)
+	return changelog.NewKeep(parsed...)
 }
 
 // churned is a Store with a short history in which an object was changed n times and others once.
-func churned(t *testing.T, log Log, rules string, n int) (s *Store, versions []*Entry) {
+func churned(t *testing.T, log changelog.Log, rules string, n int) (s *Store, versions []*Entry) {
 	t.Helper()
 	s = openStore(t, log, Options{History: 50 * time.Millisecond, CompactEvery: 10 * time.Millisecond, Keep: keeping(t, rules)})
 	versions = append(versions, create(t, s, maps+"ns/a"))
@@ -67,22 +68,22 @@ func TestPast(t *testing.T) {
 	end := versions[len(versions)-1].Revision
 	waitFor(t, "compaction", func() bool { return s.Floor() >= end-1 })
 	waitFor(t, "the past", func() bool { return pastRows(t, s) == 19 || pastRows(t, s) == 20 })
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	for _, v := range versions {
 		got, err := s.Past(t.Context(), from, to, v.Revision, 10)
 		if err != nil || len(got) != 1 || got[0].Revision != v.Revision || got[0].At != v.At {
 			t.Fatalf("at %d: %v, %v", v.Revision, got, err)
 		}
-		entries, err := s.OldEntries(t.Context(), []*HistoryRow{&got[0]})
+		entries, err := s.OldEntries(t.Context(), []*changelog.HistoryRow{&got[0]})
 		if err != nil || entries[0].Revision != v.Revision || !bytes.Equal(entries[0].Value, v.Value) {
 			t.Fatalf("at %d: %v, %v", v.Revision, entries, err)
 		}
 	}
-	rows, err := s.History(t.Context(), HistoryQuery{From: from, To: to, Through: Forever, Limit: 100})
+	rows, err := s.History(t.Context(), changelog.HistoryQuery{From: from, To: to, Through: changelog.Forever, Limit: 100})
 	if err != nil || len(rows) != len(versions) {
 		t.Errorf("%d changes of %d, %v", len(rows), len(versions), err)
 	}
-	if _, err := s.OldEntries(t.Context(), []*HistoryRow{{Row: Row{Key: maps + "ns/never", Revision: 1 << 40}}}); !errors.Is(err, ErrCompacted) {
+	if _, err := s.OldEntries(t.Context(), []*changelog.HistoryRow{{Row: changelog.Row{Key: maps + "ns/never", Revision: 1 << 40}}}); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("what is not there: %v", err)
 	}
 	if found, err := s.RevisionAt(t.Context(), versions[0].At); err != nil || found < versions[0].Revision {
@@ -139,13 +140,13 @@ func TestKeepChanges(t *testing.T) {
 
 // fullLog is a log whose disk may be full.
 type fullLog struct {
-	Log
+	changelog.Log
 	full atomic.Bool
 }
 
 func (l *fullLog) Condition() error {
 	if l.full.Load() {
-		return ErrFull
+		return changelog.ErrFull
 	}
 	return l.Log.Condition()
 }
@@ -181,8 +182,8 @@ func TestKeepOnAFullDisk(t *testing.T) {
 	if n := pastRows(t, s); n == 0 {
 		t.Error("no versions when there is room again")
 	}
-	from, to := RangeOf(maps)
-	if _, err := s.Past(t.Context(), from, to, 1, 1); !errors.Is(err, ErrCompacted) {
+	from, to := changelog.RangeOf(maps)
+	if _, err := s.Past(t.Context(), from, to, 1, 1); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("before the disk was full: %v", err)
 	}
 }
@@ -216,7 +217,7 @@ func TestForget(t *testing.T) {
 	if err != nil || removed != 38 || s.Floor() != s.Revision() {
 		t.Errorf("%d removed, %v; floor %d of %d", removed, err, s.Floor(), s.Revision())
 	}
-	if _, err := s.Watch(maps, maps, e.Revision-1); !errors.Is(err, ErrCompacted) {
+	if _, err := s.Watch(maps, maps, e.Revision-1); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("watch from before: %v", err)
 	}
 	if got := s.Get(key); got == nil || got.Revision != e.Revision {
@@ -229,7 +230,7 @@ func TestForget(t *testing.T) {
 	if removed, err := s.Forget(t.Context(), key); err != nil || removed != 0 {
 		t.Errorf("%d removed again, %v", removed, err)
 	}
-	if _, err := s.Forget(t.Context(), "nothing"); !errors.Is(err, ErrKey) {
+	if _, err := s.Forget(t.Context(), "nothing"); !errors.Is(err, changelog.ErrKey) {
 		t.Errorf("no key: %v", err)
 	}
 	create(t, s, maps+"ns/last")

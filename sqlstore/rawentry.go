@@ -1,6 +1,10 @@
 package sqlstore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // tenure is what the entry of a raw key has beside what all entries have. Its value may leave
 // memory, unlike that of an object, and is not in Entry.Value.
@@ -44,7 +48,7 @@ func (e *Entry) ValueBytes() (n int, known bool) {
 }
 
 // rawEntry makes the entry of a raw key. A nil value is one that is only in the log.
-func rawEntry(row *Row, value []byte) *Entry {
+func rawEntry(row *changelog.Row, value []byte) *Entry {
 	made := &struct {
 		Entry
 		form
@@ -73,7 +77,7 @@ func (e *Entry) value() (value []byte, ok bool) {
 }
 
 // given returns the value of a row that was read with it, where nil stands for no bytes.
-func given(row *Row) []byte {
+func given(row *changelog.Row) []byte {
 	if row.Value == nil {
 		return []byte{}
 	}

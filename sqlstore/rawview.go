@@ -1,13 +1,17 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // AtRevision is At for raw keys: the state after all of a revision's rows. Unlike an id, a revision
 // that has been kept is found by its number alone. It must be below the newest; of that one,
 // Current is the state.
 func (s *Store) AtRevision(ctx context.Context, revision int64) (View, error) {
-	through := LastID(revision)
-	if snap := s.state.keptWithin(FirstID(revision), through); snap != nil && through >= s.Floor() {
+	through := changelog.LastID(revision)
+	if snap := s.state.keptWithin(changelog.FirstID(revision), through); snap != nil && through >= s.Floor() {
 		return &stateView{*snap, s, "", through}, nil
 	}
 	return s.At(ctx, "", through)

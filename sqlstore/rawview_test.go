@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestAtRevision(t *testing.T) {
@@ -26,11 +27,11 @@ func TestAtRevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := view.Count(ctx, "", End)
+		n, err := view.Count(ctx, "", changelog.End)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := FirstID(revision) + 1; n != revision || e.Revision != last-1 {
+		if last := changelog.FirstID(revision) + 1; n != revision || e.Revision != last-1 {
 			t.Errorf("at revision %d there are %d keys, and a is that of row %d, not %d", revision, n, e.Revision, last-1)
 		}
 		if kept := fmt.Sprintf("%T", view) == "*sqlstore.stateView"; kept != (revision == 4) {
@@ -40,7 +41,7 @@ func TestAtRevision(t *testing.T) {
 	if _, err := s.CutTo(ctx, 5, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AtRevision(ctx, 4); !errors.Is(err, ErrCompacted) {
+	if _, err := s.AtRevision(ctx, 4); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("a kept revision that is compacted: %v", err)
 	}
 }

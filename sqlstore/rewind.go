@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -41,7 +42,7 @@ func (p *Pin) Release() { p.s.compact.release(p) }
 // changed since the pin, or since the last Rewind to it.
 func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 	if s.raw {
-		return 0, fmt.Errorf("rewind: %w: only objects can be rewound", ErrKind)
+		return 0, fmt.Errorf("rewind: %w: only objects can be rewound", changelog.ErrKind)
 	}
 	revision := s.compact.at(p)
 	rewound := make(map[string]bool)
@@ -116,7 +117,7 @@ func (s *Store) differences(ctx context.Context, revision int64) (changes []Chan
 }
 
 // undo returns the change that brings back what was there before a step, if something else is there now.
-func (s *Store) undo(ctx context.Context, step *Step) (c Change, differs bool, err error) {
+func (s *Store) undo(ctx context.Context, step *changelog.Step) (c Change, differs bool, err error) {
 	now := s.Get(step.Key)
 	if now != nil && now.Unreadable() != nil {
 		return c, false, now.Unreadable()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
@@ -21,7 +22,7 @@ func objects(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for _, resource := range []string{pods, maps} {
-		from, to := RangeOf(resource)
+		from, to := changelog.RangeOf(resource)
 		err := s.Current(resource).Scan(t.Context(), from, to, func(e *Entry) bool {
 			all[e.Key] = string(object.Unsplice(e))
 			return true
@@ -164,7 +165,7 @@ func TestRewindPinned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Rewind(t.Context(), pin); !errors.Is(err, ErrCompacted) {
+	if _, err := s.Rewind(t.Context(), pin); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("to a revision that is compacted: %v", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // A database can be set back under a running Store: a standby that was behind is promoted, or a backup is
@@ -55,7 +57,7 @@ const (
 
 // errMayBeLost is told to those whose commit was acknowledged by the database, but not to them, before
 // the database was set back.
-var errMayBeLost = fmt.Errorf("%w: the database was set back since", ErrUnknown)
+var errMayBeLost = fmt.Errorf("%w: the database was set back since", changelog.ErrUnknown)
 
 // goingBack is what the tail does about a database that was set back, until the state is read anew.
 type goingBack struct {
@@ -72,7 +74,7 @@ func (s *Store) LastSetBack() *SetBack { return s.setBack.Load() }
 
 // noticeSetBack makes the tail look when a statement has found the database set back.
 func (s *Store) noticeSetBack(err error) {
-	if errors.Is(err, ErrSetBack) {
+	if errors.Is(err, changelog.ErrSetBack) {
 		s.tail.lookFor(0)
 	}
 }
@@ -82,7 +84,7 @@ func (s *Store) mayBeLost(b *batch) bool { return b.appended.Head < s.tail.above
 
 // GoOnAbove makes a log that was set back go on above a revision, and notes it for processes that serve
 // it: those that have served more of what is gone read their state anew, and say what they miss.
-func GoOnAbove(ctx context.Context, log Log, above int64) error {
+func GoOnAbove(ctx context.Context, log changelog.Log, above int64) error {
 	if err := log.SetMarks(ctx, map[string]string{markSetBack: strconv.FormatInt(above, 10)}); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (s *Store) goOnAbove() error {
 	}
 	back := s.tail.back
 	err := s.within(s.o.QueryTimeout, s.checkCluster)
-	if errors.Is(err, ErrOther) && !back.other {
+	if errors.Is(err, changelog.ErrOther) && !back.other {
 		s.o.Log.Error("another cluster's database is in the place of the one served; it is left alone, and requests are refused until the right one is back", "err", err)
 		back.other = true
 	}
@@ -154,12 +156,12 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	if copied, err := CopiedFrom(ctx, s.log, known); copied || err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: of %s instead of %s; restore the right one, or start anew to serve this one", ErrOther, id, known)
+	return fmt.Errorf("%w: of %s instead of %s; restore the right one, or start anew to serve this one", changelog.ErrOther, id, known)
 }
 
 // isSetBack looks again, for a moment. If the database stays set back, it decides how to go on.
 func (s *Store) isSetBack() (sure bool, err error) {
-	var found *SetBackError
+	var found *changelog.SetBackError
 	for range setBackLooks {
 		if _, err = s.boundedHead(); !errors.As(err, &found) {
 			s.tail.look.Store(true)
@@ -177,8 +179,8 @@ func (s *Store) slackAbove(id int64) int64 {
 	if !s.raw {
 		return id + Slack
 	}
-	revision, _ := Split(id)
-	return LastID(revision + Slack)
+	revision, _ := changelog.Split(id)
+	return changelog.LastID(revision + Slack)
 }
 
 // findLost returns the writes in memory that the log does not have, in order of their revisions. What was

@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestSetBackModel restarts, kills and sets back a database again and again under two replicas that write
@@ -94,7 +95,7 @@ func testSetBackModel(t *testing.T, server *dbserver.Server) {
 }
 
 // openLogFor opens a database once more.
-func openLogFor(t *testing.T, dsn string) Log {
+func openLogFor(t *testing.T, dsn string) changelog.Log {
 	log := openLog(t, dsn)
 	t.Cleanup(func() { log.Close() })
 	return log
@@ -125,7 +126,7 @@ func writeUntil(ctx context.Context, s *serving, writer int) {
 			s.t.Errorf("%s got revision %d after %d", key, e.Revision, last)
 		case err == nil:
 			last = e.Revision
-		case errors.Is(err, ErrUnavailable):
+		case errors.Is(err, changelog.ErrUnavailable):
 			time.Sleep(time.Millisecond) // so that refusals do not take the machine
 		}
 	}
@@ -197,7 +198,7 @@ func TestSetBackOfRawKeys(t *testing.T) {
 				t.Fatal("a restart counts as a set-back")
 			}
 		}
-		w, err := a.WatchRange("", End, a.Revision())
+		w, err := a.WatchRange("", changelog.End, a.Revision())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +214,7 @@ func TestSetBackOfRawKeys(t *testing.T) {
 				t.Errorf("lost: %v, want %v", got, want)
 			}
 		}
-		expectCompacted(t, w, LastID(served))
+		expectCompacted(t, w, changelog.LastID(served))
 		for _, s := range all {
 			if r := putRaw(t, s, "after", "1"); r <= served {
 				t.Errorf("goes on at %d after %d", r, served)

@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -141,10 +142,10 @@ func expectCompacted(t *testing.T, w *Watcher, old int64) {
 				t.Errorf("an old watch has got %s at %d", ev.Entry.Key, ev.Entry.Revision)
 			}
 		}
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			return
 		}
-		if err != nil && !errors.Is(err, ErrUnavailable) || time.Now().After(end) {
+		if err != nil && !errors.Is(err, changelog.ErrUnavailable) || time.Now().After(end) {
 			t.Fatalf("an old watch goes on: %v", err)
 		}
 		select {
@@ -255,10 +256,10 @@ func testSetBack(t *testing.T, server *dbserver.Server, replicas int, lagging, a
 		if s.Revision() <= served || s.Floor() <= served {
 			t.Errorf("goes on at %d above %d, having served %d", s.Revision(), s.Floor(), served)
 		}
-		if _, err := s.Watch(maps, maps, served); !errors.Is(err, ErrCompacted) {
+		if _, err := s.Watch(maps, maps, served); !errors.Is(err, changelog.ErrCompacted) {
 			t.Errorf("a watch that begins before: %v", err)
 		}
-		if _, err := s.At(ctx, maps, served); !errors.Is(err, ErrCompacted) {
+		if _, err := s.At(ctx, maps, served); !errors.Is(err, changelog.ErrCompacted) {
 			t.Errorf("a list of before: %v", err)
 		}
 		if v := s.Stats(); v.SetBacks != map[bool]int64{true: 1}[mine] || int(v.LostWrites) != len(want) {
@@ -333,12 +334,12 @@ func TestOtherCluster(t *testing.T) {
 			lost := s.mustWrite(maps+"ns/lost", false)
 			logtest.Exec(t, dsn, "UPDATE meta SET value = 'another' WHERE name = 'cluster_id'")
 			logtest.Exec(t, dsn, fmt.Sprintf("DELETE FROM log WHERE id = %d", lost.Revision))
-			until(t, "the other database is noticed", func() bool { _, _ = s.Sync(ctx); return errors.Is(s.Healthy(), ErrOther) })
+			until(t, "the other database is noticed", func() bool { _, _ = s.Sync(ctx); return errors.Is(s.Healthy(), changelog.ErrOther) })
 			for range 3 {
-				if _, err := s.write(maps+"ns/new", false); !errors.Is(err, ErrUnavailable) {
+				if _, err := s.write(maps+"ns/new", false); !errors.Is(err, changelog.ErrUnavailable) {
 					t.Errorf("a write to another cluster's database: %v", err)
 				}
-				if _, err := s.Sync(ctx); !errors.Is(err, ErrUnavailable) {
+				if _, err := s.Sync(ctx); !errors.Is(err, changelog.ErrUnavailable) {
 					t.Errorf("a read of another cluster's database: %v", err)
 				}
 				time.Sleep(200 * time.Millisecond)

@@ -1,52 +1,10 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
 
-// Size is the space that a log takes.
-type Size struct {
-	// Rows of the table, history included. Above a size where counting takes long, it is the
-	// estimate of the database server; SQLite has none and counts.
-	Rows int64
-	// Past is the same of the table past, with the old versions that are kept, and PastBytes are its
-	// bytes with its indexes; of SQLite an estimate.
-	Past, PastBytes int64
-	// Bytes on disk, or in memory, of both tables with their indexes; of SQLite the whole database
-	// with its write-ahead log. Space of deleted rows that was not given back is in it.
-	Bytes int64
-	// Free bytes of the file system that the database is on; -1 where that is not known.
-	Free int64
-}
+	"github.com/plinth-io/plinth/sqlstore/changelog"
+)
 
 // Size returns the space that the log takes; see Log.Size.
-func (s *Store) Size(ctx context.Context) (Size, error) { return s.log.Size(ctx) }
-
-// Summary describes a log to a program that does not serve it.
-type Summary struct {
-	ClusterID string
-	Kind      Kind
-	Head
-	Size
-	Objects int64 // or raw keys, in force at Head.Revision
-}
-
-// Reader is the part of a Log that Summarize asks.
-type Reader interface {
-	ClusterID() string
-	Kind() Kind
-	Head(ctx context.Context) (Head, error)
-	Count(ctx context.Context, from, to string, revision int64) (int64, error)
-	Size(ctx context.Context) (Size, error)
-}
-
-// Summarize reads the summary of a log.
-func Summarize(ctx context.Context, log Reader) (s Summary, err error) {
-	s.ClusterID, s.Kind = log.ClusterID(), log.Kind()
-	if s.Head, err = log.Head(ctx); err != nil {
-		return s, err
-	}
-	if s.Objects, err = log.Count(ctx, "", End, s.Revision); err != nil {
-		return s, err
-	}
-	s.Size, err = log.Size(ctx)
-	return s, err
-}
+func (s *Store) Size(ctx context.Context) (changelog.Size, error) { return s.log.Size(ctx) }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/tidwall/btree"
 )
 
@@ -193,7 +194,7 @@ func (st *state) advanceAndUnlock(revision int64) {
 
 // replace puts a fully read state in the place of the one that is there. Events between
 // the two are unknown, so windows begin anew, and watchers that are behind read the log.
-func (st *state) replace(loaded map[string]*entryMap, unreadable []*Unreadable, head Head) {
+func (st *state) replace(loaded map[string]*entryMap, unreadable []*Unreadable, head changelog.Head) {
 	revision := head.Revision
 	st.mu.Lock()
 	st.base = revision

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Stats are a Store's figures for metrics. Counts are since Open.
@@ -83,7 +85,7 @@ func (s *Store) Stats() Stats {
 		SetBacks:      s.stats.setBacks.Load(),
 		LostWrites:    s.stats.lostWrites.Load(),
 		Usable:        s.Healthy() == nil,
-		Full:          errors.Is(s.log.Condition(), ErrFull),
+		Full:          errors.Is(s.log.Condition(), changelog.ErrFull),
 	}
 	for i := range v.Appends {
 		v.Appends[i] = s.stats.appends[i].Load()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // closeGrace bounds how long Close waits for a database that does not answer.
@@ -19,7 +21,7 @@ type Options struct {
 	// History is how long superseded revisions stay readable; 5 minutes. Negative: for ever.
 	History time.Duration
 	// Keep says which old versions of objects stay readable for longer, by Past; nil: none do.
-	Keep *Keep
+	Keep *changelog.Keep
 	// CompactEvery is the pause between two looks of the compactor; History/10 within [1s, 1m].
 	CompactEvery time.Duration
 	// WindowBytes bounds the recent events kept in memory for watches; 32 MiB.
@@ -54,14 +56,14 @@ type Options struct {
 	// process are not checked. The errors go to clients and into the log, so they must not have a part of the value.
 	Check func(key string, value []byte) error
 	// Author is that of changes whose context does not say where they come from.
-	Author Author
+	Author changelog.Author
 	// Log gets what an operator should know; nil: nothing.
 	Log *slog.Logger
 }
 
 // Store serves the keys of one Log. Its methods are safe for concurrent use.
 type Store struct {
-	log   Log
+	log   changelog.Log
 	o     Options
 	raw   bool // Options.Format is Raw
 	stats counters
@@ -69,8 +71,8 @@ type Store struct {
 	state   state
 	commits committer
 	authors authors
-	own     *Origin // of Options.Author, nil if that is empty
-	brought int64   // see Brought
+	own     *changelog.Origin // of Options.Author, nil if that is empty
+	brought int64             // see Brought
 	tail    tail
 	heads   headReader
 	compact compactor
@@ -93,7 +95,7 @@ type Store struct {
 
 // Open reads the whole state of log and starts the Store's goroutines. The Store owns
 // log from then on and closes it; if Open fails, log is still the caller's.
-func Open(ctx context.Context, log Log, o Options) (*Store, error) {
+func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 	s := newStore(log, o.withDefaults())
 	if err := s.load(ctx); err != nil {
 		s.cancel()
@@ -108,13 +110,13 @@ func Open(ctx context.Context, log Log, o Options) (*Store, error) {
 	return s, nil
 }
 
-func newStore(log Log, o Options) *Store {
+func newStore(log changelog.Log, o Options) *Store {
 	s := &Store{log: log, o: o, stop: make(chan struct{}), polls: make(chan struct{}, logPolls)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
 	s.authors.most = mostAuthors
-	if o.Author != (Author{}) {
-		s.own = &Origin{Author: o.Author}
+	if o.Author != (changelog.Author{}) {
+		s.own = &changelog.Origin{Author: o.Author}
 	}
 	s.cache.limit = o.CacheBytes
 	s.lender.all = lendBytes(o.StateBytes)

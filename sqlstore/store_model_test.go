@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -173,7 +174,7 @@ func (a *actor) list() {
 	revision := a.revision()
 	view, err := a.s.At(context.Background(), resource, revision)
 	if revision < a.m.floor {
-		if !errors.Is(err, ErrCompacted) {
+		if !errors.Is(err, changelog.ErrCompacted) {
 			a.t.Fatalf("at %d, floor %d: %v", revision, a.m.floor, err)
 		}
 		return
@@ -190,7 +191,7 @@ func (a *actor) list() {
 
 func (a *actor) compareView(view View, resource, prefix string) {
 	ctx := context.Background()
-	from, to := RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	want := a.m.state(prefix, view.Revision())
 	if diff := cmp.Diff(want, revisions(a.t, view, from, to)); diff != "" {
 		a.t.Fatalf("state of %s at %d:\n%s", prefix, view.Revision(), diff)
@@ -210,7 +211,7 @@ func (a *actor) watch() {
 	after := a.revision()
 	w, err := a.s.Watch(resource, prefix, after)
 	if after < a.m.floor {
-		if !errors.Is(err, ErrCompacted) {
+		if !errors.Is(err, changelog.ErrCompacted) {
 			a.t.Fatalf("watch after %d, floor %d: %v", after, a.m.floor, err)
 		}
 		return
@@ -233,7 +234,7 @@ func (a *actor) poll() {
 
 func (a *actor) pollOne(w *watched) bool {
 	events, through, err := w.Poll(context.Background())
-	if errors.Is(err, ErrCompacted) && w.pos < a.m.floor {
+	if errors.Is(err, changelog.ErrCompacted) && w.pos < a.m.floor {
 		return false
 	}
 	if err != nil || through < w.pos {

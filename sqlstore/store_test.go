@@ -13,6 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -21,7 +22,7 @@ const (
 	maps = "/registry/core/configmaps/"
 )
 
-func openLog(t testing.TB, dsn string) Log {
+func openLog(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -36,7 +37,7 @@ func fileDSN(t testing.TB) string {
 
 // openStore opens a Store on log and checks at the end of the test that it agrees with
 // the log in everything.
-func openStore(t testing.TB, log Log, o Options) *Store {
+func openStore(t testing.TB, log changelog.Log, o Options) *Store {
 	t.Helper()
 	if o.History == 0 {
 		o.History = -1
@@ -122,16 +123,16 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.Wait()
-	if _, _, err := w.Poll(t.Context()); !errors.Is(err, ErrClosed) {
+	if _, _, err := w.Poll(t.Context()); !errors.Is(err, changelog.ErrClosed) {
 		t.Errorf("poll: %v", err)
 	}
-	if err := <-waiting; !errors.Is(err, ErrClosed) {
+	if err := <-waiting; !errors.Is(err, changelog.ErrClosed) {
 		t.Errorf("wait: %v", err)
 	}
-	if _, err := s.Commit(t.Context(), Change{Key: maps + "b"}); !errors.Is(err, ErrClosed) {
+	if _, err := s.Commit(t.Context(), Change{Key: maps + "b"}); !errors.Is(err, changelog.ErrClosed) {
 		t.Errorf("commit: %v", err)
 	}
-	if _, err := s.Watch(maps, maps, a.Revision); !errors.Is(err, ErrClosed) {
+	if _, err := s.Watch(maps, maps, a.Revision); !errors.Is(err, changelog.ErrClosed) {
 		t.Errorf("watch: %v", err)
 	}
 	w.Close()
@@ -188,7 +189,7 @@ func TestCloseFinishesQueuedCommits(t *testing.T) {
 				mu.Lock()
 				keys = append(keys, key)
 				mu.Unlock()
-			} else if !errors.Is(err, ErrClosed) {
+			} else if !errors.Is(err, changelog.ErrClosed) {
 				t.Errorf("commit: %v", err)
 			}
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // pingEvery is how often a shared database is asked for its head when nothing else
@@ -23,7 +25,7 @@ type headReader struct {
 
 type headRead struct {
 	done chan struct{} // closed when head and err are set
-	head Head
+	head changelog.Head
 	err  error
 }
 
@@ -46,7 +48,7 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 	// one has everything.
 	for want := head.Revision; !s.waitForTail(ctx, want); want = min(want, head.Revision) {
 		if err := ctx.Err(); err != nil {
-			return 0, fmt.Errorf("catch up with the log: %w: %w", ErrUnavailable, err)
+			return 0, fmt.Errorf("catch up with the log: %w: %w", changelog.ErrUnavailable, err)
 		}
 		if head, err = s.askHead(ctx); err != nil {
 			return 0, err
@@ -56,7 +58,7 @@ func (s *Store) Sync(ctx context.Context) (int64, error) {
 }
 
 // askHead waits for a query that begins after the call.
-func (s *Store) askHead(ctx context.Context) (Head, error) {
+func (s *Store) askHead(ctx context.Context) (changelog.Head, error) {
 	h := &s.heads
 	h.mu.Lock()
 	r := h.next
@@ -69,9 +71,9 @@ func (s *Store) askHead(ctx context.Context) (Head, error) {
 	case <-r.done:
 		return r.head, r.err
 	case <-s.stop:
-		return Head{}, ErrClosed
+		return changelog.Head{}, changelog.ErrClosed
 	case <-ctx.Done():
-		return Head{}, fmt.Errorf("read head: %w", deadlineError(ctx, ErrUnavailable))
+		return changelog.Head{}, fmt.Errorf("read head: %w", deadlineError(ctx, changelog.ErrUnavailable))
 	}
 }
 

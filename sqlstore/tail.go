@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -158,7 +160,7 @@ func (s *Store) reach(revision int64) bool {
 func (s *Store) applyOwn(b *batch) {
 	updates := s.ownUpdates(b)
 	for err := s.readPrevs(updates); err != nil; err = s.readPrevs(updates) {
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			err = s.loadAnew() // somebody has compacted what this batch replaced
 		}
 		s.health.read(err)

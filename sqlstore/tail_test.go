@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // hub lets several Stores share one log of this process as replicas share a database.
 type hub struct {
-	log Log
+	log changelog.Log
 
 	mu    sync.Mutex
 	hints map[*replica]func(int64)
@@ -37,7 +38,7 @@ func (h *hub) join(t testing.TB, deaf bool) *replica {
 	return &replica{faultyLog: faultyLog{Log: h.log, t: t, shared: true}, hub: h, deaf: deaf}
 }
 
-func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) {
+func (r *replica) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	a, err := r.faultyLog.Append(ctx, batch)
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
@@ -49,7 +50,7 @@ func (r *replica) Append(ctx context.Context, batch []Change) (Appended, error) 
 	return a, err
 }
 
-func (r *replica) Follow(ctx context.Context, f Follower) {
+func (r *replica) Follow(ctx context.Context, f changelog.Follower) {
 	r.hub.mu.Lock()
 	r.hub.hints[r] = f.Hint
 	r.hub.mu.Unlock()
@@ -73,14 +74,14 @@ func (r *replica) hint(revision int64) {
 	}
 }
 
-func (r *replica) Rows(ctx context.Context, after int64, limit int) ([]Row, error) {
+func (r *replica) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	if r.gate != nil {
 		<-r.gate
 	}
 	return r.faultyLog.Rows(ctx, after, limit)
 }
 
-func (r *replica) Head(ctx context.Context) (Head, error) {
+func (r *replica) Head(ctx context.Context) (changelog.Head, error) {
 	if gate := r.headGate.Load(); gate != nil {
 		<-*gate
 	}

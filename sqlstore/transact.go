@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Transaction is one transaction on raw keys.
@@ -42,7 +44,7 @@ var errBehind = errors.New("the state is behind the log")
 // Store. Errors are those of Commit, and of t.Run.
 func (s *Store) Do(ctx context.Context, t Transaction) (Outcome, error) {
 	if !s.raw {
-		return Outcome{}, fmt.Errorf("transaction: %w: objects are written one by one", ErrKind)
+		return Outcome{}, fmt.Errorf("transaction: %w: objects are written one by one", changelog.ErrKind)
 	}
 	var pinned map[int64][]byte
 	for {
@@ -78,7 +80,7 @@ func (s *Store) awaitOutcome(ctx context.Context, p *pending) (Outcome, error) {
 // pin reads values that a transaction needs, and adds them to those that it got before.
 func (s *Store) pin(ctx context.Context, entries []*Entry, pinned map[int64][]byte) (map[int64][]byte, error) {
 	values, err := s.Values(ctx, entries)
-	if errors.Is(err, ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		return pinned, nil // the entries are not the newest any more: the next run finds out
 	}
 	if err != nil {
@@ -100,7 +102,7 @@ func (s *Store) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error)
 	var pinned map[int64][]byte
 	for {
 		snap := s.state.current("")
-		revision, _ := Split(snap.through)
+		revision, _ := changelog.Split(snap.through)
 		revision = max(revision, firstRevision)
 		tx := &Tx{entries: snap.entries, revision: revision, pinned: pinned}
 		err := f(tx)
@@ -119,12 +121,12 @@ func (s *Store) transact(b *batch) error {
 	leases := b.leases()
 	for {
 		if err := s.Wait(s.ctx, s.commits.written); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 		}
-		ask := Ask{After: s.Revision(), Limit: transactRows, Leases: leases}
+		ask := changelog.Ask{After: s.Revision(), Limit: transactRows, Leases: leases}
 		head := int64(0)
 		err := s.within(s.o.AppendTimeout, func(ctx context.Context) error {
-			return s.log.Transact(ctx, ask, func(found *Found) (Decision, error) {
+			return s.log.Transact(ctx, ask, func(found *changelog.Found) (changelog.Decision, error) {
 				head = found.Head.Revision
 				return s.decide(b, ask, found)
 			})
@@ -137,18 +139,18 @@ func (s *Store) transact(b *batch) error {
 		}
 		s.tail.lookFor(head)
 		if !s.waitForTail(s.ctx, head) {
-			return fmt.Errorf("read what other servers wrote: %w", ErrUnavailable)
+			return fmt.Errorf("read what other servers wrote: %w", changelog.ErrUnavailable)
 		}
 	}
 }
 
 // decide runs the transactions of b, one after the other, on what was found under the write lock.
-func (s *Store) decide(b *batch, ask Ask, found *Found) (Decision, error) {
+func (s *Store) decide(b *batch, ask changelog.Ask, found *changelog.Found) (changelog.Decision, error) {
 	if len(found.Rows) >= ask.Limit || found.Floor > s.end(ask.After) {
-		return Decision{}, errBehind // above the floor alone, no row that was not read can be gone
+		return changelog.Decision{}, errBehind // above the floor alone, no row that was not read can be gone
 	}
 	tx := s.newTx(found)
-	full := errors.Is(s.log.Condition(), ErrFull)
+	full := errors.Is(s.log.Condition(), changelog.ErrFull)
 	b.results = b.results[:0]
 	for _, p := range b.waiters {
 		tx.begin(p.pinned)
@@ -159,23 +161,23 @@ func (s *Store) decide(b *batch, ask Ask, found *Found) (Decision, error) {
 		outcome, err := tx.finish(err)
 		b.results = append(b.results, result{outcome, err})
 	}
-	b.appended = Appended{Head: found.Head.Revision, Floor: found.Floor, At: found.At}
+	b.appended = changelog.Appended{Head: found.Head.Revision, Floor: found.Floor, At: found.At}
 	b.updates = tx.updates
 	b.found, b.known = found.Rows, ask.After
-	return Decision{Rows: rowsOf(tx.updates), Grant: tx.granted, Revoke: tx.revoked}, nil
+	return changelog.Decision{Rows: rowsOf(tx.updates), Grant: tx.granted, Revoke: tx.revoked}, nil
 }
 
 // newTx returns the state as it is under the write lock: what this process knows, and the rows that
 // were found.
-func (s *Store) newTx(found *Found) *Tx {
+func (s *Store) newTx(found *changelog.Found) *Tx {
 	snap := s.state.current("")
-	revision, _ := Split(found.Head.Revision)
+	revision, _ := changelog.Split(found.Head.Revision)
 	tx := &Tx{
 		entries:  new(entryMap),
 		revision: max(revision, firstRevision),
 		at:       found.At,
 		now:      found.Now,
-		leases:   make(map[int64]Lease, len(found.Leases)),
+		leases:   make(map[int64]changelog.Lease, len(found.Leases)),
 	}
 	if snap.frozen != noEntries { // which all Stores have, while a copy changes the original
 		tx.entries = snap.entries.Copy()
@@ -200,12 +202,12 @@ func (s *Store) newTx(found *Found) *Tx {
 	return tx
 }
 
-func rowsOf(updates []update) []Row {
-	rows := make([]Row, len(updates))
+func rowsOf(updates []update) []changelog.Row {
+	rows := make([]changelog.Row, len(updates))
 	for i, u := range updates {
 		e := u.entry
 		value, _ := e.value()
-		rows[i] = Row{
+		rows[i] = changelog.Row{
 			Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, Deleted: u.deleted,
 			At: e.At, Value: value, Version: e.Version(), Lease: e.Lease(),
 		}
@@ -239,12 +241,12 @@ func (s *Store) applyTransactions(b *batch) {
 }
 
 // Leases, Renew, Expired and Beat are those of the log.
-func (s *Store) Leases(ctx context.Context, ids []int64) (leases []Lease, now int64, err error) {
+func (s *Store) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	return s.log.Leases(ctx, ids)
 }
 
 // Renew makes leases expire later: see RawLog.
-func (s *Store) Renew(ctx context.Context, ids []int64) ([]Lease, error) {
+func (s *Store) Renew(ctx context.Context, ids []int64) ([]changelog.Lease, error) {
 	return s.log.Renew(ctx, ids)
 }
 
@@ -263,7 +265,7 @@ func (s *Store) Beat(ctx context.Context, most int64) (shifted int64, err error)
 // background, or, if swept is asked for, before CutTo returns. The rows of revision itself stay
 // until the next cut, its tombstones too: a watch may start with them. What they superseded goes.
 func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
-	through := LastID(revision)
+	through := changelog.LastID(revision)
 	floor, err := s.log.Cut(ctx, through)
 	if err != nil {
 		return 0, fmt.Errorf("compact to revision %d: %w", revision, err)
@@ -272,7 +274,7 @@ func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found in
 		s.state.advance(through) // it has no rows
 	}
 	s.raiseFloor(through)
-	if found, _ = Split(floor); floor >= through {
+	if found, _ = changelog.Split(floor); floor >= through {
 		return found, nil
 	}
 	if swept {

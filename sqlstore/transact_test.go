@@ -15,11 +15,12 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-func openRawLog(t testing.TB, dsn string) Log {
+func openRawLog(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: KindEtcd, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func putRaw(t testing.TB, s *Store, pairs ...string) int64 {
 func rawState(t testing.TB, s *Store, v View) string {
 	t.Helper()
 	var entries []*Entry
-	err := v.Scan(context.Background(), "", End, func(e *Entry) bool { entries = append(entries, e); return true })
+	err := v.Scan(context.Background(), "", changelog.End, func(e *Entry) bool { entries = append(entries, e); return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +77,8 @@ func rawState(t testing.TB, s *Store, v View) string {
 	}
 	var out strings.Builder
 	for i, e := range entries {
-		revision, _ := Split(e.Revision)
-		created, _ := Split(e.CreateRevision)
+		revision, _ := changelog.Split(e.Revision)
+		created, _ := changelog.Split(e.CreateRevision)
 		fmt.Fprintf(&out, "%q=%s@%d/%d/%d ", e.Key, values[i], revision, created, e.Version())
 	}
 	return out.String()
@@ -96,7 +97,7 @@ func TestDo(t *testing.T) {
 		tx.Put("a", []byte("3"), 0)
 		tx.Delete("b")
 		tx.Delete("none")
-		if tx.Get("b") != nil || tx.Get("a").Version() != 2 || tx.Count("", End) != 2 {
+		if tx.Get("b") != nil || tx.Get("a").Version() != 2 || tx.Count("", changelog.End) != 2 {
 			t.Error("a transaction does not see what it has written")
 		}
 		return nil
@@ -107,7 +108,7 @@ func TestDo(t *testing.T) {
 	if got, want := rawState(t, s, s.Current("")), `"\x00\xff"=@2/2/1 "a"=3@3/2/2 `; got != want {
 		t.Errorf("state %s, want %s", got, want)
 	}
-	before, err := s.At(t.Context(), "", LastID(2))
+	before, err := s.At(t.Context(), "", changelog.LastID(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +165,10 @@ func TestDoFails(t *testing.T) {
 // TestDoKind wants each kind of Store to refuse the other's writes.
 func TestDoKind(t *testing.T) {
 	raw, objects := openRaw(t, "sqlite://:memory:", Options{}), newStore(t, Options{})
-	if _, err := raw.Commit(t.Context(), Change{Key: pods + "a", Value: value(pods+"a", 1)}); !errors.Is(err, ErrKind) {
+	if _, err := raw.Commit(t.Context(), Change{Key: pods + "a", Value: value(pods+"a", 1)}); !errors.Is(err, changelog.ErrKind) {
 		t.Errorf("a change of raw keys: %v", err)
 	}
-	if _, err := objects.Do(t.Context(), Transaction{Run: increment}); !errors.Is(err, ErrKind) {
+	if _, err := objects.Do(t.Context(), Transaction{Run: increment}); !errors.Is(err, changelog.ErrKind) {
 		t.Errorf("a transaction of objects: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Transformer changes values on their way into the log and back: encryption at rest. Its
@@ -204,16 +206,8 @@ func (s *Store) seal(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// StoredValue returns what a Log stores of c.
-func (c *Change) StoredValue() []byte {
-	if c.stored != nil {
-		return c.stored
-	}
-	return c.Value
-}
-
 // open makes the entry of a row from the log.
-func (s *Store) open(ctx context.Context, row *Row) *Entry {
+func (s *Store) open(ctx context.Context, row *changelog.Row) *Entry {
 	if s.o.Transformer == nil {
 		return s.checked(row, row)
 	}
@@ -232,12 +226,12 @@ func (s *Store) open(ctx context.Context, row *Row) *Entry {
 	return e
 }
 
-func sealedEntry(row *Row, f *sealed) *Entry {
+func sealedEntry(row *changelog.Row, f *sealed) *Entry {
 	return &Entry{Key: row.Key, Revision: row.Revision, CreateRevision: row.CreateRevision, At: row.At, form: &form{sealed: f}}
 }
 
 // checked makes the entry of a row, which has its value as readers see it in plain.
-func (s *Store) checked(row, plain *Row) *Entry {
+func (s *Store) checked(row, plain *changelog.Row) *Entry {
 	if s.o.Check == nil {
 		return s.newEntry(plain)
 	}
@@ -266,7 +260,7 @@ func (s *Store) readable(e *Entry) *Entry {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, readAgainWait)
 	defer cancel()
-	again := s.open(ctx, &Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
+	again := s.open(ctx, &changelog.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
 	s.swap(e, again)
 	return again
 }
@@ -403,7 +397,7 @@ func (s *Store) Outdated(ctx context.Context, e *Entry) (bool, error) {
 		}
 		return s.isTransformed(stored), nil
 	}
-	rows, err := s.log.State(ctx, e.Key, after(e.Key), e.Revision, 1)
+	rows, err := s.log.State(ctx, e.Key, changelog.After(e.Key), e.Revision, 1)
 	if err != nil || len(rows) == 0 || rows[0].Revision != e.Revision {
 		return false, nil // Confirm finds out
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
@@ -43,7 +44,7 @@ func TestUndecodable(t *testing.T) {
 		if _, err := s.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		from, to := RangeOf(maps)
+		from, to := changelog.RangeOf(maps)
 		n := 0
 		err := s.Current(maps).Scan(t.Context(), from, to, func(*Entry) bool { n++; return true })
 		var bad *UnreadableError

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Tx is the state that a Transaction sees.
@@ -12,22 +14,22 @@ type Tx struct {
 	revision int64     // of the state, without what this transaction writes
 	at, now  int64
 	attached func(lease int64) []string // keys that may be attached
-	leases   map[int64]Lease            // those asked for that exist, as the batch has left them
+	leases   map[int64]changelog.Lease  // those asked for that exist, as the batch has left them
 
 	pinned  map[int64][]byte // values that were read for this transaction, by id
 	missing []*Entry         // entries whose values it asked for in vain
 
-	updates  []update // of the batch so far
-	replaced []*Entry // by each of this transaction's updates; nil: the key was absent
-	granted  []Lease  // by the batch
+	updates  []update          // of the batch so far
+	replaced []*Entry          // by each of this transaction's updates; nil: the key was absent
+	granted  []changelog.Lease // by the batch
 	revoked  []int64
 	undone   undo
 }
 
 // undo is what a transaction that fails puts back, beside its updates.
 type undo struct {
-	leases  map[int64]Lease // nil: unchanged
-	granted []Lease
+	leases  map[int64]changelog.Lease // nil: unchanged
+	granted []changelog.Lease
 	revoked []int64
 }
 
@@ -43,7 +45,7 @@ func (tx *Tx) finish(err error) (Outcome, error) {
 	switch {
 	case tx.missing != nil:
 		err = &missingError{tx.missing}
-	case err == nil && n > 1<<SubBits:
+	case err == nil && n > 1<<changelog.SubBits:
 		err = fmt.Errorf("%w: it changes %d keys", ErrTooLarge, n)
 	}
 	if err != nil {
@@ -126,7 +128,7 @@ func (tx *Tx) Put(key string, value []byte, lease int64) *Entry {
 	if value == nil {
 		value = []byte{}
 	}
-	row := Row{Revision: tx.nextID(), Key: key, At: tx.at, Version: 1, Lease: lease}
+	row := changelog.Row{Revision: tx.nextID(), Key: key, At: tx.at, Version: 1, Lease: lease}
 	row.CreateRevision = row.Revision
 	if before := tx.Get(key); before != nil {
 		row.CreateRevision, row.Version = before.CreateRevision, before.Version()+1
@@ -144,23 +146,23 @@ func (tx *Tx) Delete(key string) {
 	if !ok {
 		return
 	}
-	row := Row{Revision: tx.nextID(), Key: key, CreateRevision: before.CreateRevision, At: tx.at}
+	row := changelog.Row{Revision: tx.nextID(), Key: key, CreateRevision: before.CreateRevision, At: tx.at}
 	tx.updates = append(tx.updates, update{entry: rawEntry(&row, []byte{}), deleted: true})
 	tx.replaced = append(tx.replaced, before)
 }
 
-func (tx *Tx) nextID() int64 { return FirstID(tx.revision+1) + int64(len(tx.replaced)) }
+func (tx *Tx) nextID() int64 { return changelog.FirstID(tx.revision+1) + int64(len(tx.replaced)) }
 
 // Lease returns a lease that is named in Transaction.Leases or was granted by the batch.
-func (tx *Tx) Lease(id int64) (Lease, bool) {
+func (tx *Tx) Lease(id int64) (changelog.Lease, bool) {
 	lease, ok := tx.leases[id]
 	return lease, ok
 }
 
 // Grant makes a lease that expires ttl seconds from now.
-func (tx *Tx) Grant(id, ttl int64) Lease {
+func (tx *Tx) Grant(id, ttl int64) changelog.Lease {
 	tx.saveLeases()
-	lease := Lease{ID: id, TTL: ttl, Expires: tx.now + ttl*1000}
+	lease := changelog.Lease{ID: id, TTL: ttl, Expires: tx.now + ttl*1000}
 	tx.leases[id] = lease
 	tx.granted = append(tx.granted, lease)
 	return lease
@@ -170,7 +172,7 @@ func (tx *Tx) Grant(id, ttl int64) Lease {
 func (tx *Tx) Revoke(id int64) (keys int) {
 	tx.saveLeases()
 	delete(tx.leases, id)
-	granted := slices.IndexFunc(tx.granted, func(l Lease) bool { return l.ID == id })
+	granted := slices.IndexFunc(tx.granted, func(l changelog.Lease) bool { return l.ID == id })
 	if granted >= 0 {
 		tx.granted = slices.Delete(slices.Clone(tx.granted), granted, granted+1)
 	} else {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"sort"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // View is the exact state of one resource at one revision.
@@ -42,7 +44,7 @@ func (s *Store) Current(resource string) View {
 // it: Wait first.
 func (s *Store) At(ctx context.Context, resource string, revision int64) (View, error) {
 	if revision < s.Floor() {
-		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, ErrCompacted)
+		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, changelog.ErrCompacted)
 	}
 	if revision > s.Revision() {
 		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, ErrFuture)
@@ -172,7 +174,7 @@ type logView struct {
 func (v *logView) Revision() int64 { return v.revision }
 
 func (v *logView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
-	next := func(from string, limit int) ([]Row, error) {
+	next := func(from string, limit int) ([]changelog.Row, error) {
 		return v.s.log.State(ctx, from, to, v.revision, limit)
 	}
 	visit, failed := v.s.readableOnly(f)
@@ -198,7 +200,7 @@ func (v *logView) Count(ctx context.Context, from, to string) (int64, error) {
 }
 
 func (v *logView) Get(ctx context.Context, key string) (*Entry, error) {
-	rows, err := v.s.log.State(ctx, key, after(key), v.revision, 1)
+	rows, err := v.s.log.State(ctx, key, changelog.After(key), v.revision, 1)
 	if err != nil {
 		return nil, fmt.Errorf("read %s at %d: %w", key, v.revision, err)
 	}

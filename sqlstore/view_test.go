@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestPagesUnderWrites reads lists page by page, kept and from the log, while the
@@ -49,12 +50,12 @@ func readPages(t *testing.T, s *Store, keep bool) {
 	if keep {
 		s.Keep(first)
 	}
-	from, to := RangeOf(maps)
+	from, to := changelog.RangeOf(maps)
 	want := revisions(t, first, from, to)
 	got := map[string]int64{}
 	for from != "" {
 		view, err := s.At(context.Background(), maps, first.Revision())
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			return
 		}
 		if err != nil {
@@ -62,7 +63,7 @@ func readPages(t *testing.T, s *Store, keep bool) {
 			return
 		}
 		if from, err = readPage(view, from, to, got); err != nil {
-			if !errors.Is(err, ErrCompacted) {
+			if !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("page: %v", err)
 			}
 			return

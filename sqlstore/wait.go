@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // waiter is a call of Wait.
@@ -34,7 +36,7 @@ func (st *state) waiter(revision int64) (*waiter, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
-		return nil, ErrClosed
+		return nil, changelog.ErrClosed
 	}
 	if st.applied.Load() >= revision {
 		return nil, nil
@@ -46,7 +48,7 @@ func (st *state) waiter(revision int64) (*waiter, error) {
 
 func (st *state) reached(revision int64) error {
 	if st.applied.Load() < revision {
-		return ErrClosed
+		return changelog.ErrClosed
 	}
 	return nil
 }

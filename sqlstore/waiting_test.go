@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -160,11 +161,11 @@ func TestOutageWhileWaiting(t *testing.T) {
 	done := waiting(t.Context(), t, s, 5, time.Hour)
 	log.away.Store(true)
 	key := maps + "ns/at-once"
-	if _, err := s.Commit(t.Context(), Change{Key: key, Value: value(key, 1)}); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Commit(t.Context(), Change{Key: key, Value: value(key, 1)}); !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("a change without the database: %v", err)
 	}
 	for range 5 {
-		if err := <-done; !errors.Is(err, ErrUnavailable) {
+		if err := <-done; !errors.Is(err, changelog.ErrUnavailable) {
 			t.Errorf("a change that waited: %v", err)
 		}
 	}

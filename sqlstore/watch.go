@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -64,7 +66,7 @@ func (s *Store) WatchWhere(resource, prefix string, after int64, where []Predica
 	if !strings.HasPrefix(prefix, resource) {
 		return nil, fmt.Errorf("watch %s: prefix %s is not of this resource", resource, prefix)
 	}
-	from, to := RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	return s.watch(resource, prefix, from, to, after, where)
 }
 
@@ -84,7 +86,7 @@ func common(from, to string) string {
 		n++
 	}
 	if from != "" && to != "" {
-		if start, end := RangeOf(from); start == from && end == to {
+		if start, end := changelog.RangeOf(from); start == from && end == to {
 			return from
 		}
 	}
@@ -94,7 +96,7 @@ func common(from, to string) string {
 // watch watches a range of resource, all keys of which begin with prefix.
 func (s *Store) watch(resource, prefix, from, to string, after int64, where []Predicate) (*Watcher, error) {
 	if after < s.Floor() {
-		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, ErrCompacted)
+		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, changelog.ErrCompacted)
 	}
 	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
 	w.delivered.Store(after)
@@ -104,7 +106,7 @@ func (s *Store) watch(resource, prefix, from, to string, after int64, where []Pr
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
 	if s.state.closed {
-		return nil, ErrClosed
+		return nil, changelog.ErrClosed
 	}
 	w.resource = s.state.resource(resource)
 	w.join(prefix, where)
@@ -179,7 +181,7 @@ func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
 	st.mu.RLock()
 	defer st.mu.RUnlock()
 	if st.closed || w.closed {
-		return nil, 0, ErrClosed
+		return nil, 0, changelog.ErrClosed
 	}
 	if w.news != nil {
 		w.pos = max(w.pos, w.news.before)
@@ -245,7 +247,7 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 }
 
 // readLight is readSteps without the steps that are too heavy for one Poll. It waits for its turn.
-func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]Step, error) {
+func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]changelog.Step, error) {
 	select {
 	case w.s.polls <- struct{}{}:
 		defer func() { <-w.s.polls }()
@@ -264,7 +266,7 @@ func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]Ste
 }
 
 // light returns how many of the steps of raw keys weigh no more than pollBytes, and one revision more.
-func (w *Watcher) light(steps []Step) int {
+func (w *Watcher) light(steps []changelog.Step) int {
 	if !w.s.raw {
 		return len(steps)
 	}
@@ -283,7 +285,7 @@ func (w *Watcher) light(steps []Step) int {
 
 // readSteps reads whole revisions: what may be a part of one at the end of a page is left for the
 // next, and a page that has no more than a part of one is read anew with a higher limit.
-func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]Step, error) {
+func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]changelog.Step, error) {
 	for {
 		steps, err := w.s.log.Steps(ctx, w.from, w.to, w.pos, until, *limit)
 		if err != nil || !w.s.raw || len(steps) < *limit {
@@ -300,7 +302,7 @@ func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]Ste
 
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
-func (s *Store) entryOf(ctx context.Context, row *Row) *Entry {
+func (s *Store) entryOf(ctx context.Context, row *changelog.Row) *Entry {
 	if e := s.readableNow(row.Key); e != nil && e.Revision == row.Revision {
 		if s.raw {
 			s.cache.fill(e, given(row))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestWatchRange wants each revision of raw keys whole in one Poll, from the window and from the
@@ -31,7 +32,7 @@ func TestWatchRange(t *testing.T) {
 				}
 			}
 			for start := range sizes {
-				w, err := s.WatchRange("k", "l", LastID(int64(start+1)))
+				w, err := s.WatchRange("k", "l", changelog.LastID(int64(start+1)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -54,13 +55,13 @@ func checkWhole(t *testing.T, w *Watcher, sizes []int, first int64) {
 			t.Fatal(err)
 		}
 		for _, ev := range events {
-			revision, _ := Split(ev.Entry.Revision)
+			revision, _ := changelog.Split(ev.Entry.Revision)
 			if revision <= complete {
 				t.Fatalf("an event of revision %d after a Poll that ended with %d", revision, complete)
 			}
 			got[revision]++
 		}
-		done, _ = Split(through)
+		done, _ = changelog.Split(through)
 		complete = done
 	}
 	for i, n := range sizes {
@@ -98,8 +99,8 @@ func TestWatchRangeTopics(t *testing.T) {
 	}{
 		{"/a/", "/a0", "/a/x", "/ab"},
 		{"key", "key\x00", "key", "kex"},
-		{"\xff\x00", End, "\xff\xff", ""},
-		{"", End, "x", ""},
+		{"\xff\x00", changelog.End, "\xff\xff", ""},
+		{"", changelog.End, "x", ""},
 		{"b1", "b3", "b2", "a"},
 	} {
 		w := watch(c.from, c.to)
@@ -132,7 +133,7 @@ func TestWatchRangeLarge(t *testing.T) {
 				return nil
 			})
 		}
-		w, err := s.WatchRange("", End, LastID(1))
+		w, err := s.WatchRange("", changelog.End, changelog.LastID(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,12 +203,12 @@ func TestWatchRangeWeight(t *testing.T) {
 
 // countedLog counts who reads changes. All wait for its release.
 type countedLog struct {
-	Log
+	changelog.Log
 	release       chan struct{}
 	reading, most atomic.Int64
 }
 
-func (l *countedLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]Step, error) {
+func (l *countedLog) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	n := l.reading.Add(1)
 	defer l.reading.Add(-1)
 	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {

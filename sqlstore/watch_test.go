@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestWatchFromEveryRevision(t *testing.T) {
@@ -93,14 +94,14 @@ type seenRange struct {
 }
 
 // watchSome watches a random prefix from a random revision for a while, slowly.
-func watchSome(t *testing.T, s *Store, log Log, seed uint64) (v seenRange) {
+func watchSome(t *testing.T, s *Store, log changelog.Log, seed uint64) (v seenRange) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 	v.prefix = []string{maps, maps + "ns1/", maps + "ns2/3"}[r.IntN(3)]
 	v.after = s.Floor() + r.Int64N(s.Revision()-s.Floor()+1)
 	v.through = v.after
 	w, err := s.Watch(maps, v.prefix, v.after)
-	if errors.Is(err, ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		return seenRange{compacted: true}
 	}
 	if err != nil {
@@ -112,7 +113,7 @@ func watchSome(t *testing.T, s *Store, log Log, seed uint64) (v seenRange) {
 		events, through, err := w.Poll(context.Background())
 		v.rows = append(v.rows, rowsOf(events)...)
 		v.through = through
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			// The log's floor may be a moment ahead of what the store has heard.
 			if head, err := log.Head(context.Background()); err != nil || head.Floor <= v.through {
 				t.Errorf("watcher at %d was refused, the floor is %d, %v", v.through, head.Floor, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const copyHelp = `Copy all objects from one database to another, which must be empty.
@@ -49,9 +50,6 @@ func newCopy() *cobra.Command {
   plinth copy --online --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth
   plinth copy --take-back --from sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if f.takeBack {
 				return takeBack(cmd.Context(), f, cmd.OutOrStdout())
 			}
@@ -59,12 +57,14 @@ func newCopy() *cobra.Command {
 			return copyState(cmd.Context(), f, log, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&f.from, "from", "", "`database` to copy from")
-	cmd.Flags().StringVar(&f.to, "to", "", "empty `database` to copy to")
-	cmd.Flags().BoolVar(&f.online, "online", false, "plinth may serve the source meanwhile, which is stopped at the end")
-	cmd.Flags().BoolVar(&f.prepare, "prepare", false, "with --online: end before the source is stopped")
-	cmd.Flags().BoolVar(&f.takeBack, "take-back", false, "let plinth serve the source of an online copy again")
-	documentEnv(cmd)
+	addFlags(cmd,
+		fromFlag(text(&f.from, ""), "`database` to copy from", schemes),
+		toFlag(text(&f.to, ""), "empty `database` to copy to", schemes),
+		Flag{Name: "online", Set: boolean(&f.online, false), Help: "plinth may serve the source meanwhile, which is stopped at the end"},
+		Flag{Name: "prepare", Set: boolean(&f.prepare, false), Help: "with --online: end before the source is stopped"},
+		Flag{Name: "take-back", Set: boolean(&f.takeBack, false), Help: "let plinth serve the source of an online copy again"},
+	)
+	withVariables(cmd)
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func (f *copyFlags) summary(done sqlstore.Copied) string {
 // explain says of a copy that failed what it has left, and how to go on.
 func (f *copyFlags) explain(ctx context.Context, err error, done sqlstore.Copied) error {
 	switch {
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("%w; write the DSN of an empty database", err)
 	case errors.Is(err, sqlstore.ErrCannotResume):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then copy again", err, emptying(f.to))
@@ -204,11 +204,11 @@ func takeBack(ctx context.Context, f copyFlags, stdout io.Writer) error {
 		return err
 	}
 	defer source.Close()
-	moved := sqlstore.CheckMoved(ctx, source)
+	moved := changelog.CheckMoved(ctx, source)
 	if moved == nil {
 		return usagef("--take-back: %s has not moved", dialects.Describe(f.from))
 	}
-	if !errors.Is(moved, sqlstore.ErrMoved) {
+	if !errors.Is(moved, changelog.ErrMoved) {
 		return moved
 	}
 	if err := sqlstore.TakeBack(ctx, source); err != nil {
@@ -228,15 +228,15 @@ func emptying(dsn string) string {
 	return fmt.Sprintf("remove %[1]s, %[1]s-wal and %[1]s-shm", o.Path)
 }
 
-func openLog(ctx context.Context, flag, dsn string, o dialects.Options) (sqlstore.Log, error) {
+func openLog(ctx context.Context, flag, dsn string, o dialects.Options) (changelog.Log, error) {
 	if err := dialects.Check(dsn, o); err != nil {
 		return nil, usagef("%s: %v", flag, err)
 	}
 	log, err := dialects.Open(ctx, dsn, o)
-	if errors.Is(err, sqlstore.ErrNoLog) {
+	if errors.Is(err, changelog.ErrNoLog) {
 		return nil, usagef("%s: %v; write the DSN of a database that plinth has served", flag, err)
 	}
-	if errors.Is(err, sqlstore.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" && ctx.Err() == nil {
+	if errors.Is(err, changelog.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %s: %w; check that it runs and takes connections from here, or write another DSN", flag, dialects.Describe(dsn), err)
 	}
 	return log, err

@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -184,7 +185,7 @@ func copyKilled(t *testing.T, from, to string) {
 }
 
 // storedEntries are the objects of a database that is served.
-func storedEntries(t *testing.T, dsn string) []sqlstore.Row {
+func storedEntries(t *testing.T, dsn string) []changelog.Row {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Beside: true})
 	must(t, err)
@@ -205,7 +206,7 @@ func writeUntilMoved(t *testing.T, store *sqlstore.Store, n int) {
 			change.Expect, change.Delete = e.Revision, rand.IntN(3) == 0
 		}
 		_, err := store.Commit(t.Context(), change)
-		if errors.Is(err, sqlstore.ErrMoved) {
+		if errors.Is(err, changelog.ErrMoved) {
 			return
 		}
 		if err != nil {

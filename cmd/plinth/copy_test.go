@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCopyBehind has progress of copies: only one that is behind, and comes no closer in any round, is warned of.
@@ -131,7 +132,7 @@ func TestCopyToItself(t *testing.T) {
 		log := openedLog(t, from)
 		defer log.Close()
 		must(t, sqlstore.HalfCopied(t.Context(), log))
-		must(t, sqlstore.CheckMoved(t.Context(), log))
+		must(t, changelog.CheckMoved(t.Context(), log))
 	})
 }
 
@@ -140,9 +141,9 @@ func fill(t *testing.T, dsn string, n int) {
 	t.Helper()
 	log := openedLog(t, dsn)
 	for done := 0; done < n; {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for ; len(batch) < 1000; done++ {
-			batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%06d", done), Value: []byte(`{"metadata":{}}`)})
+			batch = append(batch, changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%06d", done), Value: []byte(`{"metadata":{}}`)})
 		}
 		_, err := log.Append(t.Context(), batch)
 		must(t, err)
@@ -166,7 +167,7 @@ func runPlinth(t *testing.T, args ...string) (code int, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-func openedLog(t *testing.T, dsn string) sqlstore.Log {
+func openedLog(t *testing.T, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 	must(t, err)

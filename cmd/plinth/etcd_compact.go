@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The modes of compaction.
@@ -72,7 +73,7 @@ func (c *etcdCompaction) run(ctx context.Context, store *sqlstore.Store, log *sl
 	defer tick.Stop()
 	var past []sample
 	for {
-		revision, _ := sqlstore.Split(store.Revision())
+		revision, _ := changelog.Split(store.Revision())
 		through := revision - c.revisions
 		if c.mode == compactPeriodic {
 			past = append(past, sample{time.Now(), revision})
@@ -97,7 +98,7 @@ func (c *etcdCompaction) due(past []sample, now time.Time) (rest []sample, throu
 }
 
 func (c *etcdCompaction) compact(ctx context.Context, store *sqlstore.Store, log *slog.Logger, through int64) {
-	if floor, _ := sqlstore.Split(store.Floor()); through <= max(floor, 1) {
+	if floor, _ := changelog.Split(store.Floor()); through <= max(floor, 1) {
 		return
 	}
 	if _, err := store.CutTo(ctx, through, false); err != nil {

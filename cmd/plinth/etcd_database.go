@@ -14,12 +14,13 @@ import (
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // etcdDatabase is the database of an etcd's keys.
 type etcdDatabase struct {
 	dsn   string
-	log   sqlstore.Log
+	log   changelog.Log
 	store *sqlstore.Store // owns log
 	mark  *highwater.Mark
 }
@@ -46,7 +47,7 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	}
 	mustExist := d.mark.Known() && !o.newDatabase // so that a refusal leaves no empty database behind
 	d.log, err = o.connect(ctx, d.dsn, mustExist)
-	if mustExist && errors.Is(err, sqlstore.ErrNoLog) {
+	if mustExist && errors.Is(err, changelog.ErrNoLog) {
 		return d, usagef("%v", d.mark.Refuse(fmt.Sprintf("there is no plinth database (%v)", err)))
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ func (o *etcdOptions) remember(d etcdDatabase) {
 
 // aboutKind says what to write instead of a database that plinth serve has.
 func aboutKind(err error) error {
-	if errors.Is(err, sqlstore.ErrKind) {
+	if errors.Is(err, changelog.ErrKind) {
 		return fmt.Errorf("%w; --dsn: write the DSN of another database", err)
 	}
 	return err
@@ -136,7 +137,7 @@ const kinePatience = 10 * time.Second
 // refuseKine keeps an empty key space from being served to those who have changed from kine to plinth and
 // expect their keys. A database that plinth has served before, or that is away, is not looked at.
 func refuseKine(ctx context.Context, dsn string) error {
-	if _, err := dialects.Inspect(ctx, dsn, dialects.Options{Wait: kinePatience}); !errors.Is(err, sqlstore.ErrNoLog) {
+	if _, err := dialects.Inspect(ctx, dsn, dialects.Options{Wait: kinePatience}); !errors.Is(err, changelog.ErrNoLog) {
 		return nil
 	}
 	return refuseBesideKine(ctx, dsn)
@@ -161,8 +162,8 @@ func refuseBesideKine(ctx context.Context, dsn string) error {
 }
 
 // connect opens the log. It waits for a database that cannot be reached yet.
-func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (sqlstore.Log, error) {
-	d := dialects.Options{Log: o.log, Kind: sqlstore.KindEtcd, MustExist: mustExist}
+func (o *etcdOptions) connect(ctx context.Context, dsn string, mustExist bool) (changelog.Log, error) {
+	d := dialects.Options{Log: o.log, Kind: changelog.KindEtcd, MustExist: mustExist}
 	log, err := dialects.OpenWithin(ctx, dsn, d, o.databaseTimeout, func(err error, end time.Time) {
 		o.log.Log(ctx, slog.LevelWarn, "the database cannot be used yet; it is tried again", "err", err, "until", end.Format(time.TimeOnly))
 	})

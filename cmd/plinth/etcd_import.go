@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const etcdImportHelp = `Take the keys of an etcd, or of kine, also that of k3s, into an empty database for plinth etcd.
@@ -34,6 +35,7 @@ Postgres, MySQL or MariaDB, where plinth's tables stand beside kine's.`
 func newEtcdImport() *cobra.Command {
 	var from, fromEtcd, to string
 	var client upstream.Etcd
+	var flags *flagTable
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Take the keys of an etcd or of kine into an empty database",
@@ -47,25 +49,24 @@ func newEtcdImport() *cobra.Command {
   plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
     --dsn postgres://plinth@db.example.com/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			if fromEtcd != "" {
 				logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 				i := &etcdKeysImport{from: fromEtcd, client: client, to: to, kine: from, log: log}
-				return nameFlags(cmd, i.run(cmd.Context(), cmd.OutOrStdout()))
+				return flags.nameFlags(&client, i.run(cmd.Context(), cmd.OutOrStdout()))
 			}
-			return nameFlags(cmd, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
+			return flags.nameFlags(&client, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
 		},
 	}
-	cmd.Flags().StringVar(&fromEtcd, "from-etcd", "", "`URL` of an etcd, or the file of a snapshot")
-	addEtcdClientFlags(cmd, &client)
-	cmd.Flags().StringVar(&from, "from-kine", "", "`database` of kine")
-	cmd.Flags().StringVar(&to, "dsn", "", "empty `database` to write to")
-	documentEnv(cmd)
-	complete(cmd, "from-kine", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	flags = addFlags(cmd, slices.Concat(
+		[]Flag{{Name: "from-etcd", Set: text(&fromEtcd, ""), Complete: fileNames, Help: "`URL` of an etcd, or the file of a snapshot"}},
+		etcdClientFlags(&client),
+		[]Flag{
+			{Name: "from-kine", Set: text(&from, ""), Complete: schemes, Help: "`database` of kine"},
+			dsnFlag(&to, "empty `database` to write to"),
+		},
+	)...)
+	withVariables(cmd)
 	return cmd
 }
 
@@ -101,7 +102,7 @@ func importKine(ctx context.Context, from, to string, log *slog.Logger, stdout i
 	if err != nil {
 		return unlessInterrupted(ctx, fmt.Errorf("--from-kine: %w", err))
 	}
-	target, err := openLog(ctx, "--dsn", to, dialects.Options{Kind: sqlstore.KindEtcd})
+	target, err := openLog(ctx, "--dsn", to, dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		return unlessInterrupted(ctx, aboutKind(err))
 	}
@@ -126,13 +127,13 @@ type kineImport struct {
 // kept is what a key's next row needs to know of it.
 type kept struct{ created, version int64 }
 
-func (k *kineImport) run(ctx context.Context, to sqlstore.Log, dsn string, stdout io.Writer) error {
+func (k *kineImport) run(ctx context.Context, to changelog.Log, dsn string, stdout io.Writer) error {
 	im := sqlstore.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
 	rows, err := im.Run(ctx, to)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return k.interrupted(to, dsn, rows)
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(dsn))
 	case errors.Is(err, sqlstore.ErrHalfCopied):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(dsn))
@@ -154,7 +155,7 @@ func unlessInterrupted(ctx context.Context, err error) error {
 }
 
 // interrupted says what an import that was ended has left, and how to go on.
-func (k *kineImport) interrupted(to sqlstore.Log, dsn string, rows int64) error {
+func (k *kineImport) interrupted(to changelog.Log, dsn string, rows int64) error {
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -186,7 +187,7 @@ func (k *kineImport) tell(rows int64) {
 const importPage = 512
 
 // page returns the next rows in plinth's form.
-func (k *kineImport) page(ctx context.Context) ([]sqlstore.Row, error) {
+func (k *kineImport) page(ctx context.Context) ([]changelog.Row, error) {
 	for !k.ended {
 		found, next, err := k.table.Page(ctx, k.after, importPage)
 		if err != nil {
@@ -195,10 +196,10 @@ func (k *kineImport) page(ctx context.Context) ([]sqlstore.Row, error) {
 		if k.after = next; next == 0 {
 			k.ended = true
 		}
-		var rows []sqlstore.Row
+		var rows []changelog.Row
 		for _, r := range found {
-			if len(r.Key) > sqlstore.MaxKeyBytes {
-				return nil, fmt.Errorf("revision %d: its key has %d bytes, and plinth takes %d at most", r.Revision, len(r.Key), sqlstore.MaxKeyBytes)
+			if len(r.Key) > changelog.MaxKeyBytes {
+				return nil, fmt.Errorf("revision %d: its key has %d bytes, and plinth takes %d at most", r.Revision, len(r.Key), changelog.MaxKeyBytes)
 			}
 			if row, ok := k.convert(r); ok {
 				rows = append(rows, row)
@@ -212,15 +213,15 @@ func (k *kineImport) page(ctx context.Context) ([]sqlstore.Row, error) {
 }
 
 // convert returns the row as plinth has it. It is false for a delete of a key that is not there.
-func (k *kineImport) convert(r kine.Row) (sqlstore.Row, bool) {
-	row := sqlstore.Row{Revision: sqlstore.FirstID(r.Revision), Key: r.Key, Deleted: r.Deleted, Value: r.Value, Lease: r.Lease}
+func (k *kineImport) convert(r kine.Row) (changelog.Row, bool) {
+	row := changelog.Row{Revision: changelog.FirstID(r.Revision), Key: r.Key, Deleted: r.Deleted, Value: r.Value, Lease: r.Lease}
 	if row.Value == nil {
 		row.Value = []byte{}
 	}
 	before, there := k.living[r.Key]
 	if r.Deleted {
 		delete(k.living, r.Key)
-		row.CreateRevision, row.Lease, row.Value = sqlstore.FirstID(before.created), 0, []byte{}
+		row.CreateRevision, row.Lease, row.Value = changelog.FirstID(before.created), 0, []byte{}
 		return row, there
 	}
 	now := kept{created: before.created, version: before.version + 1}
@@ -231,7 +232,7 @@ func (k *kineImport) convert(r kine.Row) (sqlstore.Row, bool) {
 	if r.Lease > 0 {
 		k.leases[r.Lease] = true
 	}
-	row.CreateRevision, row.Version = sqlstore.FirstID(now.created), now.version
+	row.CreateRevision, row.Version = changelog.FirstID(now.created), now.version
 	return row, true
 }
 
@@ -245,10 +246,10 @@ func begun(r kine.Row) kept {
 }
 
 // granted returns the leases that rows have. For kine, id and time to live are the same number.
-func (k *kineImport) granted() (leases []sqlstore.Lease) {
+func (k *kineImport) granted() (leases []changelog.Lease) {
 	for ttl := range k.leases {
-		leases = append(leases, sqlstore.Lease{ID: ttl, TTL: ttl})
+		leases = append(leases, changelog.Lease{ID: ttl, TTL: ttl})
 	}
-	slices.SortFunc(leases, func(a, b sqlstore.Lease) int { return int(a.ID - b.ID) })
+	slices.SortFunc(leases, func(a, b changelog.Lease) int { return int(a.ID - b.ID) })
 	return leases
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // etcdKeysImport takes the keys of an etcd.
@@ -59,7 +60,7 @@ func (i *etcdKeysImport) run(ctx context.Context, stdout io.Writer) error {
 		return unlessInterrupted(ctx, err)
 	}
 	defer source.Close()
-	target, err := openLog(ctx, "--dsn", i.to, dialects.Options{Kind: sqlstore.KindEtcd})
+	target, err := openLog(ctx, "--dsn", i.to, dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		return unlessInterrupted(ctx, aboutKind(err))
 	}
@@ -67,7 +68,7 @@ func (i *etcdKeysImport) run(ctx context.Context, stdout io.Writer) error {
 	im := sqlstore.Import{Source: "etcd", Revision: source.Revision(), Floor: source.Compacted(), Page: source.Page, Leases: source.Leases, Progress: i.tell}
 	rows, err := im.Run(ctx, target)
 	switch {
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(i.to))
 	case errors.Is(err, sqlstore.ErrHalfCopied) && ctx.Err() != nil:
 		return fmt.Errorf("interrupted after %d rows; plinth does not serve what is in %s: %s, then import again", rows, dialects.Describe(i.to), emptying(i.to))

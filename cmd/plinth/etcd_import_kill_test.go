@@ -21,7 +21,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // manyKeys is how many keys the source of an import has that is killed.
@@ -167,7 +167,7 @@ func TestEtcdImportKilledEarly(t *testing.T) {
 	logtest.EachShared(t, func(t *testing.T, d logtest.Dialect) {
 		dsn := d.Fresh(t)
 		loadKine(t, d, dsn)
-		log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd})
 		must(t, err)
 		must(t, log.Close())
 		if keys, refusal := servedKeys(t, dsn); !strings.Contains(refusal, "has the keys of kine, which were not imported") {
@@ -201,7 +201,7 @@ func TestEtcdImportInterrupted(t *testing.T) {
 		defer table.Close()
 		extent, err := table.Extent(ctx)
 		must(t, err)
-		target, err := openLog(ctx, "--dsn", dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		target, err := openLog(ctx, "--dsn", dsn, dialects.Options{Kind: changelog.KindEtcd})
 		must(t, err)
 		defer target.Close()
 		// It tells its progress after the first page.

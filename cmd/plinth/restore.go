@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -38,9 +38,6 @@ func newRestore() *cobra.Command {
 		Example: `  plinth restore monday.plinth --dsn sqlite://plinth-data/plinth.db
   plinth restore monday.plinth --dsn postgres://plinth@db.example.com/plinth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			file, err := oneFile(args, "the file of the backup")
 			if err != nil {
 				return err
@@ -48,9 +45,8 @@ func newRestore() *cobra.Command {
 			return restoreFile(cmd.Context(), file, dsn, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&dsn, "dsn", "", "empty `database` to restore into, as for serve")
-	documentEnv(cmd)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	addFlags(cmd, dsnFlag(&dsn, "empty `database` to restore into, as for serve"))
+	withVariables(cmd)
 	return cmd
 }
 
@@ -171,9 +167,9 @@ func aboutRestore(ctx context.Context, dsn string, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return errors.New("interrupted; nothing was restored: restore again")
-	case errors.Is(err, sqlstore.ErrNotEmpty):
+	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("%s is not empty, and nothing was restored; write the DSN of an empty database, or %s, and restore again", dialects.Describe(dsn), emptying(dsn))
-	case errors.Is(err, sqlstore.ErrUnknown):
+	case errors.Is(err, changelog.ErrUnknown):
 		return fmt.Errorf("%w; plinth status --dsn says whether the objects are there, all of them or none", err)
 	}
 	return fmt.Errorf("%w; nothing was restored: mend that, and restore again", err)

@@ -9,7 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/plinth-io/plinth/server/cluster"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -19,12 +19,12 @@ const servedFor = 25 * time.Second
 
 // servedNow tells whether a plinth serves a database of objects, or was killed a moment ago. It does not
 // see one whose Leases are encrypted.
-func servedNow(ctx context.Context, log sqlstore.Log) (bool, error) {
+func servedNow(ctx context.Context, log changelog.Log) (bool, error) {
 	head, err := log.Head(ctx)
 	if err != nil {
 		return false, err
 	}
-	from, to := sqlstore.RangeOf(object.Key(object.Prefix("coordination.k8s.io", "leases"), "kube-system", ""))
+	from, to := changelog.RangeOf(object.Key(object.Prefix("coordination.k8s.io", "leases"), "kube-system", ""))
 	rows, err := log.State(ctx, from, to, head.Revision, 1000)
 	if err != nil {
 		return false, fmt.Errorf("read who serves it: %w", err)

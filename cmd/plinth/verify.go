@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
@@ -64,8 +65,10 @@ func newVerify() *cobra.Command {
 			return v.run(cmd.Context(), what)
 		},
 	}
-	cmd.Flags().StringVar(&v.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration that serve has, to decode what is encrypted")
-	cmd.Flags().BoolVar(&v.digest, "digest", false, "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision")
+	addFlags(cmd,
+		encryptionConfigFlag(&v.encryption, "with the EncryptionConfiguration that serve has, to decode what is encrypted"),
+		Flag{Name: "digest", Set: boolean(&v.digest, false), Help: "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision"},
+	)
 	return cmd
 }
 
@@ -166,22 +169,22 @@ func (v *verification) database(ctx context.Context, dsn string, o scrub.Options
 		}
 	}
 	size, err := log.Size(ctx)
-	if err != nil && errors.Is(err, sqlstore.ErrUnavailable) {
+	if err != nil && errors.Is(err, changelog.ErrUnavailable) {
 		return "", report, err
 	}
 	bar := newBar(v.stderr, "rows")
 	defer bar.end()
 	o.Progress = func(rows, _ int64) { bar.tell(rows, size.Rows+size.Past) }
 	report, err = scrub.Log(ctx, log, o)
-	if errors.Is(err, sqlstore.ErrKind) {
+	if errors.Is(err, changelog.ErrKind) {
 		err = fmt.Errorf("%s: %w", dialects.Describe(dsn), err)
 	}
 	return fmt.Sprintf("cluster %s at revision %d", log.ClusterID(), report.Head.Revision), report, err
 }
 
 // printDigest prints what every plinth on the database should have in memory.
-func (v *verification) printDigest(ctx context.Context, log sqlstore.Source, t sqlstore.Transformer) error {
-	return log.Freeze(ctx, func(z sqlstore.Frozen) error {
+func (v *verification) printDigest(ctx context.Context, log changelog.Source, t sqlstore.Transformer) error {
+	return log.Freeze(ctx, func(z changelog.Frozen) error {
 		d, err := object.Digest(ctx, z, t)
 		if err != nil {
 			return err
@@ -192,12 +195,12 @@ func (v *verification) printDigest(ctx context.Context, log sqlstore.Source, t s
 }
 
 // peekAt opens a database for reading alone.
-func peekAt(ctx context.Context, dsn string) (sqlstore.Source, error) {
+func peekAt(ctx context.Context, dsn string) (changelog.Source, error) {
 	log, err := dialects.Peek(ctx, dsn, dialects.Options{})
-	if errors.Is(err, sqlstore.ErrNoLog) {
+	if errors.Is(err, changelog.ErrNoLog) {
 		return nil, usagef("%v; write the DSN of a database that plinth has served", err)
 	}
-	if errors.Is(err, sqlstore.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" {
+	if errors.Is(err, changelog.ErrUnavailable) && dialects.Scheme(dsn) != "sqlite" {
 		return nil, fmt.Errorf("read %s: %w; check that it runs and takes connections from here, or write another DSN", dialects.Describe(dsn), err)
 	}
 	if err != nil {

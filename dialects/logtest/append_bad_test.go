@@ -11,7 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCommitLost cuts the connection before the packet with COMMIT reaches the server.
@@ -22,8 +22,8 @@ func TestCommitLost(t *testing.T) {
 		defer l.Close()
 		l.put("/registry/a", 0, "1")
 		p.arm("LOST-VALUE", lose)
-		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/b", Value: []byte("LOST-VALUE")}})
-		if !errors.Is(err, sqlstore.ErrUnknown) {
+		_, err := l.Append(context.Background(), []changelog.Change{{Key: "/registry/b", Value: []byte("LOST-VALUE")}})
+		if !errors.Is(err, changelog.ErrUnknown) {
 			t.Errorf("append: %v, want ErrUnknown", err)
 		}
 		p.disarm()
@@ -46,12 +46,12 @@ func TestCommitPersisted(t *testing.T) {
 		p.arm("PERSISTED-VALUE", swallow)
 		result := make(chan error, 1)
 		go func() {
-			_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/b", Value: []byte("PERSISTED-VALUE")}})
+			_, err := l.Append(context.Background(), []changelog.Change{{Key: "/registry/b", Value: []byte("PERSISTED-VALUE")}})
 			result <- err
 		}()
 		within(t, "row to appear", func(ctx context.Context) error { return reach(ctx, direct, 2) })
 		p.cut()
-		if err := <-result; !errors.Is(err, sqlstore.ErrUnknown) {
+		if err := <-result; !errors.Is(err, changelog.ErrUnknown) {
 			t.Errorf("append: %v, want ErrUnknown", err)
 		}
 		if got := l.put("/registry/c", 0, "3"); got != 3 {
@@ -68,7 +68,7 @@ func TestAppendWhileRestored(t *testing.T) {
 		defer l.Close()
 		a := l.put("/registry/a", 0, "1")
 		for _, newestGone := range []bool{false, true} {
-			last := l.put("/registry/b", l.append(sqlstore.Change{Key: "/registry/b", Expect: 1 << 40}).Results[0].Found, "1")
+			last := l.put("/registry/b", l.append(changelog.Change{Key: "/registry/b", Expect: 1 << 40}).Results[0].Found, "1")
 			if newestGone {
 				db.exec(t, fmt.Sprintf("DELETE FROM log WHERE id = %d", last))
 			}
@@ -76,7 +76,7 @@ func TestAppendWhileRestored(t *testing.T) {
 			db.exec(t, "CREATE TABLE aside AS SELECT * FROM meta")
 			db.exec(t, "DELETE FROM meta")
 			for _, expect := range []int64{0, a, 999} {
-				if got, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/a", Expect: expect, Value: []byte("no")}}); err == nil {
+				if got, err := l.Append(t.Context(), []changelog.Change{{Key: "/registry/a", Expect: expect, Value: []byte("no")}}); err == nil {
 					t.Errorf("expecting %d: %+v", expect, got)
 				}
 			}
@@ -110,7 +110,7 @@ func TestCutPersisted(t *testing.T) {
 	forEachShared(t, func(t *testing.T, db database) {
 		p, dsn := through(t, db.dsn)
 		direct := db.openRaw(t)
-		l, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+		l, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,25 +124,25 @@ func TestCutPersisted(t *testing.T) {
 		}
 		result := make(chan answer, 1)
 		go func() {
-			found, err := l.Cut(context.Background(), sqlstore.LastID(1))
+			found, err := l.Cut(context.Background(), changelog.LastID(1))
 			result <- answer{found, err}
 		}()
 		within(t, "the floor to rise", func(ctx context.Context) error {
-			for direct.head().Floor < sqlstore.LastID(1) && ctx.Err() == nil {
+			for direct.head().Floor < changelog.LastID(1) && ctx.Err() == nil {
 				time.Sleep(10 * time.Millisecond)
 			}
 			return ctx.Err()
 		})
 		p.disarm()
 		p.cut()
-		if a := <-result; a.found != 0 || a.err != nil && !errors.Is(a.err, sqlstore.ErrUnknown) {
+		if a := <-result; a.found != 0 || a.err != nil && !errors.Is(a.err, changelog.ErrUnknown) {
 			t.Errorf("found %d, %v", a.found, a.err)
 		}
 	})
 }
 
 // reach waits until the log's head is at least revision.
-func reach(ctx context.Context, l sqlstore.Log, revision int64) error {
+func reach(ctx context.Context, l changelog.Log, revision int64) error {
 	for {
 		h, err := l.Head(ctx)
 		if err == nil && h.Revision >= revision {
@@ -157,7 +157,7 @@ func reach(ctx context.Context, l sqlstore.Log, revision int64) error {
 }
 
 // grow waits until the log answers and then for n further revisions.
-func grow(ctx context.Context, l sqlstore.Log, n int64) error {
+func grow(ctx context.Context, l changelog.Log, n int64) error {
 	for {
 		h, err := l.Head(ctx)
 		if err == nil {
@@ -184,8 +184,8 @@ func TestImpatientCaller(t *testing.T) {
 			p.cut()
 		}()
 		start := time.Now()
-		_, err := l.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Value: []byte("MARKED-VALUE")}})
-		if !errors.Is(err, sqlstore.ErrUnknown) || time.Since(start) < 50*time.Millisecond {
+		_, err := l.Append(ctx, []changelog.Change{{Key: "/registry/a", Value: []byte("MARKED-VALUE")}})
+		if !errors.Is(err, changelog.ErrUnknown) || time.Since(start) < 50*time.Millisecond {
 			t.Errorf("append: %v after %v; it ended with its caller, not with its connection", err, time.Since(start))
 		}
 	})
@@ -202,14 +202,14 @@ func TestUnreachable(t *testing.T) {
 			l.put("/registry/a", 0, "1")
 			server.Stop()
 			ctx := context.Background()
-			_, appendErr := l.Append(ctx, []sqlstore.Change{{Key: "/registry/b", Value: []byte("2")}})
+			_, appendErr := l.Append(ctx, []changelog.Change{{Key: "/registry/b", Value: []byte("2")}})
 			_, headErr := l.Head(ctx)
 			_, stateErr := l.State(ctx, first, end, 1, 10)
 			_, compactErr := l.Compact(ctx, 1, 10, nil)
 			for what, err := range map[string]error{
 				"append": appendErr, "head": headErr, "state": stateErr, "compact": compactErr, "raise": l.Raise(ctx, 9),
 			} {
-				if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUnknown) {
+				if !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) {
 					t.Errorf("%s: %v, want ErrUnavailable", what, err)
 				}
 			}
@@ -253,7 +253,7 @@ func TestRestartUnderLoad(t *testing.T) {
 
 // loader appends one new key after the other.
 type loader struct {
-	log        sqlstore.Log
+	log        changelog.Log
 	end        string // of its keys; empty: it is alone
 	stop, done chan struct{}
 
@@ -272,15 +272,15 @@ func (w *loader) run() {
 		default:
 		}
 		key := keyOf(i) + w.end
-		a, err := w.log.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
+		a, err := w.log.Append(context.Background(), []changelog.Change{{Key: key, Value: []byte("x")}})
 		switch {
 		case err == nil:
 			w.acknowledged[key] = a.Results[0].Revision
-		case errors.Is(err, sqlstore.ErrUnknown):
+		case errors.Is(err, changelog.ErrUnknown):
 			w.unknowns = append(w.unknowns, key)
 		default:
 			w.failed = append(w.failed, key)
-			if !errors.Is(err, sqlstore.ErrUnavailable) {
+			if !errors.Is(err, changelog.ErrUnavailable) {
 				w.odd = append(w.odd, err)
 			}
 			time.Sleep(5 * time.Millisecond)

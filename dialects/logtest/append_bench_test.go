@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 var benchmarked = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres, "mariadb": MariaDB}
@@ -20,17 +20,17 @@ func BenchmarkAppend(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/rows=%d", name, rows), func(b *testing.B) {
 				l := openDSN(b, dsn(b))
 				defer l.Close()
-				batch, n := make([]sqlstore.Change, rows), 0
+				batch, n := make([]changelog.Change, rows), 0
 				for b.Loop() {
 					for i := range batch {
 						n++
-						batch[i] = sqlstore.Change{Key: keyOf(n), Value: value}
+						batch[i] = changelog.Change{Key: keyOf(n), Value: value}
 					}
 					a, err := l.Append(context.Background(), batch)
 					if err != nil {
 						b.Fatal(err)
 					}
-					l.Expect(&sqlstore.Witness{Revision: a.Results[rows-1].Revision, At: a.At}) // as a Store does
+					l.Expect(&changelog.Witness{Revision: a.Results[rows-1].Revision, At: a.At}) // as a Store does
 				}
 				b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "rows/s")
 			})
@@ -55,7 +55,7 @@ func readAll(b *testing.B, l log) {
 	hot := keyOf(keys / 2)
 	last := fill(l, keys, changes, hot)
 	head := l.head().Revision
-	from, to := sqlstore.RangeOf("/registry/")
+	from, to := changelog.RangeOf("/registry/")
 	ctx := context.Background()
 	for what, read := range map[string]func() error{
 		"state-500":          func() error { _, err := l.State(ctx, from, to, head, 500); return err },
@@ -67,7 +67,7 @@ func readAll(b *testing.B, l log) {
 		"head":               func() error { _, err := l.Head(ctx); return err },
 		"time":               func() error { _, _, err := l.Time(ctx, head/2); return err },
 		"refused-append": func() error {
-			_, err := l.Append(ctx, []sqlstore.Change{{Key: hot, Expect: last - 1}, {Key: keyOf(1), Expect: 1 << 40}})
+			_, err := l.Append(ctx, []changelog.Change{{Key: hot, Expect: last - 1}, {Key: keyOf(1), Expect: 1 << 40}})
 			return err
 		},
 	} {
@@ -90,9 +90,9 @@ func benchmark(b *testing.B, name string, f func() error) {
 func fill(l log, keys, changes int, hot string) (last int64) {
 	value := bytes.Repeat([]byte{'x'}, 300)
 	for n := 0; n < keys; n += 500 {
-		batch := make([]sqlstore.Change, 500)
+		batch := make([]changelog.Change, 500)
 		for i := range batch {
-			batch[i] = sqlstore.Change{Key: keyOf(n + i), Value: value}
+			batch[i] = changelog.Change{Key: keyOf(n + i), Value: value}
 			if batch[i].Key == hot {
 				last = int64(n + i + 1)
 			}

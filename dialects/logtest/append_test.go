@@ -11,46 +11,46 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestAppendExpectations(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		diff(t, "empty head", sqlstore.Head{}, l.head())
+		diff(t, "empty head", changelog.Head{}, l.head())
 		a := l.append(
-			sqlstore.Change{Key: "/registry/a", Value: []byte("a1")},
-			sqlstore.Change{Key: "/registry/b", Expect: 1, Value: []byte("no")},
-			sqlstore.Change{Key: "/registry/c", Value: []byte("c1")},
-			sqlstore.Change{Key: "/registry/d", Delete: true, Expect: 9, Value: []byte("no")},
+			changelog.Change{Key: "/registry/a", Value: []byte("a1")},
+			changelog.Change{Key: "/registry/b", Expect: 1, Value: []byte("no")},
+			changelog.Change{Key: "/registry/c", Value: []byte("c1")},
+			changelog.Change{Key: "/registry/d", Delete: true, Expect: 9, Value: []byte("no")},
 		)
-		diff(t, "first batch", []sqlstore.Result{{Revision: 1, CreateRevision: 1}, {}, {Revision: 2, CreateRevision: 2}, {}}, a.Results)
+		diff(t, "first batch", []changelog.Result{{Revision: 1, CreateRevision: 1}, {}, {Revision: 2, CreateRevision: 2}, {}}, a.Results)
 		a = l.append(
-			sqlstore.Change{Key: "/registry/a", Value: []byte("no")},                          // exists
-			sqlstore.Change{Key: "/registry/c", Expect: 1, Value: []byte("no")},               // other revision
-			sqlstore.Change{Key: "/registry/b", Value: []byte("b3")},                          // holds
-			sqlstore.Change{Key: "/registry/x", Delete: true, Value: []byte("no")},            // nothing to delete
-			sqlstore.Change{Key: "/registry/y", Expect: 2, Delete: true, Value: []byte("no")}, // not there
+			changelog.Change{Key: "/registry/a", Value: []byte("no")},                          // exists
+			changelog.Change{Key: "/registry/c", Expect: 1, Value: []byte("no")},               // other revision
+			changelog.Change{Key: "/registry/b", Value: []byte("b3")},                          // holds
+			changelog.Change{Key: "/registry/x", Delete: true, Value: []byte("no")},            // nothing to delete
+			changelog.Change{Key: "/registry/y", Expect: 2, Delete: true, Value: []byte("no")}, // not there
 		)
-		diff(t, "second batch", sqlstore.Appended{Head: 2, At: a.At, Results: []sqlstore.Result{
+		diff(t, "second batch", changelog.Appended{Head: 2, At: a.At, Results: []changelog.Result{
 			{Found: 1}, {Found: 2}, {Revision: 3, CreateRevision: 3}, {}, {},
 		}}, a)
 		l.put("/registry/a", 1, "a4")
-		a = l.append(sqlstore.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")})
-		diff(t, "delete of a state that was replaced", []sqlstore.Result{{Found: 4}}, a.Results)
+		a = l.append(changelog.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")})
+		diff(t, "delete of a state that was replaced", []changelog.Result{{Found: 4}}, a.Results)
 		a = l.append(
-			sqlstore.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")},
-			sqlstore.Change{Key: "/registry/c", Expect: 1, Delete: true, Value: []byte("no")},
+			changelog.Change{Key: "/registry/a", Expect: 1, Delete: true, Value: []byte("no")},
+			changelog.Change{Key: "/registry/c", Expect: 1, Delete: true, Value: []byte("no")},
 		)
-		diff(t, "two of them", []sqlstore.Result{{Found: 4}, {Found: 2}}, a.Results)
+		diff(t, "two of them", []changelog.Result{{Found: 4}, {Found: 2}}, a.Results)
 		l.delete("/registry/a", 4, "a4 at its end")
-		a = l.append(sqlstore.Change{Key: "/registry/a", Expect: 5, Value: []byte("no")})
-		diff(t, "update of a tombstone", []sqlstore.Result{{Found: 5, FoundDeleted: true}}, a.Results)
-		a = l.append(sqlstore.Change{Key: "/registry/a", Value: []byte("a6")})
-		diff(t, "recreate", []sqlstore.Result{{Revision: 6, CreateRevision: 6}}, a.Results)
+		a = l.append(changelog.Change{Key: "/registry/a", Expect: 5, Value: []byte("no")})
+		diff(t, "update of a tombstone", []changelog.Result{{Found: 5, FoundDeleted: true}}, a.Results)
+		a = l.append(changelog.Change{Key: "/registry/a", Value: []byte("a6")})
+		diff(t, "recreate", []changelog.Result{{Revision: 6, CreateRevision: 6}}, a.Results)
 		l.put("/registry/a", 6, "a7")
 
-		diff(t, "rows", []sqlstore.Row{
+		diff(t, "rows", []changelog.Row{
 			{Revision: 1, Key: "/registry/a", CreateRevision: 1, Value: []byte("a1")},
 			{Revision: 2, Key: "/registry/c", CreateRevision: 2, Value: []byte("c1")},
 			{Revision: 3, Key: "/registry/b", CreateRevision: 3, Value: []byte("b3")},
@@ -59,7 +59,7 @@ func TestAppendExpectations(t *testing.T) {
 			{Revision: 6, Key: "/registry/a", CreateRevision: 6, Value: []byte("a6")},
 			{Revision: 7, Key: "/registry/a", CreateRevision: 6, Value: []byte("a7")},
 		}, forget(l.rows()))
-		diff(t, "head", sqlstore.Head{Revision: 7}, l.head())
+		diff(t, "head", changelog.Head{Revision: 7}, l.head())
 	})
 }
 
@@ -73,10 +73,10 @@ func TestRoundTrips(t *testing.T) {
 		for changes, want := range map[int]int64{1: 1, 2: 2} {
 			least := int64(100) // a first one may prepare statements, or open a connection
 			for range 5 {
-				var batch []sqlstore.Change
+				var batch []changelog.Change
 				for range changes {
 					n++
-					batch = append(batch, sqlstore.Change{Key: keyOf(n), Value: []byte("x")})
+					batch = append(batch, changelog.Change{Key: keyOf(n), Value: []byte("x")})
 				}
 				before := p.sent.Load()
 				l.append(batch...)
@@ -99,9 +99,9 @@ func TestKeysAreBytes(t *testing.T) {
 			"/registry/core/pods/a_/x", "/registry/core/pods/a%/x", `/registry/core/pods/a\/x`, "/registry/core/pods/a'/x", "/registry/core/pods/日本/x",
 			"/registry/core/pods/" + strings.Repeat("n", 63) + "/" + strings.Repeat("x", 900),
 		}
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for _, key := range keys {
-			batch = append(batch, sqlstore.Change{Key: key, Value: []byte(key)})
+			batch = append(batch, changelog.Change{Key: key, Value: []byte(key)})
 		}
 		for i, r := range l.append(batch...).Results {
 			if r.Revision != int64(i+1) {
@@ -114,7 +114,7 @@ func TestKeysAreBytes(t *testing.T) {
 			got = append(got, r.Key)
 		}
 		diff(t, "key order", keys, got)
-		from, to := sqlstore.RangeOf("/registry/core/pods/a/")
+		from, to := changelog.RangeOf("/registry/core/pods/a/")
 		n, err := l.Count(context.Background(), from, to, int64(len(keys)))
 		if err != nil || n != 3 {
 			t.Errorf("count of a/: %d, %v", n, err)
@@ -128,17 +128,17 @@ func TestLongestKey(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	longest := func() string {
 		key := []byte("/registry/core/pods/")
-		for len(key) < sqlstore.MaxKeyBytes {
+		for len(key) < changelog.MaxKeyBytes {
 			key = append(key, byte('!'+random.IntN('~'-'!'+1)))
 		}
 		return string(key)
 	}
-	keys := []string{longest(), longest(), "/registry/core/pods/" + strings.Repeat("日", (sqlstore.MaxKeyBytes-20)/3) + "aa"}
+	keys := []string{longest(), longest(), "/registry/core/pods/" + strings.Repeat("日", (changelog.MaxKeyBytes-20)/3) + "aa"}
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
 		for i, key := range keys {
 			l.put(key, l.put(key, 0, "new"), "again")
-			from, to := sqlstore.RangeOf(key)
+			from, to := changelog.RangeOf(key)
 			if rows := l.state(from, to, l.head().Revision); len(rows) != 1 || rows[0].Key != key {
 				t.Errorf("key %d of %d bytes is not what was written: %+v", i, len(key), rows)
 			}
@@ -158,9 +158,9 @@ func TestValuesAreBytes(t *testing.T) {
 		_, _ = random.Read(large)
 		quotes := bytes.Repeat([]byte(`'"\`+"\x00\n"), 200_000) // what doubles when it is quoted
 		values := [][]byte{{}, every, large, quotes, []byte("ä\u2028日本")}
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for i, v := range values {
-			batch = append(batch, sqlstore.Change{Key: keyOf(i), Value: v})
+			batch = append(batch, changelog.Change{Key: keyOf(i), Value: v})
 		}
 		l.append(batch...)
 		for i, r := range l.rows() {
@@ -174,9 +174,9 @@ func TestValuesAreBytes(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for i := range 512 {
-			batch = append(batch, sqlstore.Change{Key: keyOf(i), Value: bytes.Repeat([]byte{'x'}, 8<<10)})
+			batch = append(batch, changelog.Change{Key: keyOf(i), Value: bytes.Repeat([]byte{'x'}, 8<<10)})
 		}
 		a := l.append(batch...)
 		for i := range batch {
@@ -191,9 +191,9 @@ func TestLargeBatch(t *testing.T) {
 		a = l.append(batch...)
 		next := int64(513)
 		for i, r := range a.Results {
-			want := sqlstore.Result{Found: int64(i + 1)}
+			want := changelog.Result{Found: int64(i + 1)}
 			if i%3 != 0 {
-				want = sqlstore.Result{Revision: next, CreateRevision: int64(i + 1)}
+				want = changelog.Result{Revision: next, CreateRevision: int64(i + 1)}
 				next++
 			}
 			if r != want {
@@ -220,8 +220,8 @@ func TestCancelledAppend(t *testing.T) {
 		l := db.open(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err := l.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Value: []byte("1")}})
-		if !errors.Is(err, context.Canceled) || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrUnavailable) {
+		_, err := l.Append(ctx, []changelog.Change{{Key: "/registry/a", Value: []byte("1")}})
+		if !errors.Is(err, context.Canceled) || errors.Is(err, changelog.ErrUnknown) || errors.Is(err, changelog.ErrUnavailable) {
 			t.Errorf("append with a cancelled context: %v", err)
 		}
 		if l.put("/registry/a", 0, "1") != 1 {
@@ -245,7 +245,7 @@ func TestConcurrentWriters(t *testing.T) {
 		hints := make(chan struct{}, 1)
 		var follower sync.WaitGroup
 		follower.Go(func() {
-			reader.Follow(ctx, sqlstore.Follower{Hint: func(int64) {
+			reader.Follow(ctx, changelog.Follower{Hint: func(int64) {
 				select {
 				case hints <- struct{}{}:
 				default:
@@ -284,9 +284,9 @@ func TestConcurrentWriters(t *testing.T) {
 func writeBatches(t *testing.T, l log, writer, batches int) {
 	last := make([]int64, 3)
 	for range batches {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for i := range last {
-			batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/w%d/%d", writer, i), Expect: last[i], Value: []byte("x")})
+			batch = append(batch, changelog.Change{Key: fmt.Sprintf("/registry/w%d/%d", writer, i), Expect: last[i], Value: []byte("x")})
 		}
 		a, err := l.Append(context.Background(), batch)
 		if err != nil {
@@ -313,7 +313,7 @@ func TestSameKey(t *testing.T) {
 		for w, l := range logs {
 			wg.Go(func() {
 				for expect := start; won[w] < rounds; {
-					a, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/registry/key", Expect: expect, Value: []byte("x")}})
+					a, err := l.Append(context.Background(), []changelog.Change{{Key: "/registry/key", Expect: expect, Value: []byte("x")}})
 					if err != nil {
 						t.Error(err)
 						return

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestBloat churns a few objects twice, 20 MB each time, compacts as it goes, and
@@ -47,9 +47,9 @@ func churn(t *testing.T, l log, head int64) {
 	t.Helper()
 	const keys, rounds = 100, 200
 	value := bytes.Repeat([]byte("0123456789abcdef"), 64)
-	batch := make([]sqlstore.Change, keys)
+	batch := make([]changelog.Change, keys)
 	for i := range batch {
-		batch[i] = sqlstore.Change{Key: keyOf(i), Value: value}
+		batch[i] = changelog.Change{Key: keyOf(i), Value: value}
 		if head > 0 {
 			batch[i].Expect = head - keys + int64(i) + 1
 		}

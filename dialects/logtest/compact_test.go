@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestCompact(t *testing.T) {
@@ -19,16 +19,16 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 		// a1 is superseded; b2 and its tombstone are gone.
-		diff(t, "compacted", sqlstore.Compacted{Floor: 4, Swept: 4, Deleted: 3}, c)
-		diff(t, "head", sqlstore.Head{Revision: 7, Floor: 4}, l.head())
+		diff(t, "compacted", changelog.Compacted{Floor: 4, Swept: 4, Deleted: 3}, c)
+		diff(t, "head", changelog.Head{Revision: 7, Floor: 4}, l.head())
 		for _, below := range []int64{0, 3} {
-			if _, err := l.State(ctx, first, end, below, 10); !errors.Is(err, sqlstore.ErrCompacted) {
+			if _, err := l.State(ctx, first, end, below, 10); !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("state at %d: %v", below, err)
 			}
-			if _, err := l.Count(ctx, first, end, below); !errors.Is(err, sqlstore.ErrCompacted) {
+			if _, err := l.Count(ctx, first, end, below); !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("count at %d: %v", below, err)
 			}
-			if _, err := l.Steps(ctx, first, end, below, 7, 10); !errors.Is(err, sqlstore.ErrCompacted) {
+			if _, err := l.Steps(ctx, first, end, below, 7, 10); !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("steps after %d: %v", below, err)
 			}
 		}
@@ -43,7 +43,7 @@ func TestCompact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		diff(t, "compacted again", sqlstore.Compacted{Floor: 4, Swept: 4}, again)
+		diff(t, "compacted again", changelog.Compacted{Floor: 4, Swept: 4}, again)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestCompactKeepsTheNewestRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		diff(t, "compacted", sqlstore.Compacted{Floor: 1, Swept: 1}, c)
+		diff(t, "compacted", changelog.Compacted{Floor: 1, Swept: 1}, c)
 		if rows := l.rows(); len(rows) != 2 {
 			t.Errorf("rows %+v", rows)
 		}
@@ -80,7 +80,7 @@ func TestCompactIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := sqlstore.Compacted{Floor: swept + 10, Swept: swept + 10, Deleted: 10}
+			want := changelog.Compacted{Floor: swept + 10, Swept: swept + 10, Deleted: 10}
 			if swept == 0 {
 				want.Deleted = 9
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestRefusedDSN opens what no waiting makes right. The error says what to write.
@@ -31,7 +31,7 @@ func TestRefusedDSN(t *testing.T) {
 				l.Close()
 				t.Fatalf("wrong %s: opened", name)
 			}
-			if !errors.Is(err, dialects.ErrDSN) || errors.Is(err, sqlstore.ErrUnavailable) {
+			if !errors.Is(err, dialects.ErrDSN) || errors.Is(err, changelog.ErrUnavailable) {
 				t.Errorf("wrong %s: %v, want ErrDSN", name, err)
 			}
 			if text := err.Error(); !strings.Contains(text, test.want) || strings.Contains(text, "hunter2") || strings.Contains(text, "\n") {
@@ -53,7 +53,7 @@ func TestDroppedDatabase(t *testing.T) {
 	}
 	execPostgres(t, sharedPostgres(t), `DROP DATABASE `+u.Path[1:]+` WITH (FORCE)`)
 	for range 3 { // the first ones meet connections that were cut
-		if _, err = l.Head(context.Background()); !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, dialects.ErrDSN) {
+		if _, err = l.Head(context.Background()); !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, dialects.ErrDSN) {
 			t.Errorf("head: %v, want ErrUnavailable", err)
 		}
 	}

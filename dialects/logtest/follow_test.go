@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestFollow: a hint comes from another Log on the same database, and Follow ends with
@@ -42,7 +42,7 @@ func follow(t *testing.T, writer, reader log) {
 	hints, ended := make(chan int64, 1000), make(chan struct{})
 	go func() {
 		defer close(ended)
-		reader.Follow(ctx, sqlstore.Follower{Hint: func(head int64) { hints <- head }})
+		reader.Follow(ctx, changelog.Follower{Hint: func(head int64) { hints <- head }})
 	}()
 	for range 20 {
 		written := writer.put("/registry/"+randomName(), 0, "x")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestHAGalera opens a log at each node of a cluster.
@@ -90,21 +90,21 @@ func add(t *testing.T, l log, key string, writer int) bool {
 	for {
 		head := l.head().Revision
 		rows, err := l.State(t.Context(), key, key+"\x00", head, 1)
-		if errors.Is(err, sqlstore.ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			continue
 		}
 		if err != nil {
 			t.Errorf("read: %v", err)
 			return false
 		}
-		c, n := sqlstore.Change{Key: key}, 0
+		c, n := changelog.Change{Key: key}, 0
 		if len(rows) > 0 {
 			c.Expect = rows[0].Revision
 			fmt.Sscan(string(rows[0].Value), &n)
 		}
 		c.Value = fmt.Appendf(nil, "%d by %d", n+1, writer)
-		a, err := l.Append(t.Context(), []sqlstore.Change{c})
-		if errors.Is(err, sqlstore.ErrUnavailable) {
+		a, err := l.Append(t.Context(), []changelog.Change{c})
+		if errors.Is(err, changelog.ErrUnavailable) {
 			continue // nothing was written
 		}
 		if err != nil {
@@ -170,9 +170,9 @@ func testGaleraLocks(t *testing.T, logs []log) {
 	for n, l := range logs[1:] {
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				_, err := l.Append(t.Context(), []sqlstore.Change{{Key: fmt.Sprintf("%s-%d", keyOf(i), n), Value: []byte("x")}})
+				_, err := l.Append(t.Context(), []changelog.Change{{Key: fmt.Sprintf("%s-%d", keyOf(i), n), Value: []byte("x")}})
 				// The floor may have been raised above a row of which nobody knows whether it was written.
-				if err != nil && !errors.Is(err, sqlstore.ErrUnknown) && !errors.Is(err, sqlstore.ErrUnavailable) {
+				if err != nil && !errors.Is(err, changelog.ErrUnknown) && !errors.Is(err, changelog.ErrUnavailable) {
 					t.Errorf("append: %v", err)
 					return
 				}

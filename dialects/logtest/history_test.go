@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestAuthors(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		authors := func(limit int) map[sqlstore.Author]int64 {
+		authors := func(limit int) map[changelog.Author]int64 {
 			t.Helper()
 			all, err := l.Authors(t.Context(), limit)
 			if err != nil {
@@ -27,7 +28,7 @@ func TestAuthors(t *testing.T) {
 		if all := authors(10); len(all) != 0 {
 			t.Errorf("a new log has %v", all)
 		}
-		some := []sqlstore.Author{
+		some := []changelog.Author{
 			{User: "jane", Verb: "create", Manager: "kubectl"},
 			{User: "system:serviceaccount:kube-system:ü😀", Impersonator: "jane", Verb: "update", Subresource: "status", Manager: strings.Repeat("m", 512)},
 			{},
@@ -40,8 +41,8 @@ func TestAuthors(t *testing.T) {
 		if err != nil || len(second) != 1 {
 			t.Fatalf("%v, %v", second, err)
 		}
-		diff(t, "authors", map[sqlstore.Author]int64{some[0]: first[0], some[1]: first[1], some[2]: second[0]}, authors(10))
-		diff(t, "newest author", map[sqlstore.Author]int64{some[2]: second[0]}, authors(1))
+		diff(t, "authors", map[changelog.Author]int64{some[0]: first[0], some[1]: first[1], some[2]: second[0]}, authors(10))
+		diff(t, "newest author", map[changelog.Author]int64{some[2]: second[0]}, authors(1))
 	})
 }
 
@@ -52,14 +53,14 @@ func TestHistory(t *testing.T) {
 			return // nobody else can look into it
 		}
 		open := func() *sqlstore.Store {
-			s, err := object.Open(t.Context(), openDSN(t, db.dsn), sqlstore.Options{Author: sqlstore.Author{User: "system:apiserver"}})
+			s, err := object.Open(t.Context(), openDSN(t, db.dsn), sqlstore.Options{Author: changelog.Author{User: "system:apiserver"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s
 		}
 		s := open()
-		commit := func(o *sqlstore.Origin, c sqlstore.Change) *sqlstore.Entry {
+		commit := func(o *changelog.Origin, c sqlstore.Change) *sqlstore.Entry {
 			t.Helper()
 			ctx := t.Context()
 			if o != nil {
@@ -71,8 +72,8 @@ func TestHistory(t *testing.T) {
 			}
 			return e
 		}
-		by := func(user, impersonator, verb, subresource, manager, id string) *sqlstore.Origin {
-			return &sqlstore.Origin{Author: sqlstore.Author{User: user, Impersonator: impersonator, Verb: verb, Subresource: subresource, Manager: manager}, AuditID: id}
+		by := func(user, impersonator, verb, subresource, manager, id string) *changelog.Origin {
+			return &changelog.Origin{Author: changelog.Author{User: user, Impersonator: impersonator, Verb: verb, Subresource: subresource, Manager: manager}, AuditID: id}
 		}
 		const text = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"shop"},"spec":{"text":"ü \\u0000"}}`
 		web := commit(by("jane", "", "create", "", "kubectl-create", "0f8fad5b-d9cb-469f-a165-70867728950e"),
@@ -113,26 +114,26 @@ func TestHistory(t *testing.T) {
 
 // checkHistory reads the changes of TestHistory through a Store.
 func checkHistory(t *testing.T, s *sqlstore.Store) {
-	deployments, end := sqlstore.RangeOf("/registry/apps/deployments/")
-	all := sqlstore.HistoryQuery{Through: sqlstore.Forever, Limit: 10}
-	with := func(change func(*sqlstore.HistoryQuery)) sqlstore.HistoryQuery {
+	deployments, end := changelog.RangeOf("/registry/apps/deployments/")
+	all := changelog.HistoryQuery{Through: changelog.Forever, Limit: 10}
+	with := func(change func(*changelog.HistoryQuery)) changelog.HistoryQuery {
 		q := all
 		change(&q)
 		return q
 	}
 	for _, c := range []struct {
 		name string
-		q    sqlstore.HistoryQuery
+		q    changelog.HistoryQuery
 		want string
 	}{
 		{"all", all, "5 4 3 2 1"},
-		{"oldest first", with(func(q *sqlstore.HistoryQuery) { q.Oldest = true }), "1 2 3 4 5"},
-		{"limit", with(func(q *sqlstore.HistoryQuery) { q.Limit = 2 }), "5 4"},
-		{"between", with(func(q *sqlstore.HistoryQuery) { q.After, q.Through = 1, 3 }), "3 2"},
-		{"range", with(func(q *sqlstore.HistoryQuery) { q.From, q.To = deployments, end }), "5 2 1"},
-		{"range, oldest first", with(func(q *sqlstore.HistoryQuery) { q.From, q.To, q.Oldest, q.Limit = deployments, end, true, 2 }), "1 2"},
-		{"range, between", with(func(q *sqlstore.HistoryQuery) { q.From, q.To, q.After, q.Through = deployments, end, 1, 4 }), "2"},
-		{"nothing", with(func(q *sqlstore.HistoryQuery) { q.After = 5 }), ""},
+		{"oldest first", with(func(q *changelog.HistoryQuery) { q.Oldest = true }), "1 2 3 4 5"},
+		{"limit", with(func(q *changelog.HistoryQuery) { q.Limit = 2 }), "5 4"},
+		{"between", with(func(q *changelog.HistoryQuery) { q.After, q.Through = 1, 3 }), "3 2"},
+		{"range", with(func(q *changelog.HistoryQuery) { q.From, q.To = deployments, end }), "5 2 1"},
+		{"range, oldest first", with(func(q *changelog.HistoryQuery) { q.From, q.To, q.Oldest, q.Limit = deployments, end, true, 2 }), "1 2"},
+		{"range, between", with(func(q *changelog.HistoryQuery) { q.From, q.To, q.After, q.Through = deployments, end, 1, 4 }), "2"},
+		{"nothing", with(func(q *changelog.HistoryQuery) { q.After = 5 }), ""},
 	} {
 		for _, sizes := range []bool{false, true} {
 			c.q.Sizes = sizes
@@ -150,11 +151,11 @@ func checkHistory(t *testing.T, s *sqlstore.Store) {
 			diff(t, c.name, c.want, strings.Join(got, " "))
 		}
 	}
-	rows, err := s.History(t.Context(), with(func(q *sqlstore.HistoryQuery) { q.Oldest = true }))
+	rows, err := s.History(t.Context(), with(func(q *changelog.HistoryQuery) { q.Oldest = true }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	diff(t, "patch", sqlstore.Origin{AuditID: "of 16 bytes text", Author: sqlstore.Author{
+	diff(t, "patch", changelog.Origin{AuditID: "of 16 bytes text", Author: changelog.Author{
 		User: "system:node:a", Impersonator: "jane", Verb: "patch", Subresource: "status", Manager: "kubelet"}}, rows[1].Origin)
 	diff(t, "audit id", "0f8fad5b-d9cb-469f-a165-70867728950e", rows[0].Origin.AuditID)
 	if first, last := rows[0], rows[4]; !last.Deleted || first.Deleted || last.CreateRevision != 1 || first.At == 0 || last.At < first.At {

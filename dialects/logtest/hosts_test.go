@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestHosts has two servers in a DSN. The one that takes writes is used, and when it stops the other one.
@@ -26,7 +26,7 @@ func TestHosts(t *testing.T) {
 		t.Error("a server that is read-only was used, and another takes writes")
 	}
 	a.Stop()
-	if a, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/second", Value: []byte("x")}}); err != nil || a.Results[0].Revision != 1 {
+	if a, err := l.Append(t.Context(), []changelog.Change{{Key: "/registry/second", Value: []byte("x")}}); err != nil || a.Results[0].Revision != 1 {
 		t.Errorf("append at the other server: %+v, %v", a, err)
 	}
 	if rows := second.rows(); len(rows) != 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Inspect reads a database while a process has it open, and while none has.
@@ -20,7 +20,7 @@ func TestInspect(t *testing.T) {
 	Each(t, func(t *testing.T, d Dialect) {
 		dsn := d.Fresh(t)
 		none := func() error { _, err := dialects.Inspect(t.Context(), dsn, dialects.Options{}); return err }
-		if err := none(); !errors.Is(err, sqlstore.ErrNoLog) {
+		if err := none(); !errors.Is(err, changelog.ErrNoLog) {
 			t.Errorf("before there is a log: %v", err)
 		}
 		l := openDSN(t, dsn)
@@ -28,14 +28,14 @@ func TestInspect(t *testing.T) {
 		if err := l.Raise(t.Context(), 5); err != nil { // is below the head, so it does nothing
 			t.Fatal(err)
 		}
-		want := sqlstore.Summary{ClusterID: l.ClusterID(), Kind: sqlstore.KindAPI, Head: sqlstore.Head{Revision: 201}, Objects: 199}
+		want := changelog.Summary{ClusterID: l.ClusterID(), Kind: changelog.KindAPI, Head: changelog.Head{Revision: 201}, Objects: 199}
 		look := func(when string) {
 			t.Helper()
 			got, err := dialects.Inspect(t.Context(), dsn, dialects.Options{})
 			if got.Rows != 201 || got.Bytes <= 0 {
 				t.Errorf("%s: size %+v", when, got.Size)
 			}
-			got.Size = sqlstore.Size{}
+			got.Size = changelog.Size{}
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("%s: %v (-want +got)\n%s", when, err, diff)
 			}
@@ -85,7 +85,7 @@ func TestInspectLeavesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(dir, "closed", 201)
-	if _, err := dialects.Inspect(t.Context(), "sqlite://"+filepath.Join(dir, "no", "such.db"), dialects.Options{}); !errors.Is(err, sqlstore.ErrNoLog) {
+	if _, err := dialects.Inspect(t.Context(), "sqlite://"+filepath.Join(dir, "no", "such.db"), dialects.Options{}); !errors.Is(err, changelog.ErrNoLog) {
 		t.Errorf("no such file: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "no")); err == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // keepModel is every row ever written, under rules that change.
@@ -15,16 +15,16 @@ type keepModel struct {
 	model
 	l    log
 	r    *rand.Rand
-	keep *sqlstore.Keep
+	keep *changelog.Keep
 }
 
-var keeps = []*sqlstore.Keep{
+var keeps = []*changelog.Keep{
 	nil,
-	sqlstore.NewKeep(),
+	changelog.NewKeep(),
 	forever,
-	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: time.Hour}, sqlstore.Rule{Resource: "secrets"}),
-	sqlstore.NewKeep(sqlstore.Rule{Resource: "*.apps", For: 30 * time.Hour}, sqlstore.Rule{Resource: "configmaps", For: sqlstore.KeepForever, Count: 2}),
-	sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
+	changelog.NewKeep(changelog.Rule{Resource: "*", For: time.Hour}, changelog.Rule{Resource: "secrets"}),
+	changelog.NewKeep(changelog.Rule{Resource: "*.apps", For: 30 * time.Hour}, changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2}),
+	changelog.NewKeep(changelog.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
 }
 
 // TestRandomPast asks for the past at every revision after random histories under random rules: an
@@ -42,7 +42,7 @@ func TestRandomPast(t *testing.T) {
 		for revision := int64(0); revision <= m.head() && !t.Failed(); revision++ {
 			known += m.ask(revision)
 		}
-		m.history(sqlstore.HistoryQuery{Through: m.head()})
+		m.history(changelog.HistoryQuery{Through: m.head()})
 		t.Logf("%d answers, %d revisions, floor %d", known, m.head(), m.l.head().Floor)
 	})
 }
@@ -54,10 +54,10 @@ func (m *keepModel) key() string {
 
 func (m *keepModel) write() {
 	newest := m.at(m.head())
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	used := map[string]bool{}
 	for range 1 + m.r.IntN(6) {
-		c := sqlstore.Change{Key: m.key(), Value: fmt.Appendf(nil, "%d", m.r.IntN(1e6))}
+		c := changelog.Change{Key: m.key(), Value: fmt.Appendf(nil, "%d", m.r.IntN(1e6))}
 		if used[c.Key] {
 			continue
 		}
@@ -72,7 +72,7 @@ func (m *keepModel) write() {
 		if r.Revision == 0 {
 			m.l.t.Fatalf("%s: expected %d, found %d", c.Key, c.Expect, r.Found)
 		}
-		m.all = append(m.all, sqlstore.Row{Revision: r.Revision, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, Value: c.Value})
+		m.all = append(m.all, changelog.Row{Revision: r.Revision, Key: c.Key, CreateRevision: r.CreateRevision, Deleted: c.Delete, Value: c.Value})
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *keepModel) ask(revision int64) (known int) {
 	m.l.t.Helper()
 	ranges := [][2]string{{first, end}}
 	for _, prefix := range []string{configs, secrets, apps, apps + "a/"} {
-		from, to := sqlstore.RangeOf(prefix)
+		from, to := changelog.RangeOf(prefix)
 		ranges = append(ranges, [2]string{from, to})
 	}
 	for range 3 {
@@ -124,14 +124,14 @@ func (m *keepModel) ask(revision int64) (known int) {
 }
 
 // history compares the changes that are there with those that were made, and returns their number.
-func (m *keepModel) history(q sqlstore.HistoryQuery) (n int) {
+func (m *keepModel) history(q changelog.HistoryQuery) (n int) {
 	m.l.t.Helper()
-	made := map[int64]sqlstore.Row{}
+	made := map[int64]changelog.Row{}
 	for _, r := range m.all {
 		made[r.Revision] = r
 	}
 	q.Limit, q.Sizes = 7, true
-	var got, want []sqlstore.Row
+	var got, want []changelog.Row
 	for {
 		rows, err := m.l.History(context.Background(), q)
 		if err != nil {
@@ -187,13 +187,13 @@ func TestKeepAll(t *testing.T) {
 			}
 		}
 		for _, oldest := range []bool{false, true} {
-			if n := m.history(sqlstore.HistoryQuery{Through: m.head(), Oldest: oldest}); n != len(m.all) {
+			if n := m.history(changelog.HistoryQuery{Through: m.head(), Oldest: oldest}); n != len(m.all) {
 				t.Errorf("%d of %d changes are there", n, len(m.all))
 			}
-			if n := m.history(sqlstore.HistoryQuery{Through: m.head(), Oldest: oldest, From: secrets, To: secretsEnd}); n != ofSecrets {
+			if n := m.history(changelog.HistoryQuery{Through: m.head(), Oldest: oldest, From: secrets, To: secretsEnd}); n != ofSecrets {
 				t.Errorf("%d of %d changes of secrets are there", n, ofSecrets)
 			}
-			if n := m.history(sqlstore.HistoryQuery{After: 10, Through: 20, Oldest: oldest}); n != 10 {
+			if n := m.history(changelog.HistoryQuery{After: 10, Through: 20, Oldest: oldest}); n != 10 {
 				t.Errorf("%d of 10 changes are there", n)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -16,10 +16,10 @@ const (
 	apps    = "/registry/apps/deployments/"
 )
 
-var forever = sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever})
+var forever = changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever})
 
 // compactKeep compacts all but the newest row, in steps.
-func (l log) compactKeep(keep *sqlstore.Keep) (kept int64) {
+func (l log) compactKeep(keep *changelog.Keep) (kept int64) {
 	l.t.Helper()
 	through := l.head().Revision - 1
 	for {
@@ -44,12 +44,12 @@ func (l log) size() (log, past int64) {
 }
 
 // past reads all of [from, to) at revision in pages; known is false if that is not known.
-func (l log) past(from, to string, revision int64) (all []sqlstore.Row, known bool) {
+func (l log) past(from, to string, revision int64) (all []changelog.Row, known bool) {
 	l.t.Helper()
 	const page = 3
 	for {
 		rows, err := l.Past(context.Background(), from, to, revision, page)
-		if errors.Is(err, sqlstore.ErrCompacted) {
+		if errors.Is(err, changelog.ErrCompacted) {
 			return nil, false
 		}
 		if err != nil {
@@ -66,7 +66,7 @@ func (l log) past(from, to string, revision int64) (all []sqlstore.Row, known bo
 }
 
 // whole reads the values of rows, and compares them with their sizes.
-func (l log) whole(rows []sqlstore.HistoryRow) (all []sqlstore.Row) {
+func (l log) whole(rows []changelog.HistoryRow) (all []changelog.Row) {
 	l.t.Helper()
 	if len(rows) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (l log) whole(rows []sqlstore.HistoryRow) (all []sqlstore.Row) {
 
 func (l log) pastOf(resource string, revision int64) (values string, known bool) {
 	l.t.Helper()
-	from, to := sqlstore.RangeOf(resource)
+	from, to := changelog.RangeOf(resource)
 	rows, known := l.past(from, to, revision)
 	for _, r := range rows {
 		values += string(r.Value) + " "
@@ -113,7 +113,7 @@ func (l log) wantPast(resource string, want ...string) {
 	}
 }
 
-func (l log) trim(keep *sqlstore.Keep, now int64) (deleted int64) {
+func (l log) trim(keep *changelog.Keep, now int64) (deleted int64) {
 	l.t.Helper()
 	for {
 		c, err := l.Trim(context.Background(), keep, now, 2)
@@ -138,7 +138,7 @@ func TestKeep(t *testing.T) {
 		l.put(apps+"b/api", 0, "a6")           // 6
 		l.put(apps+"a/web", 0, "w7")           // 7
 		l.put("/registry/core/nodes/n", 0, "") // 8
-		keep := sqlstore.NewKeep(sqlstore.Rule{Resource: "deployments.apps", For: 24 * time.Hour})
+		keep := changelog.NewKeep(changelog.Rule{Resource: "deployments.apps", For: 24 * time.Hour})
 		if kept := l.compactKeep(keep); kept != 3 {
 			t.Errorf("%d rows kept", kept)
 		}
@@ -182,7 +182,7 @@ func TestKeep(t *testing.T) {
 func TestKeepCount(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		keep := sqlstore.NewKeep(sqlstore.Rule{Resource: "configmaps", For: sqlstore.KeepForever, Count: 2})
+		keep := changelog.NewKeep(changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2})
 		want := []string{"?"}
 		last := int64(0)
 		put := func() {
@@ -211,7 +211,7 @@ func TestKeepCount(t *testing.T) {
 		if _, known := l.past(configs+"a/other", configs+"a/other\x00", 4); known {
 			t.Error("a key of which nothing is there is known")
 		}
-		c, err := l.Refit(t.Context(), sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever, Count: 1}), 0, 10)
+		c, err := l.Refit(t.Context(), changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever, Count: 1}), 0, 10)
 		if err != nil || c.Deleted != 1 || c.Swept == 0 {
 			t.Errorf("refit: %+v, %v", c, err)
 		}
@@ -224,8 +224,8 @@ func TestKeepCount(t *testing.T) {
 func TestKeepExpires(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		hours := func(n int) *sqlstore.Keep {
-			return sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: time.Duration(n) * time.Hour}, sqlstore.Rule{Resource: "secrets"})
+		hours := func(n int) *changelog.Keep {
+			return changelog.NewKeep(changelog.Rule{Resource: "*", For: time.Duration(n) * time.Hour}, changelog.Rule{Resource: "secrets"})
 		}
 		l.put(configs+"a/m", 0, "1")
 		l.put(secrets+"a/s", 0, "s")
@@ -274,9 +274,9 @@ func TestForget(t *testing.T) {
 		l.put(secrets+"a/s", 3, "5")
 		l.put(secrets+"a/s", 5, "6")
 		forgotten(secrets+"a/none", 0)
-		diff(t, "nothing forgotten", sqlstore.Head{Revision: 6, Floor: 3}, l.head())
+		diff(t, "nothing forgotten", changelog.Head{Revision: 6, Floor: 3}, l.head())
 		forgotten(secrets+"a/s", 3)
-		diff(t, "forgotten", sqlstore.Head{Revision: 6, Floor: 6}, l.head())
+		diff(t, "forgotten", changelog.Head{Revision: 6, Floor: 6}, l.head())
 		l.wantPast(secrets, "?", "?", "?", "?", "?", "?", "6 4 ")
 		if rows, known := l.past(secrets+"a/t", secrets+"a/t\x00", 3); !known || len(rows) != 1 || string(rows[0].Value) != "2" {
 			t.Errorf("another one: %v, %v", rows, known)
@@ -289,7 +289,7 @@ func TestForget(t *testing.T) {
 		if rows := l.rows(); len(rows) != 2 || rows[1].Revision != 4 {
 			t.Errorf("rows %+v", rows)
 		}
-		diff(t, "forgotten", sqlstore.Head{Revision: 7, Floor: 7}, l.head())
+		diff(t, "forgotten", changelog.Head{Revision: 7, Floor: 7}, l.head())
 		if next := l.put(secrets+"a/s", 0, "8"); next != 8 {
 			t.Errorf("next revision %d", next)
 		}
@@ -328,8 +328,8 @@ func TestForgetWithoutRules(t *testing.T) {
 		if rows := l.rows(); len(rows) != 4 {
 			t.Errorf("rows %+v", rows)
 		}
-		diff(t, "head", sqlstore.Head{Revision: 7, Floor: 7}, l.head())
-		if _, err := l.State(t.Context(), first, end, 6, 1); !errors.Is(err, sqlstore.ErrCompacted) {
+		diff(t, "head", changelog.Head{Revision: 7, Floor: 7}, l.head())
+		if _, err := l.State(t.Context(), first, end, 6, 1); !errors.Is(err, changelog.ErrCompacted) {
 			t.Errorf("state before: %v", err)
 		}
 		if next := l.put("/registry/a", 0, "a8"); next != 8 {

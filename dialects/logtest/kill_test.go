@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const envChild = "PLINTH_TEST_CHILD_DSN"
@@ -33,9 +33,9 @@ func writeForever(dsn string) error {
 	}
 	var last [5]int64
 	for i := 0; ; i++ {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for j := range last {
-			batch = append(batch, sqlstore.Change{Key: keyOf(j), Expect: last[j], Value: fmt.Appendf(nil, "%d", i)})
+			batch = append(batch, changelog.Change{Key: keyOf(j), Expect: last[j], Value: fmt.Appendf(nil, "%d", i)})
 		}
 		a, err := l.Append(context.Background(), batch)
 		if err != nil {

@@ -3,7 +3,7 @@ package logtest
 import (
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestKV reads the view of an etcd endpoint's keys.
@@ -83,7 +83,7 @@ func TestObjectsPages(t *testing.T) {
 			l.put(keyOf(i), 0, "x")
 			l.put(keyOf(i)+"/ü\U0010ffff", 0, "x")
 		}
-		if rows := l.state("", sqlstore.End, l.head().Revision); len(rows) != 40 {
+		if rows := l.state("", changelog.End, l.head().Revision); len(rows) != 40 {
 			t.Errorf("%d objects", len(rows))
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -60,20 +60,20 @@ func TestLeases(t *testing.T) {
 		if none, err := l.Renew(ctx, nil); err != nil || len(none) != 0 {
 			t.Errorf("renewed %+v of none, %v", none, err)
 		}
-		l.do(sqlstore.Decision{Revoke: []int64{4, 5, 88}})
+		l.do(changelog.Decision{Revoke: []int64{4, 5, 88}})
 		if ids, next, err := l.Expired(ctx, 10); err != nil || len(ids) != 0 || next <= 0 || next > 100_000 {
 			t.Errorf("expired, of others: %v, %d, %v", ids, next, err)
 		}
-		var found []sqlstore.Lease
-		err = l.Transact(ctx, sqlstore.Ask{Leases: []int64{-1, 4, 3}}, func(f *sqlstore.Found) (d sqlstore.Decision, err error) {
-			found = slices.SortedFunc(slices.Values(f.Leases), func(a, b sqlstore.Lease) int { return int(a.ID - b.ID) })
+		var found []changelog.Lease
+		err = l.Transact(ctx, changelog.Ask{Leases: []int64{-1, 4, 3}}, func(f *changelog.Found) (d changelog.Decision, err error) {
+			found = slices.SortedFunc(slices.Values(f.Leases), func(a, b changelog.Lease) int { return int(a.ID - b.ID) })
 			return d, nil
 		})
 		if err != nil || len(found) != 2 || found[0].ID != -1 || found[1] != renewed[0] {
 			t.Errorf("found %+v, %v", found, err)
 		}
 		// A lease that goes and one that comes may have the same id.
-		l.do(sqlstore.Decision{Revoke: []int64{3}, Grant: []sqlstore.Lease{{ID: 3, TTL: 7, Expires: 1 << 50}}})
+		l.do(changelog.Decision{Revoke: []int64{3}, Grant: []changelog.Lease{{ID: 3, TTL: 7, Expires: 1 << 50}}})
 		if read, _, err := l.Leases(ctx, []int64{3}); err != nil || read[0].TTL != 7 {
 			t.Errorf("granted anew: %+v, %v", read, err)
 		}
@@ -90,7 +90,7 @@ func TestManyLeases(t *testing.T) {
 		}
 		l.grant(hour, ids...)
 		read, _, err := l.Leases(t.Context(), ids)
-		if err != nil || len(read) != len(ids) || !slices.IsSortedFunc(read, func(a, b sqlstore.Lease) int { return int(a.ID - b.ID) }) {
+		if err != nil || len(read) != len(ids) || !slices.IsSortedFunc(read, func(a, b changelog.Lease) int { return int(a.ID - b.ID) }) {
 			t.Errorf("read %d, %v", len(read), err)
 		}
 		if renewed, err := l.Renew(t.Context(), ids); err != nil || len(renewed) != len(ids) {
@@ -236,7 +236,7 @@ func TestRenewOrRevoke(t *testing.T) {
 func (l *raw) revokeExpired(ids []int64) (revoked []int64) {
 	for left := len(ids); left > 0; {
 		var now []int64
-		err := l.Transact(context.Background(), sqlstore.Ask{Leases: ids}, func(f *sqlstore.Found) (sqlstore.Decision, error) {
+		err := l.Transact(context.Background(), changelog.Ask{Leases: ids}, func(f *changelog.Found) (changelog.Decision, error) {
 			now, left = nil, 0
 			for _, lease := range f.Leases {
 				switch {
@@ -246,7 +246,7 @@ func (l *raw) revokeExpired(ids []int64) (revoked []int64) {
 					left++
 				}
 			}
-			return sqlstore.Decision{Revoke: now}, nil
+			return changelog.Decision{Revoke: now}, nil
 		})
 		if err != nil {
 			l.t.Error(err)
@@ -290,7 +290,7 @@ func (l *raw) crossed(i int, ids []int64) (err error) {
 	case 1, 2:
 		_, err = l.Renew(context.Background(), ids)
 	case 3:
-		err = l.Transact(context.Background(), sqlstore.Ask{Leases: ids}, func(f *sqlstore.Found) (d sqlstore.Decision, err error) {
+		err = l.Transact(context.Background(), changelog.Ask{Leases: ids}, func(f *changelog.Found) (d changelog.Decision, err error) {
 			there := map[int64]bool{}
 			for _, lease := range f.Leases {
 				there[lease.ID] = true
@@ -299,7 +299,7 @@ func (l *raw) crossed(i int, ids []int64) (err error) {
 				if there[id] && n%3 == 0 {
 					d.Revoke = append(d.Revoke, id)
 				} else if !there[id] {
-					d.Grant = append(d.Grant, sqlstore.Lease{ID: id, TTL: 100, Expires: f.Now + hour})
+					d.Grant = append(d.Grant, changelog.Lease{ID: id, TTL: 100, Expires: f.Now + hour})
 				}
 			}
 			return d, nil

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // model is the log as a slice.
 type model struct {
-	all          []sqlstore.Row // every row ever written
+	all          []changelog.Row // every row ever written
 	floor, swept int64
 }
 
@@ -26,8 +26,8 @@ func (m *model) head() int64 {
 }
 
 // at returns the newest row of each key at revision, tombstones included.
-func (m *model) at(revision int64) map[string]sqlstore.Row {
-	newest := map[string]sqlstore.Row{}
+func (m *model) at(revision int64) map[string]changelog.Row {
+	newest := map[string]changelog.Row{}
 	for _, r := range m.all {
 		if r.Revision <= revision {
 			newest[r.Key] = r
@@ -37,9 +37,9 @@ func (m *model) at(revision int64) map[string]sqlstore.Row {
 }
 
 // rows returns the rows that compaction has left.
-func (m *model) rows() []sqlstore.Row {
+func (m *model) rows() []changelog.Row {
 	swept := m.at(m.swept)
-	var out []sqlstore.Row
+	var out []changelog.Row
 	for _, r := range m.all {
 		if r.Revision > m.swept || swept[r.Key].Revision == r.Revision && !r.Deleted {
 			out = append(out, r)
@@ -48,9 +48,9 @@ func (m *model) rows() []sqlstore.Row {
 	return out
 }
 
-func (m *model) state(from, to string, revision int64) []sqlstore.Row {
+func (m *model) state(from, to string, revision int64) []changelog.Row {
 	newest := m.at(revision)
-	var out []sqlstore.Row
+	var out []changelog.Row
 	for _, key := range slices.Sorted(maps.Keys(newest)) {
 		if r := newest[key]; key >= from && key < to && !r.Deleted {
 			out = append(out, r)
@@ -59,12 +59,12 @@ func (m *model) state(from, to string, revision int64) []sqlstore.Row {
 	return out
 }
 
-func (m *model) steps(from, to string, after, through int64) []sqlstore.Step {
-	last := map[string]sqlstore.Row{}
-	var out []sqlstore.Step
+func (m *model) steps(from, to string, after, through int64) []changelog.Step {
+	last := map[string]changelog.Row{}
+	var out []changelog.Step
 	for _, r := range m.all {
 		if r.Revision > after && r.Revision <= through && r.Key >= from && r.Key < to {
-			s := sqlstore.Step{Row: r}
+			s := changelog.Step{Row: r}
 			if p, ok := last[r.Key]; ok && !p.Deleted {
 				s.Prev = &p
 			}
@@ -75,9 +75,9 @@ func (m *model) steps(from, to string, after, through int64) []sqlstore.Step {
 	return out
 }
 
-func (m *model) append(batch []sqlstore.Change) []sqlstore.Result {
-	results := make([]sqlstore.Result, len(batch))
-	kept := map[string]sqlstore.Row{}
+func (m *model) append(batch []changelog.Change) []changelog.Result {
+	results := make([]changelog.Result, len(batch))
+	kept := map[string]changelog.Row{}
 	for _, r := range m.rows() {
 		kept[r.Key] = r
 	}
@@ -86,15 +86,15 @@ func (m *model) append(batch []sqlstore.Change) []sqlstore.Result {
 		found, exists := kept[c.Key]
 		live := exists && !found.Deleted
 		if live && c.Expect != found.Revision || !live && (c.Expect != 0 || c.Delete) {
-			results[i] = sqlstore.Result{Found: found.Revision, FoundDeleted: found.Deleted}
+			results[i] = changelog.Result{Found: found.Revision, FoundDeleted: found.Deleted}
 			continue
 		}
 		created := next
 		if live {
 			created = found.CreateRevision
 		}
-		m.all = append(m.all, sqlstore.Row{Revision: next, Key: c.Key, CreateRevision: created, Deleted: c.Delete, Value: c.Value})
-		results[i] = sqlstore.Result{Revision: next, CreateRevision: created}
+		m.all = append(m.all, changelog.Row{Revision: next, Key: c.Key, CreateRevision: created, Deleted: c.Delete, Value: c.Value})
+		results[i] = changelog.Result{Revision: next, CreateRevision: created}
 		next++
 	}
 	return results
@@ -127,12 +127,12 @@ func randomKey(r *rand.Rand) string {
 }
 
 // randomBatch mostly holds: what it expects is mostly what m has.
-func randomBatch(r *rand.Rand, m *model) []sqlstore.Change {
+func randomBatch(r *rand.Rand, m *model) []changelog.Change {
 	newest := m.at(m.head())
 	used := map[string]bool{}
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	for range 1 + r.IntN(6) {
-		c := sqlstore.Change{Key: randomKey(r), Value: fmt.Appendf(nil, "%d", r.IntN(1e6))}
+		c := changelog.Change{Key: randomKey(r), Value: fmt.Appendf(nil, "%d", r.IntN(1e6))}
 		if used[c.Key] {
 			continue
 		}
@@ -159,13 +159,13 @@ func TestRandomOperations(t *testing.T) {
 			operate(t, l, m, r)
 		}
 		diff(t, "history", m.rows(), forget(l.rows()))
-		diff(t, "head", sqlstore.Head{Revision: m.head(), Floor: m.floor}, l.head())
+		diff(t, "head", changelog.Head{Revision: m.head(), Floor: m.floor}, l.head())
 	})
 }
 
 func operate(t *testing.T, l log, m *model, r *rand.Rand) {
 	t.Helper()
-	from, to := sqlstore.RangeOf("/registry/core/pods/" + namespaces[r.IntN(len(namespaces))] + "/")
+	from, to := changelog.RangeOf("/registry/core/pods/" + namespaces[r.IntN(len(namespaces))] + "/")
 	if r.IntN(2) == 0 {
 		from, to = first, end
 	}
@@ -181,7 +181,7 @@ func operate(t *testing.T, l log, m *model, r *rand.Rand) {
 		}
 		m.compact(through, limit)
 		c.Deleted = 0 // the rows are compared at the end
-		diff(t, "compact", sqlstore.Compacted{Floor: m.floor, Swept: m.swept}, c)
+		diff(t, "compact", changelog.Compacted{Floor: m.floor, Swept: m.swept}, c)
 	case op < 14 && r.IntN(10) == 0:
 		revision := m.head() + r.Int64N(50) - 5
 		if err := l.Raise(context.Background(), revision); err != nil {
@@ -194,7 +194,7 @@ func operate(t *testing.T, l log, m *model, r *rand.Rand) {
 		after := r.Int64N(m.head() + 1)
 		if after < m.floor {
 			_, err := l.Steps(context.Background(), from, to, after, m.head(), 10)
-			if !errors.Is(err, sqlstore.ErrCompacted) {
+			if !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("steps after %d below floor %d: %v", after, m.floor, err)
 			}
 			return

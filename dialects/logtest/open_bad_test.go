@@ -14,7 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // hindrance keeps a log from being opened until release is called. dsn is where to.
@@ -52,7 +52,7 @@ func TestOpenEnds(t *testing.T) {
 			}
 			begun := time.Now()
 			err := mustNotOpen(t, t.Context(), h.dsn, time.Second)
-			if took := time.Since(begun); took > time.Minute || !errors.Is(err, sqlstore.ErrUnavailable) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "s3cret") {
+			if took := time.Since(begun); took > time.Minute || !errors.Is(err, changelog.ErrUnavailable) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("with a second to wait, Open ended after %v: %v", took, err)
 			}
 			t.Log(err)

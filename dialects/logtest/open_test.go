@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestMustExist opens what is not there. Nothing is made, and a log that is there opens.
@@ -25,7 +25,7 @@ func TestMustExist(t *testing.T) {
 				l.Close()
 				t.Fatal("opened what is not there")
 			}
-			if !errors.Is(err, sqlstore.ErrNoLog) || !errors.Is(err, dialects.ErrDSN) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, changelog.ErrNoLog) || !errors.Is(err, dialects.ErrDSN) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("open: %v", err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestMustExistFiles(t *testing.T) {
 	}
 	for _, path := range []string{filepath.Join(dir, "nope.db"), filepath.Join(dir, "no", "such", "dir.db"), empty} {
 		_, err := dialects.Open(t.Context(), "sqlite://"+path, dialects.Options{MustExist: true})
-		if !errors.Is(err, sqlstore.ErrNoLog) || !strings.Contains(err.Error(), path) {
+		if !errors.Is(err, changelog.ErrNoLog) || !strings.Contains(err.Error(), path) {
 			t.Errorf("open %s: %v", path, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestPoolerModes(t *testing.T) {
 			db.dsn += sep + "default_query_exec_mode=" + mode
 			l := db.open(t)
 			history(l)
-			l.append(sqlstore.Change{Key: "/registry/x", Value: []byte{0, 255, '\'', '\\'}}, sqlstore.Change{Key: "/registry/y'\"{},\\", Value: []byte("y")})
+			l.append(changelog.Change{Key: "/registry/x", Value: []byte{0, 255, '\'', '\\'}}, changelog.Change{Key: "/registry/y'\"{},\\", Value: []byte("y")})
 			l.compact(5, 10)
 			if rows := l.state(first, end, 9); len(rows) != 4 || len(rows[2].Value) != 4 {
 				t.Errorf("state %+v", rows)
@@ -109,17 +109,17 @@ func TestPoolerModes(t *testing.T) {
 			if _, _, err := l.Expired(t.Context(), 1); err != nil {
 				t.Error(err)
 			}
-			if values, err := l.Values(t.Context(), []int64{sqlstore.FirstID(2)}); err != nil || len(values) != 1 {
+			if values, err := l.Values(t.Context(), []int64{changelog.FirstID(2)}); err != nil || len(values) != 1 {
 				t.Errorf("values %v, %v", values, err)
 			}
-			if steps := l.steps("", sqlstore.End, 0, sqlstore.LastID(2)); len(steps) != 3 || steps[2].Prev == nil {
+			if steps := l.steps("", changelog.End, 0, changelog.LastID(2)); len(steps) != 3 || steps[2].Prev == nil {
 				t.Errorf("steps %+v", steps)
 			}
-			if keys, err := l.Keys(t.Context(), "", sqlstore.End, sqlstore.LastID(2), 5); err != nil || len(keys) != 2 {
+			if keys, err := l.Keys(t.Context(), "", changelog.End, changelog.LastID(2), 5); err != nil || len(keys) != 2 {
 				t.Errorf("keys %+v, %v", keys, err)
 			}
-			l.do(sqlstore.Decision{Revoke: []int64{1}})
-			if _, err := l.Cut(t.Context(), sqlstore.LastID(2)); err != nil {
+			l.do(changelog.Decision{Revoke: []int64{1}})
+			if _, err := l.Cut(t.Context(), changelog.LastID(2)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -137,7 +137,7 @@ func TestReopen(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/b"}}); !errors.Is(err, sqlstore.ErrClosed) {
+		if _, err := l.Append(context.Background(), []changelog.Change{{Key: "/b"}}); !errors.Is(err, changelog.ErrClosed) {
 			t.Errorf("append after close: %v", err)
 		}
 		again := db.open(t)

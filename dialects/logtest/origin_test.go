@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -20,13 +21,13 @@ func TestOrigins(t *testing.T) {
 		}
 		defer s.Close()
 		const key = "/registry/core/configmaps/ns/"
-		want := map[int64]sqlstore.Origin{}
+		want := map[int64]changelog.Origin{}
 		var ids []int64
-		for name, o := range map[string]*sqlstore.Origin{
+		for name, o := range map[string]*changelog.Origin{
 			"none":  nil,
-			"user":  {Author: sqlstore.Author{User: "jané", Impersonator: "root", Verb: "create", Subresource: "status", Manager: "kubectl"}},
+			"user":  {Author: changelog.Author{User: "jané", Impersonator: "root", Verb: "create", Subresource: "status", Manager: "kubectl"}},
 			"audit": {AuditID: "6f1c3f7e-7f5c-4f51-9d4e-0e6f4bb0a3a1"},
-			"both":  {Author: sqlstore.Author{User: "bob", Verb: "update"}, AuditID: "any text"},
+			"both":  {Author: changelog.Author{User: "bob", Verb: "update"}, AuditID: "any text"},
 		} {
 			ctx := ctx
 			if o != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestPgBouncer opens a log four times at once through PgBouncer in transaction mode, which has fewer
@@ -47,7 +47,7 @@ func TestPgBouncer(t *testing.T) {
 		wg.Go(func() {
 			for n := range 50 {
 				key := fmt.Sprintf("/registry/%d/%d", i, n)
-				a, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
+				a, err := l.Append(context.Background(), []changelog.Change{{Key: key, Value: []byte("x")}})
 				if err != nil || a.Results[0].Revision == 0 {
 					t.Errorf("append: %+v, %v", a, err)
 					return

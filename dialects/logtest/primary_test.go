@@ -12,7 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/way"
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestHostSilent has the first of two hosts fall silent, without closing a connection, as a machine does that is
@@ -53,7 +53,7 @@ func hostFallsSilent(t *testing.T) (underWay bool) {
 	}
 	defer l.Close()
 	put := func(key string) error {
-		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte("x")}})
+		_, err := l.Append(context.Background(), []changelog.Change{{Key: key, Value: []byte("x")}})
 		return err
 	}
 	var written atomic.Int64
@@ -92,7 +92,7 @@ func hostFallsSilent(t *testing.T) (underWay bool) {
 	moved.Store(true)
 	err = <-waiting
 	t.Logf("the second host was found after %v, and the write was answered after %v: %v", found, time.Since(begun), err)
-	if err != nil && !errors.Is(err, sqlstore.ErrUnknown) {
+	if err != nil && !errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("what waited for the first host: %v", err)
 	}
 	underWay = err != nil
@@ -145,7 +145,7 @@ func TestHostStandby(t *testing.T) {
 	if took := time.Since(begun); took > 8*time.Second {
 		t.Errorf("to find the primary took %v", took)
 	}
-	if _, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
+	if _, err := l.Append(t.Context(), []changelog.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -187,13 +187,13 @@ func TestHostOfOldTimeline(t *testing.T) {
 	w.Block()
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if _, err := l.Head(ctx); !errors.Is(err, sqlstore.ErrUnavailable) {
+		if _, err := l.Head(ctx); !errors.Is(err, changelog.ErrUnavailable) {
 			t.Errorf("while the primary is silent: %v", err)
 		}
 		cancel()
 	}
 	w.Unblock()
-	if _, err := l.Append(t.Context(), []sqlstore.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
+	if _, err := l.Append(t.Context(), []changelog.Change{{Key: "/registry/x", Value: []byte("x")}}); err != nil {
 		t.Errorf("when it goes on: %v", err)
 	}
 	w.Close()
@@ -206,7 +206,7 @@ func TestHostOfOldTimeline(t *testing.T) {
 			t.Fatalf("when the other one is all that is left: %v", err)
 		}
 	}
-	if !errors.Is(err, sqlstore.ErrUnavailable) {
+	if !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("a database without a log may be being restored, and that is an outage: %v", err)
 	}
 }

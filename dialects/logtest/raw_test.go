@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // raw is a Log of raw keys under test, with what its user has to remember: the newest row of
 // each key, up to a row.
 type raw struct {
 	log
-	newest map[string]sqlstore.Row
+	newest map[string]changelog.Row
 	seen   int64
 }
 
@@ -21,11 +21,11 @@ type raw struct {
 func (db database) openRaw(t testing.TB) *raw {
 	t.Helper()
 	l, err := dialects.Open(context.Background(), db.dsn,
-		dialects.Options{Kind: sqlstore.KindEtcd, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		dialects.Options{Kind: changelog.KindEtcd, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &raw{log: log{l, t}, newest: map[string]sqlstore.Row{}}
+	r := &raw{log: log{l, t}, newest: map[string]changelog.Row{}}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			r.check()
@@ -49,7 +49,7 @@ func put(key, value string) op { return op{key: key, value: value} }
 func del(key string) op        { return op{key: key, delete: true} }
 
 // do writes ops as one revision, and what is decided about leases, and returns the revision.
-func (l *raw) do(leases sqlstore.Decision, ops ...op) int64 {
+func (l *raw) do(leases changelog.Decision, ops ...op) int64 {
 	l.t.Helper()
 	revision, err := l.try(leases, ops...)
 	if err != nil {
@@ -60,18 +60,18 @@ func (l *raw) do(leases sqlstore.Decision, ops ...op) int64 {
 
 func (l *raw) write(ops ...op) int64 {
 	l.t.Helper()
-	return l.do(sqlstore.Decision{}, ops...)
+	return l.do(changelog.Decision{}, ops...)
 }
 
-func (l *raw) try(leases sqlstore.Decision, ops ...op) (revision int64, err error) {
-	ask := sqlstore.Ask{After: l.seen, Limit: 1 << 20}
-	var written []sqlstore.Row
-	err = l.Transact(context.Background(), ask, func(f *sqlstore.Found) (sqlstore.Decision, error) {
+func (l *raw) try(leases changelog.Decision, ops ...op) (revision int64, err error) {
+	ask := changelog.Ask{After: l.seen, Limit: 1 << 20}
+	var written []changelog.Row
+	err = l.Transact(context.Background(), ask, func(f *changelog.Found) (changelog.Decision, error) {
 		l.learn(f.Rows)
-		revision, _ = sqlstore.Split(f.Revision)
+		revision, _ = changelog.Split(f.Revision)
 		revision++
 		d := leases
-		d.Rows = l.rowsOf(sqlstore.FirstID(revision), f.At, ops)
+		d.Rows = l.rowsOf(changelog.FirstID(revision), f.At, ops)
 		written = d.Rows
 		return d, nil
 	})
@@ -82,9 +82,9 @@ func (l *raw) try(leases sqlstore.Decision, ops ...op) (revision int64, err erro
 }
 
 // rowsOf makes rows of ops, which have ids from first on.
-func (l *raw) rowsOf(first, at int64, ops []op) (rows []sqlstore.Row) {
+func (l *raw) rowsOf(first, at int64, ops []op) (rows []changelog.Row) {
 	for i, o := range ops {
-		r := sqlstore.Row{Revision: first + int64(i), Key: o.key, Deleted: o.delete, At: at, Value: []byte(o.value), Lease: o.lease}
+		r := changelog.Row{Revision: first + int64(i), Key: o.key, Deleted: o.delete, At: at, Value: []byte(o.value), Lease: o.lease}
 		old, known := l.newest[o.key]
 		r.CreateRevision, r.Version = r.Revision, 1
 		if known && !old.Deleted {
@@ -98,7 +98,7 @@ func (l *raw) rowsOf(first, at int64, ops []op) (rows []sqlstore.Row) {
 	return rows
 }
 
-func (l *raw) learn(rows []sqlstore.Row) {
+func (l *raw) learn(rows []changelog.Row) {
 	for _, r := range rows {
 		l.newest[r.Key], l.seen = r, max(l.seen, r.Revision)
 	}
@@ -107,9 +107,9 @@ func (l *raw) learn(rows []sqlstore.Row) {
 // grant makes leases that expire in so many milliseconds, with a TTL of 100 s.
 func (l *raw) grant(in int64, ids ...int64) {
 	l.t.Helper()
-	err := l.Transact(context.Background(), sqlstore.Ask{Leases: ids}, func(f *sqlstore.Found) (d sqlstore.Decision, err error) {
+	err := l.Transact(context.Background(), changelog.Ask{Leases: ids}, func(f *changelog.Found) (d changelog.Decision, err error) {
 		for _, id := range ids {
-			d.Grant = append(d.Grant, sqlstore.Lease{ID: id, TTL: 100, Expires: f.Now + in})
+			d.Grant = append(d.Grant, changelog.Lease{ID: id, TTL: 100, Expires: f.Now + in})
 		}
 		return d, nil
 	})

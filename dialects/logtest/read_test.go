@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // history writes seven changes of three keys.
@@ -59,10 +59,10 @@ func TestPageBytes(t *testing.T) {
 		return strings.Repeat("x", weight)
 	}
 	key := func(i int) string { return fmt.Sprintf("/registry/%03d", i) }
-	check := func(t *testing.T, what string, page func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error)) {
+	check := func(t *testing.T, what string, page func(last *changelog.Row, limit int) ([]changelog.Row, error)) {
 		t.Helper()
 		const limit = 1000
-		var last *sqlstore.Row
+		var last *changelog.Row
 		n, pages := 0, 0
 		for {
 			rows, err := page(last, limit)
@@ -77,10 +77,10 @@ func TestPageBytes(t *testing.T) {
 				bytes += len(rows[i].Value)
 				n++
 			}
-			if pages++; bytes > sqlstore.PageBytes+weight {
+			if pages++; bytes > changelog.PageBytes+weight {
 				t.Errorf("%s: a page has %d bytes", what, bytes)
 			}
-			if !sqlstore.Full(rows, limit) {
+			if !changelog.Full(rows, limit) {
 				break
 			}
 			last = &rows[len(rows)-1]
@@ -89,12 +89,12 @@ func TestPageBytes(t *testing.T) {
 			t.Errorf("%s: %d rows in %d pages", what, n, pages)
 		}
 	}
-	states := func(t *testing.T, l sqlstore.Log, what string) {
+	states := func(t *testing.T, l changelog.Log, what string) {
 		head, err := l.Head(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, what, func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error) {
+		check(t, what, func(last *changelog.Row, limit int) ([]changelog.Row, error) {
 			from := first
 			if last != nil {
 				from = last.Key + "\x00"
@@ -108,7 +108,7 @@ func TestPageBytes(t *testing.T) {
 			l.put(key(i), 0, value(i))
 		}
 		states(t, l, "State")
-		check(t, "Rows", func(last *sqlstore.Row, limit int) ([]sqlstore.Row, error) {
+		check(t, "Rows", func(last *changelog.Row, limit int) ([]changelog.Row, error) {
 			if last == nil {
 				return l.Rows(t.Context(), 0, limit)
 			}
@@ -130,11 +130,11 @@ func TestSteps(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
 		history(l)
-		row := func(revision int64, key, value string, created int64, deleted bool) sqlstore.Row {
-			return sqlstore.Row{Revision: revision, Key: "/registry/" + key, CreateRevision: created, Deleted: deleted, Value: []byte(value)}
+		row := func(revision int64, key, value string, created int64, deleted bool) changelog.Row {
+			return changelog.Row{Revision: revision, Key: "/registry/" + key, CreateRevision: created, Deleted: deleted, Value: []byte(value)}
 		}
 		a1, b2, a3 := row(1, "a", "a1", 1, false), row(2, "b", "b2", 2, false), row(3, "a", "a3", 1, false)
-		all := []sqlstore.Step{
+		all := []changelog.Step{
 			{Row: a1},
 			{Row: b2},
 			{Row: a3, Prev: &a1},
@@ -147,7 +147,7 @@ func TestSteps(t *testing.T) {
 			diff(t, "steps", all[after:], forgetSteps(l.steps(first, end, int64(after), 99)))
 		}
 		diff(t, "steps through 3", all[1:3], forgetSteps(l.steps(first, end, 1, 3)))
-		diff(t, "steps of b", []sqlstore.Step{all[1], all[3], all[5]}, forgetSteps(l.steps("/registry/b", "/registry/c", 0, 7)))
+		diff(t, "steps of b", []changelog.Step{all[1], all[3], all[5]}, forgetSteps(l.steps("/registry/b", "/registry/c", 0, 7)))
 		steps, err := l.Steps(context.Background(), first, end, 2, 7, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -156,8 +156,8 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-func forgetSteps(steps []sqlstore.Step) []sqlstore.Step {
-	var out []sqlstore.Step
+func forgetSteps(steps []changelog.Step) []changelog.Step {
+	var out []changelog.Step
 	for _, s := range steps {
 		s.At = 0
 		if s.Prev != nil {
@@ -177,7 +177,7 @@ func TestTime(t *testing.T) {
 		if found, at, err := l.Time(ctx, 1); found != 0 || at != 0 || err != nil {
 			t.Errorf("time in an empty log: %d, %d, %v", found, at, err)
 		}
-		a := l.append(sqlstore.Change{Key: "/registry/a", Value: []byte("1")})
+		a := l.append(changelog.Change{Key: "/registry/a", Value: []byte("1")})
 		l.put("/registry/a", 1, "2")
 		l.put("/registry/a", 2, "3")
 		l.compact(2, 10)
@@ -199,13 +199,13 @@ func TestRaise(t *testing.T) {
 			if err := l.Raise(ctx, revision); err != nil {
 				t.Fatal(err)
 			}
-			diff(t, "head after a raise that does nothing", sqlstore.Head{Revision: 7}, l.head())
+			diff(t, "head after a raise that does nothing", changelog.Head{Revision: 7}, l.head())
 		}
 		if err := l.Raise(ctx, 1000); err != nil {
 			t.Fatal(err)
 		}
-		diff(t, "head after raise", sqlstore.Head{Revision: 1000, Floor: 1000}, l.head())
-		if _, err := l.State(ctx, first, end, 999, 10); !errors.Is(err, sqlstore.ErrCompacted) {
+		diff(t, "head after raise", changelog.Head{Revision: 1000, Floor: 1000}, l.head())
+		if _, err := l.State(ctx, first, end, 999, 10); !errors.Is(err, changelog.ErrCompacted) {
 			t.Errorf("state below the floor: %v", err)
 		}
 		if rows := l.state(first, end, 1000); len(rows) != 2 {
@@ -218,6 +218,6 @@ func TestRaise(t *testing.T) {
 		if rows := l.rows(); deleted != 5 || len(rows) != 3 { // b6, c5, c1001; and a7, the last of its key, went too
 			t.Errorf("compaction deleted %d, left %+v", deleted, forget(rows))
 		}
-		diff(t, "head after compaction", sqlstore.Head{Revision: 1001, Floor: 1000}, l.head())
+		diff(t, "head after compaction", changelog.Head{Revision: 1001, Floor: 1000}, l.head())
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // asUser returns the DSN for another user of its server.
@@ -54,7 +54,7 @@ func refusedFor(t testing.TB, dsn string, want ...string) (grant string) {
 		t.Fatalf("opened; want %q", want)
 	}
 	text := err.Error()
-	if !errors.Is(err, dialects.ErrDSN) || errors.Is(err, sqlstore.ErrUnavailable) || strings.Contains(text, "\n") || strings.Contains(text, "s3cret") {
+	if !errors.Is(err, dialects.ErrDSN) || errors.Is(err, changelog.ErrUnavailable) || strings.Contains(text, "\n") || strings.Contains(text, "s3cret") {
 		t.Fatalf("open: %v", err)
 	}
 	for _, w := range want {
@@ -74,9 +74,9 @@ func worksAs(t testing.TB, dsn string) {
 	l := log{openDSN(t, dsn), t}
 	defer l.Close()
 	ctx := context.Background()
-	revision := l.write(sqlstore.Change{Key: "/registry/core/configmaps/default/" + randomName(), Value: []byte(`{"metadata":{}}`)})
+	revision := l.write(changelog.Change{Key: "/registry/core/configmaps/default/" + randomName(), Value: []byte(`{"metadata":{}}`)})
 	for _, err := range []error{
-		func() error { _, err := l.Compact(ctx, revision, 10, sqlstore.NewKeep()); return err }(),
+		func() error { _, err := l.Compact(ctx, revision, 10, changelog.NewKeep()); return err }(),
 		l.Raise(ctx, revision+10),
 		l.SetMarks(ctx, map[string]string{"a": "b"}),
 		l.SetMarks(ctx, map[string]string{"a": ""}),
@@ -152,14 +152,14 @@ func TestPostgresLeaseRights(t *testing.T) {
 	db.openRaw(t)
 	role, as := newRole(t, db.dsn)
 	execPostgres(t, db.dsn, fmt.Sprintf(`GRANT SELECT, INSERT, UPDATE, DELETE ON log, meta, past, kept, schema_migrations TO %q`, role))
-	_, err := dialects.Open(t.Context(), as, dialects.Options{Kind: sqlstore.KindEtcd})
+	_, err := dialects.Open(t.Context(), as, dialects.Options{Kind: changelog.KindEtcd})
 	if err == nil || !errors.Is(err, dialects.ErrDSN) || !strings.Contains(err.Error(), "on table lease") {
 		t.Fatalf("open without rights on leases: %v", err)
 	}
 	execPostgres(t, db.dsn, grantIn.FindStringSubmatch(err.Error())[1])
 	l := database{"postgres", as}.openRaw(t)
 	l.grant(hour, 1)
-	l.do(sqlstore.Decision{Revoke: []int64{1}}, put("a", "1"))
+	l.do(changelog.Decision{Revoke: []int64{1}}, put("a", "1"))
 	if err := l.Defragment(t.Context()); err == nil || !strings.Contains(err.Error(), "owner") {
 		t.Errorf("defragment another one's table: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestSettled: what one server has read of another's rows survives the death of the database. The
@@ -17,26 +17,26 @@ func TestSettled(t *testing.T) {
 	server := StartMariaDB(t)
 	flush := func(when string) { execMySQL(t, server.DSN(""), "SET GLOBAL innodb_flush_log_at_trx_commit = "+when) }
 	for name, c := range map[string]struct {
-		kind sqlstore.Kind
-		read func(ctx context.Context, l sqlstore.Log, after, head int64) error
+		kind changelog.Kind
+		read func(ctx context.Context, l changelog.Log, after, head int64) error
 	}{
-		"rows": {sqlstore.KindAPI, func(ctx context.Context, l sqlstore.Log, after, _ int64) error {
+		"rows": {changelog.KindAPI, func(ctx context.Context, l changelog.Log, after, _ int64) error {
 			rows, err := l.Rows(ctx, after, 10)
 			if err == nil && len(rows) != 1 {
 				t.Errorf("%d rows", len(rows))
 			}
 			return err
 		}},
-		"state": {sqlstore.KindAPI, func(ctx context.Context, l sqlstore.Log, _, head int64) error {
+		"state": {changelog.KindAPI, func(ctx context.Context, l changelog.Log, _, head int64) error {
 			_, err := l.State(ctx, first, end, head, 10)
 			return err
 		}},
-		"raw keys": {sqlstore.KindEtcd, func(ctx context.Context, l sqlstore.Log, _, head int64) error {
-			_, err := l.Keys(ctx, "", sqlstore.End, head, 10)
+		"raw keys": {changelog.KindEtcd, func(ctx context.Context, l changelog.Log, _, head int64) error {
+			_, err := l.Keys(ctx, "", changelog.End, head, 10)
 			return err
 		}},
-		"transaction": {sqlstore.KindEtcd, func(ctx context.Context, l sqlstore.Log, after, _ int64) error {
-			return l.Transact(ctx, sqlstore.Ask{After: after, Limit: 10}, func(f *sqlstore.Found) (d sqlstore.Decision, err error) {
+		"transaction": {changelog.KindEtcd, func(ctx context.Context, l changelog.Log, after, _ int64) error {
+			return l.Transact(ctx, changelog.Ask{After: after, Limit: 10}, func(f *changelog.Found) (d changelog.Decision, err error) {
 				if len(f.Rows) != 1 {
 					t.Errorf("%d rows are found", len(f.Rows))
 				}
@@ -46,7 +46,7 @@ func TestSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := CreateDatabase(t, server)
-			open := func() sqlstore.Log {
+			open := func() changelog.Log {
 				l, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: c.kind, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 				if err != nil {
 					t.Fatal(err)
@@ -55,11 +55,11 @@ func TestSettled(t *testing.T) {
 				return l
 			}
 			writer, reader := open(), open()
-			keys := &raw{log: log{writer, t}, newest: map[string]sqlstore.Row{}}
+			keys := &raw{log: log{writer, t}, newest: map[string]changelog.Row{}}
 			var after int64
 			for i := range 3 {
 				flush("0")
-				if c.kind == sqlstore.KindAPI {
+				if c.kind == changelog.KindAPI {
 					log{writer, t}.put("/registry/"+strconv.Itoa(i), 0, "1")
 				} else {
 					keys.write(op{key: strconv.Itoa(i), value: "1"})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestSize(t *testing.T) {
@@ -32,17 +32,17 @@ func TestSize(t *testing.T) {
 }
 
 // fillForSize makes 200 objects of 1 kB, and deletes one.
-func fillForSize(t *testing.T, l sqlstore.Log) {
+func fillForSize(t *testing.T, l changelog.Log) {
 	t.Helper()
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	for i := range 200 {
-		batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/a/%03d", i), Value: []byte(strings.Repeat("x", 1000))})
+		batch = append(batch, changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/a/%03d", i), Value: []byte(strings.Repeat("x", 1000))})
 	}
 	made, err := l.Append(t.Context(), batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), []sqlstore.Change{{Key: batch[0].Key, Expect: made.Results[0].Revision, Delete: true, Value: batch[0].Value}})
+	_, err = l.Append(t.Context(), []changelog.Change{{Key: batch[0].Key, Expect: made.Results[0].Revision, Delete: true, Value: batch[0].Value}})
 	if err != nil {
 		t.Fatal(err)
 	}

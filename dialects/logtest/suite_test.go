@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // database is an empty database of one dialect.
@@ -36,7 +36,7 @@ func forEachShared(t *testing.T, test func(t *testing.T, db database)) {
 
 // log is a Log under test; its methods fail the test instead of returning errors.
 type log struct {
-	sqlstore.Log
+	changelog.Log
 	t testing.TB
 }
 
@@ -56,7 +56,7 @@ func (db database) open(t testing.TB) log {
 	return l
 }
 
-func openDSN(t testing.TB, dsn string) sqlstore.Log {
+func openDSN(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	l, err := dialects.Open(context.Background(), dsn, dialects.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -65,7 +65,7 @@ func openDSN(t testing.TB, dsn string) sqlstore.Log {
 	return l
 }
 
-func (l log) append(batch ...sqlstore.Change) sqlstore.Appended {
+func (l log) append(batch ...changelog.Change) changelog.Appended {
 	l.t.Helper()
 	a, err := l.Append(context.Background(), batch)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l log) append(batch ...sqlstore.Change) sqlstore.Appended {
 }
 
 // write appends one change that must hold and returns its revision.
-func (l log) write(c sqlstore.Change) int64 {
+func (l log) write(c changelog.Change) int64 {
 	l.t.Helper()
 	r := l.append(c).Results[0]
 	if r.Revision == 0 {
@@ -86,15 +86,15 @@ func (l log) write(c sqlstore.Change) int64 {
 
 func (l log) put(key string, expect int64, value string) int64 {
 	l.t.Helper()
-	return l.write(sqlstore.Change{Key: key, Expect: expect, Value: []byte(value)})
+	return l.write(changelog.Change{Key: key, Expect: expect, Value: []byte(value)})
 }
 
 func (l log) delete(key string, expect int64, last string) int64 {
 	l.t.Helper()
-	return l.write(sqlstore.Change{Key: key, Expect: expect, Delete: true, Value: []byte(last)})
+	return l.write(changelog.Change{Key: key, Expect: expect, Delete: true, Value: []byte(last)})
 }
 
-func (l log) head() sqlstore.Head {
+func (l log) head() changelog.Head {
 	l.t.Helper()
 	h, err := l.Head(context.Background())
 	if err != nil {
@@ -103,16 +103,16 @@ func (l log) head() sqlstore.Head {
 	return h
 }
 
-func (l log) rows() []sqlstore.Row {
+func (l log) rows() []changelog.Row {
 	l.t.Helper()
-	var all []sqlstore.Row
+	var all []changelog.Row
 	for after := int64(0); ; {
 		rows, err := l.Rows(context.Background(), after, 500)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		all = append(all, rows...)
-		if !sqlstore.Full(rows, 500) {
+		if !changelog.Full(rows, 500) {
 			return all
 		}
 		after = rows[len(rows)-1].Revision
@@ -120,16 +120,16 @@ func (l log) rows() []sqlstore.Row {
 }
 
 // state reads all of [from, to) at revision in pages.
-func (l log) state(from, to string, revision int64) []sqlstore.Row {
+func (l log) state(from, to string, revision int64) []changelog.Row {
 	l.t.Helper()
-	var all []sqlstore.Row
+	var all []changelog.Row
 	for {
 		rows, err := l.State(context.Background(), from, to, revision, 7)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		all = append(all, rows...)
-		if !sqlstore.Full(rows, 7) {
+		if !changelog.Full(rows, 7) {
 			break
 		}
 		from = rows[len(rows)-1].Key + "\x00"
@@ -140,9 +140,9 @@ func (l log) state(from, to string, revision int64) []sqlstore.Row {
 	return all
 }
 
-func (l log) steps(from, to string, after, through int64) []sqlstore.Step {
+func (l log) steps(from, to string, after, through int64) []changelog.Step {
 	l.t.Helper()
-	var all []sqlstore.Step
+	var all []changelog.Step
 	for {
 		steps, err := l.Steps(context.Background(), from, to, after, through, 7)
 		if err != nil {
@@ -179,7 +179,7 @@ func (l log) check() {
 	l.t.Helper()
 	head, floor := int64(0), l.head().Floor
 	at := int64(0)
-	last := map[string]sqlstore.Row{}
+	last := map[string]changelog.Row{}
 	for _, r := range l.rows() {
 		prev, known := last[r.Key]
 		switch {
@@ -209,7 +209,7 @@ func within(t testing.TB, what string, f func(ctx context.Context) error) {
 }
 
 // forget clears the times, which no two runs share.
-func forget(rows []sqlstore.Row) []sqlstore.Row {
+func forget(rows []changelog.Row) []changelog.Row {
 	out := slices.Clone(rows)
 	for i := range out {
 		out[i].At = 0

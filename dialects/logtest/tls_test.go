@@ -10,7 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // tlsRow is a DSN for a server with TLS, and what comes of it: a connection, or an error that
@@ -118,7 +118,7 @@ func playTLS(t *testing.T, dsn string, rows []tlsRow) {
 			}
 		case row.want == "" || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n"):
 			t.Errorf("%s %s %v: %v", row.user, row.host, row.params, err)
-		case errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, dialects.ErrDSN):
+		case errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, dialects.ErrDSN):
 			t.Errorf("%s %v is waited for: %v", row.user, row.params, err)
 		}
 	}

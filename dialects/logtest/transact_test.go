@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestTransact(t *testing.T) {
@@ -21,8 +21,8 @@ func TestTransact(t *testing.T) {
 		}
 		l.write(put("a", "a2"), del("b"))
 		l.write(put("b", "b3"))
-		id := sqlstore.FirstID
-		want := []sqlstore.Row{
+		id := changelog.FirstID
+		want := []changelog.Row{
 			{Revision: id(1), Key: "a", CreateRevision: id(1), Value: []byte("a1"), Version: 1, Lease: 7},
 			{Revision: id(1) + 1, Key: "b", CreateRevision: id(1) + 1, Value: []byte("b1"), Version: 1},
 			{Revision: id(2), Key: "a", CreateRevision: id(1), Value: []byte("a2"), Version: 2},
@@ -30,22 +30,22 @@ func TestTransact(t *testing.T) {
 			{Revision: id(3), Key: "b", CreateRevision: id(3), Value: []byte("b3"), Version: 1},
 		}
 		diff(t, "rows", want, forget(l.rows()))
-		diff(t, "head", sqlstore.Head{Revision: id(3)}, l.head())
-		diff(t, "state", []sqlstore.Row{want[2], want[4]}, forget(l.state("", sqlstore.End, sqlstore.LastID(3))))
-		diff(t, "state at 1", want[:2], forget(l.state("", sqlstore.End, sqlstore.LastID(1))))
-		steps := forgetSteps(l.steps("", sqlstore.End, sqlstore.LastID(1), sqlstore.LastID(3)))
-		diff(t, "steps", []sqlstore.Step{{Row: want[2], Prev: &want[0]}, {Row: want[3], Prev: &want[1]}, {Row: want[4]}}, steps)
+		diff(t, "head", changelog.Head{Revision: id(3)}, l.head())
+		diff(t, "state", []changelog.Row{want[2], want[4]}, forget(l.state("", changelog.End, changelog.LastID(3))))
+		diff(t, "state at 1", want[:2], forget(l.state("", changelog.End, changelog.LastID(1))))
+		steps := forgetSteps(l.steps("", changelog.End, changelog.LastID(1), changelog.LastID(3)))
+		diff(t, "steps", []changelog.Step{{Row: want[2], Prev: &want[0]}, {Row: want[3], Prev: &want[1]}, {Row: want[4]}}, steps)
 
-		keys, err := l.Keys(t.Context(), "", "b", sqlstore.LastID(1), 10)
+		keys, err := l.Keys(t.Context(), "", "b", changelog.LastID(1), 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		bare := want[0]
 		bare.Value = nil
-		diff(t, "keys", []sqlstore.Row{bare}, forget(keys))
+		diff(t, "keys", []changelog.Row{bare}, forget(keys))
 
-		var found sqlstore.Found
-		err = l.Transact(t.Context(), sqlstore.Ask{After: id(1), Limit: 2}, func(f *sqlstore.Found) (d sqlstore.Decision, err error) {
+		var found changelog.Found
+		err = l.Transact(t.Context(), changelog.Ask{After: id(1), Limit: 2}, func(f *changelog.Found) (d changelog.Decision, err error) {
 			found = *f
 			return d, nil
 		})
@@ -63,8 +63,8 @@ func TestTransactErrors(t *testing.T) {
 		l := db.openRaw(t)
 		l.write(put("a", "1"))
 		before := l.rows()
-		transact := func(d sqlstore.Decision, refuse error) error {
-			return l.Transact(context.Background(), sqlstore.Ask{}, func(f *sqlstore.Found) (sqlstore.Decision, error) {
+		transact := func(d changelog.Decision, refuse error) error {
+			return l.Transact(context.Background(), changelog.Ask{}, func(f *changelog.Found) (changelog.Decision, error) {
 				d.Rows = slices.Clone(d.Rows)
 				for i := range d.Rows {
 					d.Rows[i].At = f.At
@@ -72,34 +72,34 @@ func TestTransactErrors(t *testing.T) {
 				return d, refuse
 			})
 		}
-		row := sqlstore.Row{Revision: sqlstore.FirstID(2), Key: "b", CreateRevision: sqlstore.FirstID(2), Version: 1}
-		grant := []sqlstore.Lease{{ID: 1, TTL: 1, Expires: 1}}
-		if err := transact(sqlstore.Decision{Rows: []sqlstore.Row{row}, Grant: grant}, no); err != no {
+		row := changelog.Row{Revision: changelog.FirstID(2), Key: "b", CreateRevision: changelog.FirstID(2), Version: 1}
+		grant := []changelog.Lease{{ID: 1, TTL: 1, Expires: 1}}
+		if err := transact(changelog.Decision{Rows: []changelog.Row{row}, Grant: grant}, no); err != no {
 			t.Errorf("refused: %v", err)
 		}
-		for _, d := range []sqlstore.Decision{
+		for _, d := range []changelog.Decision{
 			{Rows: before, Grant: grant},
-			{Rows: []sqlstore.Row{row, row}, Grant: grant},
-			{Rows: []sqlstore.Row{row}, Grant: []sqlstore.Lease{grant[0], grant[0]}},
+			{Rows: []changelog.Row{row, row}, Grant: grant},
+			{Rows: []changelog.Row{row}, Grant: []changelog.Lease{grant[0], grant[0]}},
 		} {
 			err := transact(d, nil)
-			if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrUnavailable) {
+			if err == nil || errors.Is(err, changelog.ErrUnknown) || errors.Is(err, changelog.ErrUnavailable) {
 				t.Errorf("%+v: %v", d, err)
 			}
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		err := l.Transact(ctx, sqlstore.Ask{}, func(*sqlstore.Found) (sqlstore.Decision, error) {
-			return sqlstore.Decision{Rows: []sqlstore.Row{row}}, nil
+		err := l.Transact(ctx, changelog.Ask{}, func(*changelog.Found) (changelog.Decision, error) {
+			return changelog.Decision{Rows: []changelog.Row{row}}, nil
 		})
-		if !errors.Is(err, context.Canceled) || errors.Is(err, sqlstore.ErrUnavailable) {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, changelog.ErrUnavailable) {
 			t.Errorf("with a cancelled context: %v", err)
 		}
 		diff(t, "rows", before, l.rows())
 		if ids := l.leases(); len(ids) != 0 {
 			t.Errorf("leases %v", ids)
 		}
-		if err := transact(sqlstore.Decision{Rows: []sqlstore.Row{row}, Grant: grant}, nil); err != nil || len(l.rows()) != 2 {
+		if err := transact(changelog.Decision{Rows: []changelog.Row{row}, Grant: grant}, nil); err != nil || len(l.rows()) != 2 {
 			t.Errorf("after all: %v", err)
 		}
 	})
@@ -114,11 +114,11 @@ func TestLargeTransaction(t *testing.T) {
 		for i := range 20 {
 			ops = append(ops, put(keyOf(i), value+strconv.Itoa(i)))
 		}
-		grants := make([]sqlstore.Lease, 2000)
+		grants := make([]changelog.Lease, 2000)
 		for i := range grants {
-			grants[i] = sqlstore.Lease{ID: int64(i + 1), TTL: 1, Expires: 1 << 50}
+			grants[i] = changelog.Lease{ID: int64(i + 1), TTL: 1, Expires: 1 << 50}
 		}
-		l.do(sqlstore.Decision{Grant: grants}, ops...)
+		l.do(changelog.Decision{Grant: grants}, ops...)
 		rows := l.rows()
 		for i, r := range rows {
 			if string(r.Value) != ops[i].value {
@@ -132,7 +132,7 @@ func TestLargeTransaction(t *testing.T) {
 		for i := range revoke {
 			revoke[i] = grants[i].ID
 		}
-		l.do(sqlstore.Decision{Revoke: revoke[1:]})
+		l.do(changelog.Decision{Revoke: revoke[1:]})
 		diff(t, "leases", []int64{1}, l.leases())
 	})
 }
@@ -160,8 +160,8 @@ func TestTransactProcesses(t *testing.T) {
 			t.Fatalf("%d rows", len(rows))
 		}
 		for i := 0; i < len(rows); i += 2 {
-			revision, sub := sqlstore.Split(rows[i].Revision)
-			next, second := sqlstore.Split(rows[i+1].Revision)
+			revision, sub := changelog.Split(rows[i].Revision)
+			next, second := changelog.Split(rows[i+1].Revision)
 			if n := int64(i/2 + 1); revision != n || next != n || sub != 0 || second != 1 || string(rows[i].Value) != fmt.Sprint(n) || rows[i].Version != n {
 				t.Fatalf("row %d: %+v, %+v", i, rows[i], rows[i+1])
 			}
@@ -171,13 +171,13 @@ func TestTransactProcesses(t *testing.T) {
 
 // increment adds one to the key "n", and writes a key of the process's own.
 func (l *raw) increment(process int) error {
-	var written []sqlstore.Row
-	err := l.Transact(context.Background(), sqlstore.Ask{After: l.seen, Limit: 1000}, func(f *sqlstore.Found) (sqlstore.Decision, error) {
+	var written []changelog.Row
+	err := l.Transact(context.Background(), changelog.Ask{After: l.seen, Limit: 1000}, func(f *changelog.Found) (changelog.Decision, error) {
 		l.learn(f.Rows)
-		revision, _ := sqlstore.Split(f.Revision)
+		revision, _ := changelog.Split(f.Revision)
 		n, _ := strconv.Atoi(string(l.newest["n"].Value))
-		written = l.rowsOf(sqlstore.FirstID(revision+1), f.At, []op{put("n", strconv.Itoa(n+1)), put(fmt.Sprint("p", process), "x")})
-		return sqlstore.Decision{Rows: written}, nil
+		written = l.rowsOf(changelog.FirstID(revision+1), f.At, []op{put("n", strconv.Itoa(n+1)), put(fmt.Sprint("p", process), "x")})
+		return changelog.Decision{Rows: written}, nil
 	})
 	if err == nil {
 		l.learn(written)
@@ -192,7 +192,7 @@ func TestTransactUnknown(t *testing.T) {
 		direct, l := db.openRaw(t), database{db.name, dsn}.openRaw(t)
 		l.write(put("a", "1"))
 		p.arm("LOST-VALUE", lose)
-		if _, err := l.try(sqlstore.Decision{}, put("b", "LOST-VALUE")); !errors.Is(err, sqlstore.ErrUnknown) {
+		if _, err := l.try(changelog.Decision{}, put("b", "LOST-VALUE")); !errors.Is(err, changelog.ErrUnknown) {
 			t.Errorf("lost: %v", err)
 		}
 		p.disarm()
@@ -202,12 +202,12 @@ func TestTransactUnknown(t *testing.T) {
 		p.arm("PERSISTED-VALUE", swallow)
 		result := make(chan error, 1)
 		go func() {
-			_, err := l.try(sqlstore.Decision{}, put("b", "PERSISTED-VALUE"))
+			_, err := l.try(changelog.Decision{}, put("b", "PERSISTED-VALUE"))
 			result <- err
 		}()
-		within(t, "row to appear", func(ctx context.Context) error { return reach(ctx, direct, sqlstore.FirstID(3)) })
+		within(t, "row to appear", func(ctx context.Context) error { return reach(ctx, direct, changelog.FirstID(3)) })
 		p.cut()
-		if err := <-result; !errors.Is(err, sqlstore.ErrUnknown) {
+		if err := <-result; !errors.Is(err, changelog.ErrUnknown) {
 			t.Errorf("persisted: %v", err)
 		}
 		p.disarm()
@@ -224,7 +224,7 @@ func TestTransactWakes(t *testing.T) {
 		heads := make(chan int64, 1000)
 		ctx, cancel := context.WithCancel(t.Context())
 		var follower sync.WaitGroup
-		follower.Go(func() { other.Follow(ctx, sqlstore.Follower{Hint: func(head int64) { heads <- head }}) })
+		follower.Go(func() { other.Follow(ctx, changelog.Follower{Hint: func(head int64) { heads <- head }}) })
 		hear := func(head int64) {
 			t.Helper()
 			within(t, fmt.Sprint("hint of ", head), func(ctx context.Context) error {
@@ -241,11 +241,11 @@ func TestTransactWakes(t *testing.T) {
 			})
 		}
 		l.write(put("a", "1"), put("b", "1"))
-		hear(sqlstore.FirstID(1) + 1)
-		if _, err := l.Cut(t.Context(), sqlstore.LastID(1)); err != nil {
+		hear(changelog.FirstID(1) + 1)
+		if _, err := l.Cut(t.Context(), changelog.LastID(1)); err != nil {
 			t.Error(err)
 		}
-		hear(sqlstore.LastID(1))
+		hear(changelog.LastID(1))
 		cancel()
 		follower.Wait()
 	})
@@ -265,27 +265,27 @@ func TestCut(t *testing.T) {
 				t.Errorf("cut to %d found %d, %v; want %d", through, found, err, want)
 			}
 		}
-		last := sqlstore.LastID(4)
-		cut(sqlstore.LastID(2), 0)
-		cut(sqlstore.LastID(1), sqlstore.LastID(2))
-		cut(last, sqlstore.LastID(2))
+		last := changelog.LastID(4)
+		cut(changelog.LastID(2), 0)
+		cut(changelog.LastID(1), changelog.LastID(2))
+		cut(last, changelog.LastID(2))
 		cut(last, last)
 		if n := len(l.rows()); n != 7 {
 			t.Errorf("%d rows after the cut, which only Compact deletes", n)
 		}
-		diff(t, "head", sqlstore.Head{Revision: last, Floor: last}, l.head())
+		diff(t, "head", changelog.Head{Revision: last, Floor: last}, l.head())
 		below := last - 1
-		_, stateErr := l.State(t.Context(), "", sqlstore.End, below, 10)
-		_, keysErr := l.Keys(t.Context(), "", sqlstore.End, below, 10)
-		_, countErr := l.Count(t.Context(), "", sqlstore.End, below)
-		_, stepsErr := l.Steps(t.Context(), "", sqlstore.End, below, last, 10)
+		_, stateErr := l.State(t.Context(), "", changelog.End, below, 10)
+		_, keysErr := l.Keys(t.Context(), "", changelog.End, below, 10)
+		_, countErr := l.Count(t.Context(), "", changelog.End, below)
+		_, stepsErr := l.Steps(t.Context(), "", changelog.End, below, last, 10)
 		for i, err := range []error{stateErr, keysErr, countErr, stepsErr} {
-			if !errors.Is(err, sqlstore.ErrCompacted) {
+			if !errors.Is(err, changelog.ErrCompacted) {
 				t.Errorf("read %d below the floor: %v", i, err)
 			}
 		}
-		state := l.state("", sqlstore.End, last)
-		if steps := l.steps("", sqlstore.End, last, last); len(state) != 3 || len(steps) != 0 {
+		state := l.state("", changelog.End, last)
+		if steps := l.steps("", changelog.End, last, last); len(state) != 3 || len(steps) != 0 {
 			t.Errorf("at the floor: %+v, %+v", state, steps)
 		}
 		if c, err := l.Compact(t.Context(), last, 2, nil); err != nil || c.Floor != last {
@@ -301,8 +301,8 @@ func TestCut(t *testing.T) {
 			}
 			swept = c.Swept
 		}
-		diff(t, "head after compaction", sqlstore.Head{Revision: last, Floor: last}, l.head())
-		diff(t, "state after compaction", state, l.state("", sqlstore.End, last))
+		diff(t, "head after compaction", changelog.Head{Revision: last, Floor: last}, l.head())
+		diff(t, "state after compaction", state, l.state("", changelog.End, last))
 		if n := len(l.rows()); n != 3 {
 			t.Errorf("%d rows after compaction", n)
 		}
@@ -327,7 +327,7 @@ func TestRawReads(t *testing.T) {
 		slices.Sort(keys)
 		head := l.head().Revision
 		var got []string
-		for _, r := range l.state("", sqlstore.End, head) {
+		for _, r := range l.state("", changelog.End, head) {
 			if string(r.Value) != "v"+r.Key {
 				t.Errorf("value of %q is %q", r.Key, r.Value)
 			}
@@ -335,7 +335,7 @@ func TestRawReads(t *testing.T) {
 		}
 		diff(t, "keys", keys, got)
 		for i := 0; i < len(keys); i += 17 {
-			for _, r := range [][2]string{{keys[i], keys[i] + "\x00"}, {keys[i], sqlstore.End}, {"", keys[i]}, {keys[i] + "\x00", keys[i] + "\xff"}} {
+			for _, r := range [][2]string{{keys[i], keys[i] + "\x00"}, {keys[i], changelog.End}, {"", keys[i]}, {keys[i] + "\x00", keys[i] + "\xff"}} {
 				want := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k < r[0] || k >= r[1] })
 				rows, err := l.Keys(t.Context(), r[0], r[1], head, 1000)
 				if err != nil {
@@ -365,7 +365,7 @@ func bytesKeys() (keys []string) {
 		keys = append(keys, string([]byte{byte(c)}), string([]byte{'k', byte(c)}))
 	}
 	for _, b := range []byte{0, 1, 2, 0x7f, 0x80, 0xff} {
-		keys = append(keys, string(bytes.Repeat([]byte{b}, sqlstore.MaxKeyBytes)), "x\x00"+string([]byte{b}), "x\x01"+string([]byte{b}), "\xc3"+string([]byte{b}))
+		keys = append(keys, string(bytes.Repeat([]byte{b}, changelog.MaxKeyBytes)), "x\x00"+string([]byte{b}), "x\x01"+string([]byte{b}), "\xc3"+string([]byte{b}))
 	}
 	return append(keys, "/registry/日本/ü", "''", `\\`, "%_", "  ", "a ")
 }
@@ -377,21 +377,21 @@ func TestValues(t *testing.T) {
 		ids := []int64{5}
 		for i := range 2500 {
 			ops = append(ops, put(keyOf(i), strconv.Itoa(i)))
-			ids = append(ids, sqlstore.FirstID(1)+int64(i))
+			ids = append(ids, changelog.FirstID(1)+int64(i))
 		}
 		l.write(ops...)
 		l.write(put(keyOf(0), ""))
-		ids = append(ids, sqlstore.FirstID(2), sqlstore.FirstID(3))
+		ids = append(ids, changelog.FirstID(2), changelog.FirstID(3))
 		values, err := l.Values(t.Context(), ids)
 		if err != nil || len(values) != 2501 {
 			t.Fatalf("%d values, %v", len(values), err)
 		}
 		for i := range 2500 {
-			if got := string(values[sqlstore.FirstID(1)+int64(i)]); got != strconv.Itoa(i) {
+			if got := string(values[changelog.FirstID(1)+int64(i)]); got != strconv.Itoa(i) {
 				t.Fatalf("value %d is %q", i, got)
 			}
 		}
-		if v, ok := values[sqlstore.FirstID(2)]; !ok || len(v) != 0 {
+		if v, ok := values[changelog.FirstID(2)]; !ok || len(v) != 0 {
 			t.Errorf("empty value: %q, %v", v, ok)
 		}
 		if values, err := l.Values(t.Context(), nil); err != nil || len(values) != 0 {

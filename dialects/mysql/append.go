@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // attempts is how often a batch is tried as long as COMMIT was not sent.
@@ -21,22 +21,22 @@ const commitTimeout = 30 * time.Second
 
 // Append writes a batch in two round trips: lock and look; insert and commit. A lone change
 // whose expectation holds takes one.
-func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
-	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
+func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+	if l.kind != changelog.KindAPI && len(batch) > 0 {
+		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
-	var a sqlstore.Appended
+	var a changelog.Appended
 	err := l.again(ctx, func() (err error) {
 		a, err = l.tryAppend(ctx, batch)
 		return err
 	})
 	if err != nil {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
+		return changelog.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
 	}
 	return a, nil
 }
 
-func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstore.Appended, err error) {
+func (l *Log) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
 	l.turns.wait(ctx)
 	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
@@ -53,7 +53,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 			return a, nil
 		}
 	}
-	a.Results = make([]sqlstore.Result, len(batch))
+	a.Results = make([]changelog.Result, len(batch))
 	if err := l.lockAndLook(ctx, conn, batch, &a); err != nil {
 		return a, err
 	}
@@ -101,7 +101,7 @@ func (l *Log) begin() []part {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.Change, a *sqlstore.Appended) error {
+func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []changelog.Change, a *changelog.Appended) error {
 	w := l.witness.Load()
 	alone := l.foreign.Load() == 0
 	seen, find := part{sql: `NULL`}, []any{}
@@ -131,7 +131,7 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 		return err
 	}
 	if moved.Valid {
-		return sqlstore.Moved(moved.String)
+		return changelog.Moved(moved.String)
 	}
 	newest, newestAt := a.Head, a.At
 	a.Head = max(a.Head, a.Floor)
@@ -142,7 +142,7 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 	}
 	for rows.Next() {
 		var n int
-		var r sqlstore.Result
+		var r changelog.Result
 		if err := rows.Scan(&n, &r.Found, &r.CreateRevision, &r.FoundDeleted); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []sqlstore.
 		return err
 	}
 	l.noteForeign(newest > w.Row())
-	return w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seenAt)
+	return w.Check(changelog.Head{Revision: a.Head, Floor: a.Floor}, seenAt)
 }
 
 // foreignFor is how many appends ask for the expected row after one that has found newer rows. Without
@@ -230,7 +230,7 @@ func missing(rows *sql.Rows) error {
 
 // insertAndCommit sends the rows in as few packets as the server's limit allows, COMMIT
 // in the last one. Quoting may double a value's size.
-func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []sqlstore.Row) error {
+func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []changelog.Row) error {
 	first, size := 0, 0
 	for i := range rows {
 		n := 2*(len(rows[i].Value)+len(rows[i].Key)) + 250
@@ -250,7 +250,7 @@ func insertSQL(n int) string {
 		strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?, ?)`, n-1)
 }
 
-func insertArgs(rows []sqlstore.Row) []any {
+func insertArgs(rows []changelog.Row) []any {
 	args := make([]any, 0, 8*len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -268,14 +268,14 @@ func notNull(value []byte) []byte {
 }
 
 // author and audit return what a row has in the columns of that name; nil is NULL.
-func author(r *sqlstore.Row) any {
+func author(r *changelog.Row) any {
 	if r.Author == 0 {
 		return nil
 	}
 	return r.Author
 }
 
-func audit(r *sqlstore.Row) any {
+func audit(r *changelog.Row) any {
 	if r.AuditID == nil {
 		return nil
 	}

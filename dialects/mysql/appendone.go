@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // appendOne commits a lone change in one round trip: the server itself does, under the
@@ -18,7 +18,7 @@ import (
 // database is restored, nothing is written. Results is nil
 // if the expectation does not hold, or the log has moved or was set back; then nothing was written,
 // and the caller finds out why.
-func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
+func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *changelog.Change) (a changelog.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	got, err := l.send(ctx, conn,
@@ -40,28 +40,28 @@ func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *sqlstore.Change)
 		return a, beforeCommit(err)
 	}
 	if holds {
-		a = sqlstore.Appended{Head: id.Int64 - 1, Floor: floor.Int64, At: at.Int64, Results: []sqlstore.Result{{Revision: id.Int64, CreateRevision: created.Int64}}}
+		a = changelog.Appended{Head: id.Int64 - 1, Floor: floor.Int64, At: at.Int64, Results: []changelog.Result{{Revision: id.Int64, CreateRevision: created.Int64}}}
 	}
 	return a, committed(got.rows)
 }
 
 // lone tells whether appendOne takes a batch: a change that surely fits into one packet, in which quoting
 // may double the size of a value. To a Galera cluster no packet has several statements (packet.go).
-func (l *Log) lone(batch []sqlstore.Change) bool {
+func (l *Log) lone(batch []changelog.Change) bool {
 	if len(batch) != 1 || l.galera.Load() {
 		return false
 	}
 	c := &batch[0]
-	return !(c.Delete && c.Expect == 0) && 2*(len(c.StoredValue())+2*len(c.Key)) < l.packet-4000
+	return !(c.Delete && c.Expect == 0) && 2*(len(c.Value)+2*len(c.Key)) < l.packet-4000
 }
 
 // judgeOne finds whether a change holds, and the revisions and time of its row. The log is
 // compared with w, which may be nil, as Witness.Check does it. Rows that are looked up by the greatest id are
 // constants to the server, which reads them while it plans: half the cost of two tables of
 // one row each that are ordered.
-func judgeOne(c *sqlstore.Change, w *sqlstore.Witness) part {
+func judgeOne(c *changelog.Change, w *changelog.Witness) part {
 	if w == nil {
-		w = &sqlstore.Witness{}
+		w = &changelog.Witness{}
 	}
 	head := `GREATEST(COALESCE(last.id, 0), @floor)`
 	created, holds, args := head+` + 1`, `COALESCE(newest.deleted, TRUE)`, []any{time.Now().UnixMilli()}
@@ -86,8 +86,8 @@ func judgeOne(c *sqlstore.Change, w *sqlstore.Witness) part {
 }
 
 // insertOne inserts the row of a change that holds.
-func insertOne(c *sqlstore.Change) part {
-	r := sqlstore.Row{Key: c.Key, Deleted: c.Delete, Value: c.StoredValue(), Author: c.Author(), AuditID: c.AuditID()}
+func insertOne(c *changelog.Change) part {
+	r := changelog.Row{Key: c.Key, Deleted: c.Delete, Value: c.Value, Author: c.Author, AuditID: c.AuditID}
 	return part{
 		sql: "INSERT INTO log (id, `key`, create_id, deleted, `at`, value, author, audit_id)\n" +
 			`		SELECT @id, ?, @created, ?, @at, ?, ?, ? FROM DUAL WHERE @holds AND @floor IS NOT NULL`,

@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Authors returns the newest authors.
-func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64, error) {
+func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
 	authors, err := scan.Authors(l.db.QueryContext(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT ?`, limit))
 	if err != nil {
@@ -19,7 +19,7 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 }
 
 // AddAuthors adds authors.
-func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+func (l *Log) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	var numbers []int64
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
@@ -33,7 +33,7 @@ func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int6
 	return numbers, nil
 }
 
-func addAuthors(ctx context.Context, tx *txn, authors []sqlstore.Author) ([]int64, error) {
+func addAuthors(ctx context.Context, tx *txn, authors []changelog.Author) ([]int64, error) {
 	numbers := make([]int64, len(authors))
 	for i, a := range authors {
 		r, err := tx.ExecContext(ctx, `INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES (?, ?, ?, ?, ?)`,

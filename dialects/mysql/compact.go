@@ -6,24 +6,24 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *txn) (sqlstore.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *txn) (sqlstore.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
 }
 
 // inStep runs a step of compaction in a transaction, anew after a deadlock.
-func (l *Log) inStep(ctx context.Context, step func(*txn) (sqlstore.Compacted, error)) (sqlstore.Compacted, error) {
-	var c sqlstore.Compacted
+func (l *Log) inStep(ctx context.Context, step func(*txn) (changelog.Compacted, error)) (changelog.Compacted, error) {
+	var c changelog.Compacted
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
 			c, err = step(tx)
@@ -31,12 +31,12 @@ func (l *Log) inStep(ctx context.Context, step func(*txn) (sqlstore.Compacted, e
 		})
 	})
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
+		return changelog.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 	}
 	return c, nil
 }
 
-func supersedeStep(ctx context.Context, tx *txn, after, through int64, limit int) (c sqlstore.Compacted, err error) {
+func supersedeStep(ctx context.Context, tx *txn, after, through int64, limit int) (c changelog.Compacted, err error) {
 	c.Swept = after
 	if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 		return c, err
@@ -70,7 +70,7 @@ func (l *Log) transact(ctx context.Context, f func(*txn) error) error {
 	return unknown(err)
 }
 
-func compact(ctx context.Context, tx *txn, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
+func compact(ctx context.Context, tx *txn, through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
 	if c.Swept, c.Busy, err = tx.lockSweep(ctx); err != nil {
 		return c, err
 	}

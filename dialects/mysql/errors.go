@@ -13,7 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Error numbers. https://mariadb.com/kb/en/mariadb-error-codes/
@@ -42,7 +42,7 @@ func refusal(err error, config *mysql.Config) error {
 	return errors.Join(refused.Host(err), refused.TLS(err, "tls_ca (tls_cert and tls_key for your own certificate)"))
 }
 
-func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
+func unknown(err error) error { return fmt.Errorf("%w: %w", changelog.ErrUnknown, err) }
 
 // code returns the server's error number, 0 if err is not the server's.
 func code(err error) uint16 {
@@ -75,20 +75,20 @@ func ending(number uint16) bool {
 
 // classify wraps errors that mean that the database cannot be used now.
 func (l *Log) classify(err error) error {
-	if err == nil || errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrCompacted) || errors.Is(err, sqlstore.ErrUnavailable) {
+	if err == nil || errors.Is(err, changelog.ErrUnknown) || errors.Is(err, changelog.ErrCompacted) || errors.Is(err, changelog.ErrUnavailable) {
 		return err
 	}
 	select {
 	case <-l.closed:
-		return fmt.Errorf("%w: %w", sqlstore.ErrClosed, err)
+		return fmt.Errorf("%w: %w", changelog.ErrClosed, err)
 	default:
 	}
 	if unavailable(err) {
 		l.distrust(err)
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 	}
-	if corrupt(err) && !errors.Is(err, sqlstore.ErrDamaged) {
-		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+	if corrupt(err) && !errors.Is(err, changelog.ErrDamaged) {
+		return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func (l *Log) distrust(err error) bool {
 // retryable says that nothing was written and a new attempt may well succeed: the other
 // side of a deadlock has gone on, or a pooled connection had broken while it was idle.
 func (l *Log) retryable(err error) bool {
-	if errors.Is(err, sqlstore.ErrUnknown) {
+	if errors.Is(err, changelog.ErrUnknown) {
 		return false
 	}
 	if l.distrust(err) && len(l.hosts) > 1 {

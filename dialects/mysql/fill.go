@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // filler is the transaction that fills a log.
@@ -14,7 +14,7 @@ type filler struct {
 }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error {
+func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := l.transact(ctx, func(tx *txn) error {
 		var newest int64
 		floor, err := tx.lock(ctx)
@@ -25,7 +25,7 @@ func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error 
 			return err
 		}
 		if max(floor, newest) > 0 {
-			return sqlstore.ErrNotEmpty
+			return changelog.ErrNotEmpty
 		}
 		return fill(&filler{l, tx})
 	})
@@ -36,12 +36,12 @@ func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error 
 }
 
 // Add adds authors.
-func (f *filler) Add(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+func (f *filler) Add(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	return addAuthors(ctx, f.tx, authors)
 }
 
 // Insert adds rows, in as few packets as the server's limit allows. Quoting may double a value's size.
-func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
+func (f *filler) Insert(ctx context.Context, rows []changelog.Row) error {
 	for len(rows) > 0 {
 		n, size := 0, 0
 		for n < min(len(rows), mostInserted) {
@@ -64,7 +64,7 @@ const mostInserted = 1000
 
 // InsertOld adds old versions, one by one in a prepared statement: there are fewer of them than rows
 // where that takes long.
-func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+func (f *filler) InsertOld(ctx context.Context, rows []changelog.OldRow) error {
 	insert, err := f.tx.PrepareContext(ctx, "INSERT INTO past (id, `key`, create_id, deleted, `at`, value, author, audit_id, until_id, until_at, expires)"+`
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
 	defer insert.Close()
 	for i := range rows {
 		r := &rows[i]
-		args := append(insertArgs([]sqlstore.Row{r.Row}), r.UntilID, r.UntilAt, r.Expires)
+		args := append(insertArgs([]changelog.Row{r.Row}), r.UntilID, r.UntilAt, r.Expires)
 		if _, err := insert.ExecContext(ctx, args...); err != nil {
 			return err
 		}
@@ -82,13 +82,13 @@ func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
 }
 
 // End notes floor, what is kept, and marks.
-func (f *filler) End(ctx context.Context, e sqlstore.Ending) error {
+func (f *filler) End(ctx context.Context, e changelog.Ending) error {
 	for prefix, lost := range e.Kept {
 		if _, err := f.tx.ExecContext(ctx, `INSERT INTO kept (prefix, lost) VALUES (?, ?)`, prefix, lost); err != nil {
 			return err
 		}
 	}
-	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
+	for name, number := range map[string]int64{changelog.MetaFloor: e.Floor, changelog.MetaSwept: e.Swept} {
 		if _, err := f.tx.ExecContext(ctx, `UPDATE meta SET value = ? WHERE name = ?`, number, name); err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // forgetStep is how many versions go in one transaction.
@@ -12,11 +12,11 @@ const forgetStep = 500
 
 // Forget deletes the old versions of a key. Each transaction waits for the compactors' lock.
 func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error) {
-	if l.kind != sqlstore.KindAPI {
-		return 0, fmt.Errorf("forget %s: %w", key, sqlstore.ErrKind)
+	if l.kind != changelog.KindAPI {
+		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}
 	for more := true; more; {
-		c, err := l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
+		c, err := l.inStep(ctx, func(tx *txn) (c changelog.Compacted, err error) {
 			if c.Swept, err = tx.waitForSweep(ctx); err != nil {
 				return c, err
 			}
@@ -41,7 +41,7 @@ func forget(ctx context.Context, tx *txn, key []byte) (removed int64, err error)
 	if err != nil {
 		return 0, err
 	}
-	if removed, err = lose(ctx, tx, sqlstore.Cuts(old)); err != nil || len(old) == forgetStep {
+	if removed, err = lose(ctx, tx, changelog.Cuts(old)); err != nil || len(old) == forgetStep {
 		return removed, err
 	}
 	n, err := forgetNow(ctx, tx, key)
@@ -72,7 +72,7 @@ func forgetNow(ctx context.Context, tx *txn, key []byte) (removed int64, err err
 		return 0, err
 	}
 	if since >= 0 {
-		if _, err := lose(ctx, tx, []sqlstore.Cut{{Key: string(key), ID: newest, Until: newest}}); err != nil {
+		if _, err := lose(ctx, tx, []changelog.Cut{{Key: string(key), ID: newest, Until: newest}}); err != nil {
 			return 0, err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // frozen is a connection whose transaction sees one snapshot. What it sees is not purged until it ends.
@@ -18,7 +18,7 @@ type frozen struct {
 
 // Freeze calls f with the log as it is now, on a connection that the pool does not miss. The server sends
 // rows as they are asked for, so it has to have patience with f.
-func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	db := sql.OpenDB(l.freezer)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
@@ -55,7 +55,7 @@ func (l *Log) settleFrozen(ctx context.Context, conn *sql.Conn) error {
 }
 
 // Head is the end of the log.
-func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+func (z *frozen) Head(ctx context.Context) (h changelog.Head, err error) {
 	err = z.conn.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
 		       COALESCE((SELECT MAX(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
@@ -76,13 +76,13 @@ func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
 }
 
 // Writers calls f with all authors.
-func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a changelog.Author) error) error {
 	return z.l.damage(scan.EachAuthor(f)(z.conn.QueryContext(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`)))
 }
 
 // All calls f with rows in order of their ids.
-func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*changelog.Row) error) error {
 	if inForce {
 		return scan.EachRow(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id"+`
 			FROM log AS l FORCE INDEX (PRIMARY)
@@ -104,14 +104,14 @@ func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
 }
 
 // Old calls f with the rows of table past.
-func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+func (z *frozen) Old(ctx context.Context, f func(*changelog.OldRow) error) error {
 	return scan.EachOld(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id, until_id, until_at, expires"+`
 		FROM past FORCE INDEX (PRIMARY)
 		ORDER BY id`))
 }
 
 // Broken calls f with rows of table past without a successor.
-func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+func (z *frozen) Broken(ctx context.Context, f func(*changelog.Row) error) error {
 	return z.l.damage(scan.EachKey(ctx, f)(z.conn.QueryContext(ctx, "SELECT p.id, p.`key`"+`
 		FROM past AS p FORCE INDEX (PRIMARY)
 		WHERE NOT p.deleted

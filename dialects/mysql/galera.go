@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -29,7 +29,7 @@ const conflictTime = 10 * time.Second
 
 // conflict says that the cluster has rolled a transaction back because another one came before it.
 func (l *Log) conflict(err error) bool {
-	return l.galera.Load() && code(err) == deadlock && !errors.Is(err, sqlstore.ErrUnknown)
+	return l.galera.Load() && code(err) == deadlock && !errors.Is(err, changelog.ErrUnknown)
 }
 
 // turns has writers at several nodes take turns. Whoever has just committed is also the first to begin again,
@@ -62,7 +62,7 @@ func pause(ctx context.Context, try int) {
 // may say the same. found tells whether the log has what it has written, or may have.
 func (l *Log) resolve(ctx context.Context, conn *sql.Conn, failed error, found func(context.Context, *sql.Conn) (bool, error)) error {
 	var e *mysql.MySQLError
-	if !l.galera.Load() || !errors.Is(failed, sqlstore.ErrUnknown) || !errors.As(failed, &e) || e.Number != deadlock {
+	if !l.galera.Load() || !errors.Is(failed, changelog.ErrUnknown) || !errors.As(failed, &e) || e.Number != deadlock {
 		return failed
 	}
 	// It asks this node, whose questions come after what it has sent before, on this connection.
@@ -89,7 +89,7 @@ func rollback(ctx context.Context, conn *sql.Conn) (err error) {
 }
 
 // hasRow tells whether the log has a row, or may have had it.
-func hasRow(r *sqlstore.Row) func(context.Context, *sql.Conn) (bool, error) {
+func hasRow(r *changelog.Row) func(context.Context, *sql.Conn) (bool, error) {
 	return func(ctx context.Context, conn *sql.Conn) (has bool, err error) {
 		err = conn.QueryRowContext(ctx, `
 			SELECT EXISTS (SELECT 1 FROM log
@@ -101,7 +101,7 @@ func hasRow(r *sqlstore.Row) func(context.Context, *sql.Conn) (bool, error) {
 }
 
 // hasDecision tells whether the log has what a decision has written, or may have had it.
-func hasDecision(d sqlstore.Decision) func(context.Context, *sql.Conn) (bool, error) {
+func hasDecision(d changelog.Decision) func(context.Context, *sql.Conn) (bool, error) {
 	if len(d.Rows) > 0 {
 		return hasRow(&d.Rows[0])
 	}

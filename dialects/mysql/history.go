@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.HistoryRow, error) {
+func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	text, args := historySQL(q)
 	rows, err := scan.History(l.db.QueryContext(ctx, text, args...))
 	if err != nil {
@@ -20,7 +20,7 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 
 // historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
 // index of each. What else there is of a change is fetched last.
-func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
+func historySQL(q changelog.HistoryQuery) (text string, args []any) {
 	log, past, order := "log AS k FORCE INDEX (PRIMARY) WHERE", "past AS k FORCE INDEX (PRIMARY) WHERE", "DESC"
 	var some []any
 	if q.From != "" || q.To != "" {

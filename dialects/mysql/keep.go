@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // useKeep notes in table kept whether past is in use. since is the revision from which on it has
 // been, or negative.
-func useKeep(ctx context.Context, tx *txn, keep *sqlstore.Keep, since, floor int64) (err error) {
+func useKeep(ctx context.Context, tx *txn, keep *changelog.Keep, since, floor int64) (err error) {
 	switch {
 	case keep == nil && since >= 0:
 		_, err = tx.ExecContext(ctx, `DELETE FROM kept`)
@@ -23,7 +23,7 @@ func useKeep(ctx context.Context, tx *txn, keep *sqlstore.Keep, since, floor int
 
 // move copies those of the rows to past that a step of compaction deletes and keep names, and notes
 // what is lost of the others.
-func move(ctx context.Context, tx *txn, swept, upto int64, keep *sqlstore.Keep) (kept int64, err error) {
+func move(ctx context.Context, tx *txn, swept, upto int64, keep *changelog.Keep) (kept int64, err error) {
 	old, err := oldRows(ctx, tx, swept, upto)
 	if err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func move(ctx context.Context, tx *txn, swept, upto int64, keep *sqlstore.Keep) 
 // oldRows returns the rows that the rows in (swept, upto] supersede, and the tombstones among these.
 // Each key's are in order. A tombstone is not superseded: it is among the rows, or was deleted when it
 // was.
-func oldRows(ctx context.Context, tx *txn, swept, upto int64) (old []sqlstore.Old, err error) {
+func oldRows(ctx context.Context, tx *txn, swept, upto int64) (old []changelog.Old, err error) {
 	rows, err := tx.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.`at`"+`, l.deleted, COALESCE(p.id, 0)
 		FROM log AS l FORCE INDEX (PRIMARY)
@@ -63,7 +63,7 @@ func oldRows(ctx context.Context, tx *txn, swept, upto int64) (old []sqlstore.Ol
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var o sqlstore.Old
+		var o changelog.Old
 		var deleted bool
 		if err := rows.Scan(&o.UntilID, &o.Key, &o.UntilAt, &deleted, &o.ID); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func oldRows(ctx context.Context, tx *txn, swept, upto int64) (old []sqlstore.Ol
 
 // insertPast copies rows from log to past. They are a table of constants that is joined to log by its
 // primary key.
-func insertPast(ctx context.Context, tx *txn, rows []sqlstore.Old) (int64, error) {
+func insertPast(ctx context.Context, tx *txn, rows []changelog.Old) (int64, error) {
 	args := make([]any, 0, 4*len(rows))
 	for _, o := range rows {
 		args = append(args, o.ID, o.UntilID, o.UntilAt, o.Expires)
@@ -98,7 +98,7 @@ func insertPast(ctx context.Context, tx *txn, rows []sqlstore.Old) (int64, error
 }
 
 // beyond adds what n rows in past of each key leave no room for.
-func beyond(ctx context.Context, tx *txn, lost []sqlstore.Cut, n int, keys []string) ([]sqlstore.Cut, error) {
+func beyond(ctx context.Context, tx *txn, lost []changelog.Cut, n int, keys []string) ([]changelog.Cut, error) {
 	args := []any{n}
 	for _, key := range keys {
 		args = append(args, []byte(key))
@@ -115,7 +115,7 @@ func beyond(ctx context.Context, tx *txn, lost []sqlstore.Cut, n int, keys []str
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var c sqlstore.Cut
+		var c changelog.Cut
 		if err := rows.Scan(&c.Key, &c.ID, &c.Until); err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func beyond(ctx context.Context, tx *txn, lost []sqlstore.Cut, n int, keys []str
 
 // lose deletes from past what is lost, and notes that. Ids are fetched first: a DELETE with such a
 // condition would lock all versions of the keys.
-func lose(ctx context.Context, tx *txn, lost []sqlstore.Cut) (deleted int64, err error) {
+func lose(ctx context.Context, tx *txn, lost []changelog.Cut) (deleted int64, err error) {
 	if len(lost) == 0 {
 		return 0, nil
 	}
@@ -160,9 +160,9 @@ func lose(ctx context.Context, tx *txn, lost []sqlstore.Cut) (deleted int64, err
 // deleteStep is how many rows one statement deletes.
 const deleteStep = 1000
 
-func noteLost(ctx context.Context, tx *txn, lost []sqlstore.Cut) error {
+func noteLost(ctx context.Context, tx *txn, lost []changelog.Cut) error {
 	var args []any
-	for prefix, revision := range sqlstore.Lost(lost) {
+	for prefix, revision := range changelog.Lost(lost) {
 		args = append(args, []byte(prefix), revision)
 	}
 	_, err := tx.ExecContext(ctx, `

@@ -8,7 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The clock of leases is the server's, without the zone of the session, whose hours may come
@@ -18,7 +18,7 @@ import (
 const readClock = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000`
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if ids == nil {
 		leases, now, err = l.readLeases(ctx, `SELECT id, ttl, expires FROM lease ORDER BY id`)
 	} else {
@@ -30,25 +30,25 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease,
 	return leases, now, nil
 }
 
-func (l *Log) someLeases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) someLeases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if len(ids) == 0 {
 		err = l.db.QueryRowContext(ctx, readClock).Scan(&now)
 		return nil, now, err
 	}
 	for chunk := range slices.Chunk(ids, idsChunk) {
-		var some []sqlstore.Lease
+		var some []changelog.Lease
 		some, now, err = l.readLeases(ctx, `SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(chunk)), idArgs(chunk)...)
 		if err != nil {
 			return nil, 0, err
 		}
 		leases = append(leases, some...)
 	}
-	slices.SortFunc(leases, func(a, b sqlstore.Lease) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(leases, func(a, b changelog.Lease) int { return cmp.Compare(a.ID, b.ID) })
 	return leases, now, nil
 }
 
 // readLeases runs a query for leases, and reads the time before it.
-func (l *Log) readLeases(ctx context.Context, query string, args ...any) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) readLeases(ctx context.Context, query string, args ...any) (leases []changelog.Lease, now int64, err error) {
 	rows, err := l.db.QueryContext(ctx, readClock+`; `+query, args...)
 	if err != nil {
 		return nil, 0, err
@@ -65,10 +65,10 @@ func (l *Log) readLeases(ctx context.Context, query string, args ...any) (leases
 }
 
 // Renew makes leases that have not expired expire their TTL from now.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease, err error) {
+func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	ids = slices.Sorted(slices.Values(ids))
 	for chunk := range slices.Chunk(ids, idsChunk) {
-		var some []sqlstore.Lease
+		var some []changelog.Lease
 		err := l.again(ctx, func() error {
 			return l.transact(ctx, func(tx *txn) (err error) {
 				some, err = renew(ctx, tx, chunk)
@@ -84,12 +84,12 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 }
 
 // renew reads the time when the leases are locked.
-func renew(ctx context.Context, tx *txn, ids []int64) ([]sqlstore.Lease, error) {
+func renew(ctx context.Context, tx *txn, ids []int64) ([]changelog.Lease, error) {
 	leases, now, err := lockLeases(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
-	leases = slices.DeleteFunc(leases, func(l sqlstore.Lease) bool { return l.Expires <= now })
+	leases = slices.DeleteFunc(leases, func(l changelog.Lease) bool { return l.Expires <= now })
 	if len(leases) == 0 {
 		return nil, nil
 	}
@@ -104,7 +104,7 @@ func renew(ctx context.Context, tx *txn, ids []int64) ([]sqlstore.Lease, error) 
 }
 
 // lockLeases locks leases and reads the time then: in one packet, but at a Galera cluster (packet.go).
-func lockLeases(ctx context.Context, tx *txn, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+func lockLeases(ctx context.Context, tx *txn, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if tx.galera {
 		rows, err := tx.QueryContext(ctx, `SELECT id, ttl, expires FROM lease WHERE id IN `+places(len(ids))+` ORDER BY id FOR UPDATE`, idArgs(ids)...)
 		if err != nil {

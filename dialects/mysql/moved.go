@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // errNothingToMove is of a log without rows: Append reads the mark with the newest one, which saves
@@ -36,7 +36,7 @@ func noteMoved(ctx context.Context, tx *txn, to string) (head int64, err error) 
 	var newest int64
 	err = tx.QueryRowContext(ctx, `SELECT COALESCE((SELECT value FROM meta WHERE name = 'mark/moved'), '')`).Scan(&noted)
 	if err == nil {
-		err = sqlstore.CheckMove(noted, to)
+		err = changelog.CheckMove(noted, to)
 	}
 	if err != nil {
 		return 0, err

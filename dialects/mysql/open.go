@@ -16,7 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Options of a log. Config is needed.
@@ -26,27 +26,27 @@ type Options struct {
 	MaxConns int          // at least 2; 8
 	Log      *slog.Logger // nil: nothing
 
-	// MustExist makes Open fail with sqlstore.ErrNoLog where there is no log, and make none.
+	// MustExist makes Open fail with changelog.ErrNoLog where there is no log, and make none.
 	MustExist bool
 	// Wait bounds how long the server may be silent while the log is opened, and how long
 	// another session may hold a lock that is needed for it; 15 seconds.
 	Wait time.Duration
-	// Kind is what the log is opened for; sqlstore.KindAPI.
-	Kind sqlstore.Kind
+	// Kind is what the log is opened for; changelog.KindAPI.
+	Kind changelog.Kind
 }
 
-// Log is a sqlstore.Log.
+// Log is a changelog.Log.
 type Log struct {
 	db        *sql.DB
 	clusterID string
-	kind      sqlstore.Kind
+	kind      changelog.Kind
 	made      bool
-	freezer   driver.Connector                 // opens connections that read for long
-	peeks     bool                             // it only reads
-	packet    int                              // bytes the server takes in one packet
-	durable   atomic.Int64                     // the rows up to this id are known to be on the disk
-	witness   atomic.Pointer[sqlstore.Witness] // nil: nothing is expected
-	foreign   atomic.Int32                     // above 0: others write, too
+	freezer   driver.Connector                  // opens connections that read for long
+	peeks     bool                              // it only reads
+	packet    int                               // bytes the server takes in one packet
+	durable   atomic.Int64                      // the rows up to this id are known to be on the disk
+	witness   atomic.Pointer[changelog.Witness] // nil: nothing is expected
+	foreign   atomic.Int32                      // above 0: others write, too
 
 	hosts         []string     // HOST:PORT of the servers that have the database
 	host          atomic.Int32 // which of them is in use
@@ -59,7 +59,7 @@ type Log struct {
 	closed    chan struct{}
 }
 
-var _ sqlstore.Log = (*Log)(nil)
+var _ changelog.Log = (*Log)(nil)
 
 // Open connects and brings the schema up to date. It changes the configuration to what
 // the statements here need.
@@ -67,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 8
 	}
-	l := &Log{kind: cmp.Or(o.Kind, sqlstore.KindAPI), hosts: o.Hosts, closed: make(chan struct{})}
+	l := &Log{kind: cmp.Or(o.Kind, changelog.KindAPI), hosts: o.Hosts, closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -144,7 +144,7 @@ func (l driverLog) Print(v ...any) {
 }
 
 // Expect makes later statements compare the log with w.
-func (l *Log) Expect(w *sqlstore.Witness) { l.witness.Store(w) }
+func (l *Log) Expect(w *changelog.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }
@@ -156,7 +156,7 @@ func (l *Log) Condition() error { return nil }
 func (l *Log) Room() (free, size int64) { return -1, -1 }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() sqlstore.Kind { return l.kind }
+func (l *Log) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }

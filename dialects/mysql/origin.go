@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Origins returns where rows come from.
-func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]sqlstore.Origin, error) {
+func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // damage judges an error of those who search for damage: what cannot be read of a database that is there wraps
-// sqlstore.ErrDamaged, or nothing; what passes wraps sqlstore.ErrUnavailable.
+// changelog.ErrDamaged, or nothing; what passes wraps changelog.ErrUnavailable.
 func (l *Log) damage(err error) error {
-	if errors.Is(err, sqlstore.ErrDamaged) {
+	if errors.Is(err, changelog.ErrDamaged) {
 		return err
 	}
 	var e *mysql.MySQLError
@@ -24,28 +24,28 @@ func (l *Log) damage(err error) error {
 		switch e.Number {
 		case 1030, 1296: // of the storage engine
 			if !strings.Contains(e.Message, "No space left") {
-				return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+				return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 			}
 		case noSuchTable:
-			return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+			return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 		case 1142, 1143, 1028, 1041, 1135, 1317, 1969, 3024: // not allowed, stopped, no memory, too slow
-			return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+			return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 		}
 	}
-	if errors.Is(err, sql.ErrNoRows) && !errors.Is(err, sqlstore.ErrUnavailable) {
-		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+	if errors.Is(err, sql.ErrNoRows) && !errors.Is(err, changelog.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 	}
 	return l.classify(err)
 }
 
 // passes says that err, which damage has judged, is no damage.
 func passes(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqlstore.ErrClosed) ||
-		errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, sqlstore.ErrDamaged)
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, changelog.ErrClosed) ||
+		errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrDamaged)
 }
 
 // Page calls f with the next rows.
-func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*sqlstore.Row) error) error {
+func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*changelog.Row) error) error {
 	return z.l.damage(scan.EachRow(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id"+`
 		FROM log FORCE INDEX (PRIMARY)
 		WHERE id > ?
@@ -54,7 +54,7 @@ func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*sqlst
 }
 
 // OldPage calls f with the next rows of table past.
-func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*sqlstore.OldRow) error) error {
+func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*changelog.OldRow) error) error {
 	return z.l.damage(scan.EachOld(ctx, f)(z.conn.QueryContext(ctx, "SELECT id, `key`, create_id, deleted, `at`, value, author, audit_id, until_id, until_at, expires"+`
 		FROM past FORCE INDEX (PRIMARY)
 		WHERE id > ?
@@ -63,7 +63,7 @@ func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*sq
 }
 
 // Links calls f with the next rows in order of keys.
-func (z *frozen) Links(ctx context.Context, after sqlstore.Link, indexed bool, limit int, f func(*sqlstore.Row) error) error {
+func (z *frozen) Links(ctx context.Context, after changelog.Link, indexed bool, limit int, f func(*changelog.Row) error) error {
 	query := "SELECT id, `key`, create_id, deleted, `at`, author" + `
 		FROM log IGNORE INDEX (log_key_id)
 		WHERE ` + "`key` > ? OR `key` = ? AND id > ?" + `
@@ -80,7 +80,7 @@ func (z *frozen) Links(ctx context.Context, after sqlstore.Link, indexed bool, l
 }
 
 // NextLink reads the index of keys alone.
-func (z *frozen) NextLink(ctx context.Context, after sqlstore.Link) (next sqlstore.Link, ok bool, err error) {
+func (z *frozen) NextLink(ctx context.Context, after changelog.Link) (next changelog.Link, ok bool, err error) {
 	err = z.conn.QueryRowContext(ctx, "SELECT id, `key`"+`
 		FROM log FORCE INDEX (log_key_id)
 		WHERE `+"`key` >= ? AND (`key` > ? OR id > ?)"+`

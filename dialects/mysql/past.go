@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Past returns the rows in force at a revision that may be below the floor. They are durable.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
-	if l.kind != sqlstore.KindAPI {
-		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+	if l.kind != changelog.KindAPI {
+		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
 	if from >= to {
 		return nil, nil
@@ -32,7 +32,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // past is one statement, because rows move from log to past. In past it skips in the index (key, id)
 // from the newest version of a key to that of the next, for however many a key has there. A tombstone
 // is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	return scan.PastRows(l.db.QueryContext(ctx, `
 		(SELECT STRAIGHT_JOIN p.id, p.`+"`key` AS `key`, p.create_id, p.deleted, p.`at`, LENGTH(p.value)"+`
 		 FROM (SELECT `+"`key`"+`, MAX(id) AS id
@@ -62,16 +62,16 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
 func (l *Log) checkKnown(ctx context.Context, from, to string, revision int64) error {
-	var k sqlstore.Known
+	var k changelog.Known
 	err := l.db.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),
 		       COALESCE((SELECT lost FROM kept WHERE prefix = ''), -1),
 		       COALESCE((SELECT MAX(lost) FROM kept WHERE prefix = ? OR prefix >= ? AND prefix < ? AND prefix <> ''), 0)`,
-		[]byte(sqlstore.ResourceOf(from)), []byte(from), []byte(to)).Scan(&k.Floor, &k.Since, &k.Lost)
+		[]byte(changelog.ResourceOf(from)), []byte(from), []byte(to)).Scan(&k.Floor, &k.Since, &k.Lost)
 	if err != nil {
 		return err
 	}
-	if key, one := sqlstore.OneKey(from, to); one {
+	if key, one := changelog.OneKey(from, to); one {
 		err = l.db.QueryRowContext(ctx, `
 			SELECT COALESCE((SELECT id FROM past WHERE `+"`key`"+` = ? AND ? >= 0 AND until_id > ? ORDER BY id LIMIT 1),
 			                (SELECT id FROM log WHERE `+"`key`"+` = ? ORDER BY id LIMIT 1), 0)`,

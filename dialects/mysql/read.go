@@ -8,7 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Reads of the past fetch their rows first and the floor after them. The floor only
@@ -22,27 +22,27 @@ const readEnd = `
 
 // scanEnd reads the answer of readEnd: the end of the log, and the time of the row asked for, nil if it
 // is not there.
-func scanEnd(scan func(...any) error) (h sqlstore.Head, seen *int64, err error) {
+func scanEnd(scan func(...any) error) (h changelog.Head, seen *int64, err error) {
 	err = scan(&h.Floor, &h.Revision, &seen)
 	h.Revision = max(h.Revision, h.Floor)
 	return h, seen, err
 }
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
+func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
 	w := l.witness.Load()
 	h, seen, err := scanEnd(l.db.QueryRowContext(ctx, readEnd, w.Row()).Scan)
 	if err == nil {
 		err = w.Check(h, seen)
 	}
 	if err != nil {
-		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
+		return changelog.Head{}, fmt.Errorf("read head: %w", l.classify(err))
 	}
 	return h, nil
 }
 
 // Follow polls: the server has no way to say that there is news.
-func (l *Log) Follow(ctx context.Context, f sqlstore.Follower) {
+func (l *Log) Follow(ctx context.Context, f changelog.Follower) {
 	if f.Polls != nil {
 		f.Polls(true)
 	}
@@ -50,7 +50,7 @@ func (l *Log) Follow(ctx context.Context, f sqlstore.Follower) {
 		Follower: f,
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
-			if errors.Is(err, sqlstore.ErrSetBack) {
+			if errors.Is(err, changelog.ErrSetBack) {
 				f.Hint(0)
 			}
 			return h.Revision, err
@@ -64,14 +64,14 @@ func (l *Log) Follow(ctx context.Context, f sqlstore.Follower) {
 func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 	h, err := l.Head(ctx)
 	if err == nil && revision < h.Floor {
-		return sqlstore.ErrCompacted
+		return changelog.ErrCompacted
 	}
 	return err
 }
 
 // readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
 // what is expected of it.
-func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error,
+func (l *Log) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
 	scan func(*sql.Rows) error, query string, args ...any) error {
 	w := l.witness.Load()
 	rows, err := l.db.QueryContext(ctx, query+`; `+readEnd, append(args, w.Row())...)
@@ -93,9 +93,9 @@ func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now
 }
 
 // Rows returns rows after a revision in revision order. They are durable.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
 	}
 	rows, err := read(ctx, after, limit)
@@ -105,8 +105,8 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return rows, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
-	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows *sql.Rows) (err error) {
+func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows *sql.Rows) (err error) {
 		out, err = scan.NextRows(rows)
 		return err
 	}, "SELECT id, `key`, create_id, deleted, `at`, value"+`
@@ -118,9 +118,9 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.
 }
 
 // State returns the rows in force at a revision. They are durable.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawState
 	}
 	rows, err := read(ctx, from, to, revision, limit)
@@ -138,7 +138,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 
 // state walks the index (key, id) as far as the limit asks, and fetches only rows that are the
 // last of their key.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return l.page(ctx, scan.NextRows, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
 		FROM log AS k FORCE INDEX (log_key_id)
@@ -154,7 +154,7 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 
 // page runs a query for rows and lets scan read them. If they have PageBytes the connection ends, because the
 // server would send the others of the page, too.
-func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]sqlstore.Row, error), query string, args ...any) ([]sqlstore.Row, error) {
+func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]changelog.Row, error), query string, args ...any) ([]changelog.Row, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	rows, err := l.db.QueryContext(ctx, query, args...)
@@ -163,7 +163,7 @@ func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]sqlstore.Row, er
 	}
 	defer rows.Close()
 	out, err := scan(rows)
-	if err == nil && sqlstore.Heavy(out) {
+	if err == nil && changelog.Heavy(out) {
 		stop()
 	}
 	return out, err
@@ -191,9 +191,9 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
 	}
 	steps, err := read(ctx, from, to, after, through, limit)
@@ -206,7 +206,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 	return steps, nil
 }
 
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.Steps(l.db.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
 		FROM log AS l FORCE INDEX (PRIMARY)

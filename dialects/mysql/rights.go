@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // granted is what plinth's user needs: the first four to serve, the rest for migrations,
@@ -37,7 +37,7 @@ func (l *Log) checkTables(ctx context.Context) error {
 		`UPDATE kept SET lost = 0 WHERE prefix = ''`,
 		`DELETE FROM kept WHERE prefix = ''`,
 	}
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		statements = append(statements,
 			`INSERT INTO lease (id, ttl, expires) VALUES (0, 0, 0)`,
 			`DELETE FROM lease WHERE id = 0`,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // InnoDB shows a commit to other sessions before the commit is on the disk (in its storage/innobase/trx,
@@ -51,7 +51,7 @@ func (l *Log) settled(id int64) {
 }
 
 // settleRows is settle for rows in the order of their ids, which were read without an error.
-func (l *Log) settleRows(ctx context.Context, rows []sqlstore.Row, err error) error {
+func (l *Log) settleRows(ctx context.Context, rows []changelog.Row, err error) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // countable is how many bytes a table may have for its rows to be counted.
@@ -17,7 +17,7 @@ const countable = 64 << 20
 
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate. All of these figures are some seconds late.
-func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
+func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
 	past := int64(-1)
 	log, err := l.sizeOf(ctx, "log", &s.Bytes, &s.Rows)
 	if err == nil {
@@ -51,20 +51,20 @@ func (l *Log) sizeOf(ctx context.Context, table string, bytes, rows *int64) (dat
 }
 
 // Inspect reads the summary of the log in a database as Peek opens it, of any schema.
-func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	l, err := peek(ctx, o)
 	if err != nil {
 		return s, err
 	}
 	defer l.Close()
-	if s, err = sqlstore.Summarize(ctx, l); err != nil {
+	if s, err = changelog.Summarize(ctx, l); err != nil {
 		return s, l.classify(err)
 	}
 	return s, nil
 }
 
 // Peek opens the log in a database for reading, without making or changing anything. There must be a
-// log already, else the error wraps sqlstore.ErrNoLog.
+// log already, else the error wraps changelog.ErrNoLog.
 func Peek(ctx context.Context, o Options) (*Log, error) {
 	l, err := peek(ctx, o)
 	if err != nil {
@@ -109,10 +109,10 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 
 func (l *Log) explainPeek(err error, o Options) error {
 	if code(err) == noSuchTable {
-		return fmt.Errorf("%w: database %q has none of its tables", sqlstore.ErrNoLog, o.Config.DBName)
+		return fmt.Errorf("%w: database %q has none of its tables", changelog.ErrNoLog, o.Config.DBName)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w: table meta of database %q has no cluster id", sqlstore.ErrDamaged, o.Config.DBName)
+		return fmt.Errorf("%w: table meta of database %q has no cluster id", changelog.ErrDamaged, o.Config.DBName)
 	}
 	if no := refusal(err, o.Config); no != nil {
 		return no

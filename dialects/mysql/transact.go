@@ -10,13 +10,13 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Transact runs decide in a transaction of two round trips: lock and look; write and commit.
-func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) error {
-	if l.kind != sqlstore.KindEtcd {
-		return fmt.Errorf("transact: %w", sqlstore.ErrKind)
+func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+	if l.kind != changelog.KindEtcd {
+		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
 	var rejected *raw.Rejected
@@ -48,7 +48,7 @@ func (l *Log) again(ctx context.Context, f func() error) error {
 	}
 }
 
-func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (err error) {
+func (l *Log) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
 	l.turns.wait(ctx)
 	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
@@ -57,7 +57,7 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 	}
 	var broken error
 	defer func() { l.release(conn, broken) }()
-	var found sqlstore.Found
+	var found changelog.Found
 	if broken = l.lockAndFind(ctx, conn, ask, &found); broken != nil {
 		return broken
 	}
@@ -83,7 +83,7 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask sqlstore.Ask, f *sqlstore.Found) error {
+func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask changelog.Ask, f *changelog.Found) error {
 	w := l.witness.Load()
 	parts := append(l.begin(),
 		part{sql: `SELECT id, ` + "`at`, (SELECT seen.`at`" + ` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1`, args: []any{w.Row()}},
@@ -149,7 +149,7 @@ func (s *statements) add(sql string, size int, args ...any) {
 
 // writeAndCommit sends what was decided in as few packets as the server's limit allows, COMMIT
 // in the last one: leases that go first, so that an id can be granted anew.
-func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d sqlstore.Decision) error {
+func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d changelog.Decision) error {
 	s := leaseStatements(d)
 	for rows := d.Rows; len(rows) > 0; {
 		n, size := fitting(rows, l.packet-1000-s.size)
@@ -169,7 +169,7 @@ func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d sqlstore.Dec
 
 // fitting returns how many of rows go into a packet with so much room, and their size. Quoting
 // may double a value's size. A single row always goes.
-func fitting(rows []sqlstore.Row, room int) (n, size int) {
+func fitting(rows []changelog.Row, room int) (n, size int) {
 	for i := range rows {
 		more := 2*(len(rows[i].Value)+len(rows[i].Key)) + 150
 		if size+more > room && i > 0 {
@@ -180,7 +180,7 @@ func fitting(rows []sqlstore.Row, room int) (n, size int) {
 	return len(rows), size
 }
 
-func leaseStatements(d sqlstore.Decision) *statements {
+func leaseStatements(d changelog.Decision) *statements {
 	s := &statements{}
 	if n := len(d.Revoke); n > 0 {
 		s.add(`DELETE FROM lease WHERE id IN `+places(n), 22*n, idArgs(d.Revoke)...)
@@ -200,7 +200,7 @@ func rawInsertSQL(n int) string {
 		strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?, ?)`, n-1)
 }
 
-func rawInsertArgs(rows []sqlstore.Row) []any {
+func rawInsertArgs(rows []changelog.Row) []any {
 	args := make([]any, 0, 8*len(rows))
 	for i := range rows {
 		r := &rows[i]

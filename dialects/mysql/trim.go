@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit int) (c sqlstore.Compacted, err error) {
+func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
@@ -24,7 +24,7 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 	if !due {
 		return c, nil
 	}
-	return l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
+	return l.inStep(ctx, func(tx *txn) (c changelog.Compacted, err error) {
 		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
 		}
@@ -33,7 +33,7 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 	})
 }
 
-func trim(ctx context.Context, tx *txn, keep *sqlstore.Keep, now int64, limit int) (int64, error) {
+func trim(ctx context.Context, tx *txn, keep *changelog.Keep, now int64, limit int) (int64, error) {
 	if keep == nil {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
@@ -51,17 +51,17 @@ func trim(ctx context.Context, tx *txn, keep *sqlstore.Keep, now int64, limit in
 	if err != nil {
 		return 0, err
 	}
-	return lose(ctx, tx, sqlstore.Cuts(lost))
+	return lose(ctx, tx, changelog.Cuts(lost))
 }
 
 // scanOld reads the answer of a query for id, key, until_id, until_at and expires.
-func scanOld(rows *sql.Rows, err error) (old []sqlstore.Old, _ error) {
+func scanOld(rows *sql.Rows, err error) (old []changelog.Old, _ error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var o sqlstore.Old
+		var o changelog.Old
 		if err := rows.Scan(&o.ID, &o.Key, &o.UntilID, &o.UntilAt, &o.Expires); err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func scanOld(rows *sql.Rows, err error) (old []sqlstore.Old, _ error) {
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit int) (sqlstore.Compacted, error) {
-	return l.inStep(ctx, func(tx *txn) (c sqlstore.Compacted, err error) {
+func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+	return l.inStep(ctx, func(tx *txn) (c changelog.Compacted, err error) {
 		c.Swept = after
 		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {
 			return c, err
@@ -82,7 +82,7 @@ func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit
 	})
 }
 
-func refit(ctx context.Context, tx *txn, c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) error {
+func refit(ctx context.Context, tx *txn, c *changelog.Compacted, keep *changelog.Keep, limit int) error {
 	rows, err := scanOld(tx.QueryContext(ctx, `
 		SELECT id, `+"`key`"+`, until_id, until_at, expires FROM past
 		WHERE id > ?
@@ -95,7 +95,7 @@ func refit(ctx context.Context, tx *txn, c *sqlstore.Compacted, keep *sqlstore.K
 	if err := setExpiry(ctx, tx, changed); err != nil {
 		return err
 	}
-	var lost []sqlstore.Cut
+	var lost []changelog.Cut
 	for n, keys := range counts {
 		if lost, err = beyond(ctx, tx, lost, n, keys); err != nil {
 			return err
@@ -105,7 +105,7 @@ func refit(ctx context.Context, tx *txn, c *sqlstore.Compacted, keep *sqlstore.K
 	return err
 }
 
-func setExpiry(ctx context.Context, tx *txn, rows []sqlstore.Old) error {
+func setExpiry(ctx context.Context, tx *txn, rows []changelog.Old) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // attempts is how often a batch is tried as long as COMMIT was not sent.
@@ -22,9 +21,9 @@ const commitTimeout = 30 * time.Second
 
 // Append writes a batch in two round trips: lock and look; insert, notify and commit. A
 // lone change whose expectation holds takes one.
-func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
-	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
+func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+	if l.kind != changelog.KindAPI && len(batch) > 0 {
+		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
 	for try := 1; ; try++ {
 		a, err := l.tryAppend(ctx, batch)
@@ -32,13 +31,13 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 			return a, nil
 		}
 		if try == attempts || !retryable(err) || ctx.Err() != nil {
-			return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
+			return changelog.Appended{}, fmt.Errorf("append batch: %w", l.classify(err))
 		}
 		l.distrust(err)
 	}
 }
 
-func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstore.Appended, err error) {
+func (l *Log) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return a, err
@@ -49,7 +48,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []sqlstore.Change) (a sqlstor
 			return a, err
 		}
 	}
-	a.Results = make([]sqlstore.Result, len(batch))
+	a.Results = make([]changelog.Result, len(batch))
 	if err := lockAndLook(ctx, conn.Conn(), batch, l.witness.Load(), &a); err != nil {
 		return a, err
 	}
@@ -76,7 +75,7 @@ func release(conn *pgxpool.Conn, err error) {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, w *sqlstore.Witness, a *sqlstore.Appended) error {
+func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []changelog.Change, w *changelog.Witness, a *changelog.Appended) error {
 	keys := make([]string, len(batch))
 	for i := range batch {
 		keys[i] = batch[i].Key
@@ -110,10 +109,10 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, w
 		return err
 	}
 	if moved != nil {
-		return sqlstore.Moved(*moved)
+		return changelog.Moved(*moved)
 	}
 	a.Head = max(a.Head, a.Floor)
-	if err := w.Check(sqlstore.Head{Revision: a.Head, Floor: a.Floor}, seen); err != nil {
+	if err := w.Check(changelog.Head{Revision: a.Head, Floor: a.Floor}, seen); err != nil {
 		return err
 	}
 	a.At = max(time.Now().UnixMilli(), a.At)
@@ -123,7 +122,7 @@ func lockAndLook(ctx context.Context, conn *pgx.Conn, batch []sqlstore.Change, w
 	return r.Close()
 }
 
-func scanNewest(r pgx.BatchResults, results []sqlstore.Result) error {
+func scanNewest(r pgx.BatchResults, results []changelog.Result) error {
 	rows, err := r.Query()
 	if err != nil {
 		return err
@@ -135,7 +134,7 @@ func scanNewest(r pgx.BatchResults, results []sqlstore.Result) error {
 		if err := rows.Scan(&n, &id, &created, &deleted); err != nil {
 			return err
 		}
-		results[n-1] = sqlstore.Result{Found: id, FoundDeleted: deleted, CreateRevision: created}
+		results[n-1] = changelog.Result{Found: id, FoundDeleted: deleted, CreateRevision: created}
 	}
 	return rows.Err()
 }
@@ -150,7 +149,7 @@ type columns struct {
 	audits       [][]byte
 }
 
-func columnsOf(rows []sqlstore.Row) (c columns) {
+func columnsOf(rows []changelog.Row) (c columns) {
 	for i := range rows {
 		r := &rows[i]
 		c.ids = append(c.ids, r.Revision)
@@ -171,7 +170,7 @@ func orNull(author int64) *int64 {
 	return &author
 }
 
-func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []sqlstore.Row) error {
+func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []changelog.Row) error {
 	c, last := columnsOf(rows), &rows[len(rows)-1]
 	var b pgx.Batch
 	b.Queue(`

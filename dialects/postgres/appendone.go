@@ -7,18 +7,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // appendOne commits a lone change in one round trip: the server itself does, under the
 // lock, what Appended.Judge does elsewhere, and COMMIT is in the same pipeline. On a fast
 // disk the second round trip would be a third of a lone writer's commit. Results is nil if
 // the expectation does not hold, or the log has moved or was set back; then nothing was written, and the caller finds out why.
-func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change) (a sqlstore.Appended, err error) {
+func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *changelog.Change) (a changelog.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	w := sqlstore.Witness{}
+	w := changelog.Witness{}
 	if known := l.witness.Load(); known != nil {
 		w = *known
 	}
@@ -44,7 +43,7 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 			      ELSE coalesce((SELECT at = $11::bigint FROM log WHERE id = $10::bigint), next.floor >= $10::bigint) END
 			RETURNING id, create_id, at)
 		SELECT id, create_id, at, pg_notify($6, id::text) FROM row`,
-		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.StoredValue(), l.channel(), orNull(c.Author()), c.AuditID(),
+		c.Key, c.Expect, c.Delete, time.Now().UnixMilli(), c.Value, l.channel(), orNull(c.Author), c.AuditID,
 		w.Head, w.Revision, w.At)
 	b.Queue(`COMMIT`)
 	r := conn.SendBatch(ctx, &b)
@@ -55,13 +54,13 @@ func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *sqlstore.Change)
 	if err := r.QueryRow().Scan(nil, nil, &a.Floor); err != nil {
 		return a, beforeCommit(err)
 	}
-	var result sqlstore.Result
+	var result changelog.Result
 	err = r.QueryRow().Scan(&result.Revision, &result.CreateRevision, &a.At, nil)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return a, beforeCommit(err)
 	}
 	if err == nil {
-		a.Head, a.Results = result.Revision-1, []sqlstore.Result{result}
+		a.Head, a.Results = result.Revision-1, []changelog.Result{result}
 	}
 	return a, readCommit(r)
 }

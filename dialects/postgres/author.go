@@ -5,20 +5,19 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Authors returns the newest authors.
-func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64, error) {
+func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT $1::bigint`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read authors: %w", l.classify(err))
 	}
-	authors := make(map[sqlstore.Author]int64)
+	authors := make(map[changelog.Author]int64)
 	var id int64
-	var a sqlstore.Author
+	var a changelog.Author
 	_, err = pgx.ForEachRow(rows, []any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error {
 		authors[a] = id
 		return nil
@@ -30,7 +29,7 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[sqlstore.Author]int64
 }
 
 // AddAuthors adds authors.
-func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+func (l *Log) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	var numbers []int64
 	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) (err error) {
 		numbers, err = addAuthors(ctx, tx, authors)
@@ -42,7 +41,7 @@ func (l *Log) AddAuthors(ctx context.Context, authors []sqlstore.Author) ([]int6
 	return numbers, nil
 }
 
-func addAuthors(ctx context.Context, tx pgx.Tx, authors []sqlstore.Author) ([]int64, error) {
+func addAuthors(ctx context.Context, tx pgx.Tx, authors []changelog.Author) ([]int64, error) {
 	numbers := make([]int64, len(authors))
 	var b pgx.Batch
 	for i, a := range authors {

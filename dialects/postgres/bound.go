@@ -5,12 +5,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // bound returns the bound of a range as the log's keys are stored.
 func (l *Log) bound(s string) string {
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		return encodeKey(s)
 	}
 	return bound(s)

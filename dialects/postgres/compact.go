@@ -6,26 +6,25 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
-	var c sqlstore.Compacted
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+	var c changelog.Compacted
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		c, err = compact(ctx, tx, through, limit, keep)
 		return err
 	})
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
+		return changelog.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 	}
 	return c, nil
 }
 
-func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
+func compact(ctx context.Context, tx pgx.Tx, through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
 	if c.Swept, c.Busy, err = lockSweep(ctx, tx); err != nil {
 		return c, err
 	}
@@ -100,8 +99,8 @@ func supersede(ctx context.Context, tx pgx.Tx, after, upto int64) (int64, error)
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
-	c := sqlstore.Compacted{Swept: after}
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+	c := changelog.Compacted{Swept: after}
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		_, busy, err := lockSweep(ctx, tx)
 		if c.Busy = busy; err != nil || busy {
@@ -119,7 +118,7 @@ func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (s
 		return err
 	})
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
+		return changelog.Compacted{}, fmt.Errorf("compact: %w", l.classify(err))
 	}
 	return c, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // refusal returns an error that says what to change in the DSN, if err, which came while
@@ -75,27 +75,27 @@ func shorten(err error) error {
 	return &connectError{strings.Join(lines, " "), err}
 }
 
-func unknown(err error) error { return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err) }
+func unknown(err error) error { return fmt.Errorf("%w: %w", changelog.ErrUnknown, err) }
 
 // classify wraps errors that mean that the database cannot be used now.
 func (l *Log) classify(err error) error {
-	if err == nil || errors.Is(err, sqlstore.ErrCompacted) || errors.Is(err, sqlstore.ErrUnavailable) {
+	if err == nil || errors.Is(err, changelog.ErrCompacted) || errors.Is(err, changelog.ErrUnavailable) {
 		return err
 	}
 	l.distrust(err)
-	if errors.Is(err, sqlstore.ErrUnknown) {
+	if errors.Is(err, changelog.ErrUnknown) {
 		return err
 	}
 	select {
 	case <-l.closed:
-		return fmt.Errorf("%w: %w", sqlstore.ErrClosed, err)
+		return fmt.Errorf("%w: %w", changelog.ErrClosed, err)
 	default:
 	}
 	if unavailable(err) {
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, shorten(err))
+		return fmt.Errorf("%w: %w", changelog.ErrUnavailable, shorten(err))
 	}
-	if corrupt(err) && !errors.Is(err, sqlstore.ErrDamaged) {
-		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+	if corrupt(err) && !errors.Is(err, changelog.ErrDamaged) {
+		return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func broken(err error) bool {
 // retryable says that nothing was written and a new attempt may well succeed: the other
 // side of a deadlock has gone on, or a pooled connection had broken while it was idle.
 func retryable(err error) bool {
-	if errors.Is(err, sqlstore.ErrUnknown) {
+	if errors.Is(err, changelog.ErrUnknown) {
 		return false
 	}
 	var e *pgconn.PgError

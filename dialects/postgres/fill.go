@@ -6,15 +6,14 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // filler is the transaction that fills a log.
 type filler struct{ tx pgx.Tx }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error {
+func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var floor, newest int64
 		if err := tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor); err != nil {
@@ -24,7 +23,7 @@ func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error 
 			return err
 		}
 		if max(floor, newest) > 0 {
-			return sqlstore.ErrNotEmpty
+			return changelog.ErrNotEmpty
 		}
 		return fill(&filler{tx})
 	})
@@ -35,12 +34,12 @@ func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error 
 }
 
 // Add adds authors.
-func (f *filler) Add(ctx context.Context, authors []sqlstore.Author) ([]int64, error) {
+func (f *filler) Add(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	return addAuthors(ctx, f.tx, authors)
 }
 
 // Insert adds rows.
-func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
+func (f *filler) Insert(ctx context.Context, rows []changelog.Row) error {
 	_, err := f.tx.CopyFrom(ctx, pgx.Identifier{"log"}, filledColumns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 		return filled(&rows[i]), nil
 	}))
@@ -50,7 +49,7 @@ func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
 var filledColumns = []string{"id", "key", "create_id", "deleted", "at", "value", "author", "audit_id"}
 
 // filled returns what filledColumns get of a row.
-func filled(r *sqlstore.Row) []any {
+func filled(r *changelog.Row) []any {
 	var author any // NULL
 	if r.Author != 0 {
 		author = r.Author
@@ -59,7 +58,7 @@ func filled(r *sqlstore.Row) []any {
 }
 
 // InsertOld adds old versions.
-func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+func (f *filler) InsertOld(ctx context.Context, rows []changelog.OldRow) error {
 	columns := append(slices.Clone(filledColumns), "until_id", "until_at", "expires")
 	_, err := f.tx.CopyFrom(ctx, pgx.Identifier{"past"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 		r := &rows[i]
@@ -69,13 +68,13 @@ func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
 }
 
 // End notes floor, what is kept, and marks.
-func (f *filler) End(ctx context.Context, e sqlstore.Ending) error {
+func (f *filler) End(ctx context.Context, e changelog.Ending) error {
 	for prefix, lost := range e.Kept {
 		if _, err := f.tx.Exec(ctx, `INSERT INTO kept (prefix, lost) VALUES ($1, $2)`, prefix, lost); err != nil {
 			return err
 		}
 	}
-	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
+	for name, number := range map[string]int64{changelog.MetaFloor: e.Floor, changelog.MetaSwept: e.Swept} {
 		if _, err := f.tx.Exec(ctx, `UPDATE meta SET value = $1::bigint::text WHERE name = $2`, number, name); err != nil {
 			return err
 		}

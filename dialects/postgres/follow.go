@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -27,7 +27,7 @@ func (l *Log) channel() string { return "plinth_" + l.clusterID }
 
 // Follow listens on a connection of its own and polls besides: seldom while
 // notifications arrive, often while they do not, as behind a transaction pooler.
-func (l *Log) Follow(ctx context.Context, by sqlstore.Follower) {
+func (l *Log) Follow(ctx context.Context, by changelog.Follower) {
 	f := follower{log: l, Follower: by, wake: make(chan struct{}, 1)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -36,7 +36,7 @@ func (l *Log) Follow(ctx context.Context, by sqlstore.Follower) {
 		Follower: by,
 		Head: func(ctx context.Context) (int64, error) {
 			h, err := l.Head(ctx)
-			if errors.Is(err, sqlstore.ErrSetBack) {
+			if errors.Is(err, changelog.ErrSetBack) {
 				by.Hint(0)
 			}
 			return h.Revision, err
@@ -51,7 +51,7 @@ func (l *Log) Follow(ctx context.Context, by sqlstore.Follower) {
 }
 
 type follower struct {
-	sqlstore.Follower
+	changelog.Follower
 	log  *Log
 	wake chan struct{}
 

@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // forgetStep is how many versions go in one transaction.
@@ -15,8 +14,8 @@ const forgetStep = 500
 
 // Forget deletes the old versions of a key. Each transaction waits for the compactors' lock.
 func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error) {
-	if l.kind != sqlstore.KindAPI {
-		return 0, fmt.Errorf("forget %s: %w", key, sqlstore.ErrKind)
+	if l.kind != changelog.KindAPI {
+		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}
 	for more := true; more && err == nil; {
 		var n int64
@@ -43,13 +42,13 @@ func forget(ctx context.Context, tx pgx.Tx, key string) (removed int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	old, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o sqlstore.Old, err error) {
+	old, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o changelog.Old, err error) {
 		return o, row.Scan(&o.ID, &o.Key, &o.UntilID)
 	})
 	if err != nil {
 		return 0, err
 	}
-	if removed, err = lose(ctx, tx, sqlstore.Cuts(old)); err != nil || len(old) == forgetStep {
+	if removed, err = lose(ctx, tx, changelog.Cuts(old)); err != nil || len(old) == forgetStep {
 		return removed, err
 	}
 	n, err := forgetNow(ctx, tx, key)
@@ -79,7 +78,7 @@ func forgetNow(ctx context.Context, tx pgx.Tx, key string) (int64, error) {
 		return 0, err
 	}
 	if since >= 0 {
-		if _, err := lose(ctx, tx, []sqlstore.Cut{{Key: key, ID: newest, Until: newest}}); err != nil {
+		if _, err := lose(ctx, tx, []changelog.Cut{{Key: key, ID: newest, Until: newest}}); err != nil {
 			return 0, err
 		}
 	}

@@ -6,8 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
@@ -19,7 +18,7 @@ type frozen struct {
 // Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent
 // as they are found: the planner, which would rather sort the whole table, is told to walk through the
 // index that has them in order.
-func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	conn, err := l.connect(ctx, l.pool.Config().ConnConfig)
 	if err != nil {
@@ -44,7 +43,7 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 }
 
 // Head is the end of the log.
-func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+func (z *frozen) Head(ctx context.Context) (h changelog.Head, err error) {
 	err = z.part(ctx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `
 			SELECT (SELECT value::bigint FROM meta WHERE name = 'floor'),
@@ -84,9 +83,9 @@ func eachOf(into []any, f func() error) func(pgx.Rows, error) error {
 }
 
 // Writers calls f with all authors.
-func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a changelog.Author) error) error {
 	var id int64
-	var a sqlstore.Author
+	var a changelog.Author
 	err := z.part(ctx, func(tx pgx.Tx) error {
 		return eachOf([]any{&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager}, func() error { return f(id, a) })(tx.Query(ctx, `
 			SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`))
@@ -98,7 +97,7 @@ func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Au
 }
 
 // All calls f with rows in order of their ids.
-func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*changelog.Row) error) error {
 	return z.part(ctx, func(tx pgx.Tx) error {
 		if inForce {
 			return eachRow(f)(tx.Query(ctx, `
@@ -116,12 +115,12 @@ func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) er
 }
 
 // eachRow reads the result of a query for id, key, create_id, deleted, at, value, author and audit_id.
-func eachRow(f func(*sqlstore.Row) error) func(pgx.Rows, error) error {
+func eachRow(f func(*changelog.Row) error) func(pgx.Rows, error) error {
 	return func(rows pgx.Rows, err error) error {
 		if err != nil {
 			return fmt.Errorf("read rows: %w", err)
 		}
-		var r sqlstore.Row
+		var r changelog.Row
 		var value, audit pgtype.DriverBytes
 		into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &r.Author, &audit}
 		_, err = pgx.ForEachRow(rows, into, func() error {
@@ -150,7 +149,7 @@ func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
 }
 
 // Old calls f with the rows of table past.
-func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+func (z *frozen) Old(ctx context.Context, f func(*changelog.OldRow) error) error {
 	return z.part(ctx, func(tx pgx.Tx) error {
 		return eachOld(f)(tx.Query(ctx, `
 			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id, until_id, until_at, expires
@@ -160,8 +159,8 @@ func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error 
 }
 
 // Broken calls f with rows of table past without a successor.
-func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
-	var r sqlstore.Row
+func (z *frozen) Broken(ctx context.Context, f func(*changelog.Row) error) error {
+	var r changelog.Row
 	err := z.part(ctx, func(tx pgx.Tx) error {
 		return eachOf([]any{&r.Revision, &r.Key}, func() error { return f(&r) })(tx.Query(ctx, `
 			SELECT p.id, p.key

@@ -5,16 +5,15 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.HistoryRow, error) {
+func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	text, args := historySQL(q)
 	rows, err := l.pool.Query(ctx, text, args...)
 	if err == nil {
-		var out []sqlstore.HistoryRow
+		var out []changelog.HistoryRow
 		if out, err = pgx.CollectRows(rows, scanHistory); err == nil {
 			return out, nil
 		}
@@ -25,7 +24,7 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 // historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
 // index of each. MATERIALIZED keeps the planner from walking all revisions for the few of one key; what
 // else there is of a change is fetched last.
-func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
+func historySQL(q changelog.HistoryQuery) (text string, args []any) {
 	args = []any{q.Sizes, q.After, q.Through, q.Limit}
 	order := `DESC`
 	if q.Oldest {
@@ -53,11 +52,11 @@ func historySQL(q sqlstore.HistoryQuery) (text string, args []any) {
 		ORDER BY n.id ` + order, args
 }
 
-func scanHistory(row pgx.CollectableRow) (r sqlstore.HistoryRow, err error) {
+func scanHistory(row pgx.CollectableRow) (r changelog.HistoryRow, err error) {
 	a := &r.Origin.Author
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size, &r.AuditID,
 		&a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager)
-	r.Origin.AuditID = sqlstore.AuditText(r.AuditID)
+	r.Origin.AuditID = changelog.AuditText(r.AuditID)
 	return r, err
 }
 

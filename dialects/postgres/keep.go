@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // useKeep notes in table kept whether past is in use. since is the revision from which on it has
 // been, or negative.
-func useKeep(ctx context.Context, tx pgx.Tx, keep *sqlstore.Keep, since, floor int64) (err error) {
+func useKeep(ctx context.Context, tx pgx.Tx, keep *changelog.Keep, since, floor int64) (err error) {
 	switch {
 	case keep == nil && since >= 0:
 		_, err = tx.Exec(ctx, `DELETE FROM kept`)
@@ -23,7 +22,7 @@ func useKeep(ctx context.Context, tx pgx.Tx, keep *sqlstore.Keep, since, floor i
 
 // move copies those of the rows to past that a step of compaction deletes and keep names, and notes
 // what is lost of the others.
-func move(ctx context.Context, tx pgx.Tx, swept, upto int64, keep *sqlstore.Keep) (kept int64, err error) {
+func move(ctx context.Context, tx pgx.Tx, swept, upto int64, keep *changelog.Keep) (kept int64, err error) {
 	old, err := oldRows(ctx, tx, swept, upto)
 	if err != nil {
 		return 0, err
@@ -47,7 +46,7 @@ func move(ctx context.Context, tx pgx.Tx, swept, upto int64, keep *sqlstore.Keep
 // oldRows returns the rows that the rows in (swept, upto] supersede, and the tombstones among these.
 // Each key's are in order. A tombstone is not superseded: it is among the rows, or was deleted when it
 // was.
-func oldRows(ctx context.Context, tx pgx.Tx, swept, upto int64) (old []sqlstore.Old, err error) {
+func oldRows(ctx context.Context, tx pgx.Tx, swept, upto int64) (old []changelog.Old, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT l.id, l.key, l.at, l.deleted, coalesce(p.id, 0)
 		FROM log AS l
@@ -60,7 +59,7 @@ func oldRows(ctx context.Context, tx pgx.Tx, swept, upto int64) (old []sqlstore.
 	if err != nil {
 		return nil, err
 	}
-	var o sqlstore.Old
+	var o changelog.Old
 	var deleted bool
 	_, err = pgx.ForEachRow(rows, []any{&o.UntilID, &o.Key, &o.UntilAt, &deleted, &o.ID}, func() error {
 		if o.ID != 0 {
@@ -76,7 +75,7 @@ func oldRows(ctx context.Context, tx pgx.Tx, swept, upto int64) (old []sqlstore.
 }
 
 // insertPast copies rows from log to past.
-func insertPast(ctx context.Context, tx pgx.Tx, rows []sqlstore.Old) (int64, error) {
+func insertPast(ctx context.Context, tx pgx.Tx, rows []changelog.Old) (int64, error) {
 	var id, untilID, untilAt, expires []int64
 	for _, o := range rows {
 		id, untilID = append(id, o.ID), append(untilID, o.UntilID)
@@ -91,7 +90,7 @@ func insertPast(ctx context.Context, tx pgx.Tx, rows []sqlstore.Old) (int64, err
 }
 
 // beyond adds what n rows in past of each key leave no room for.
-func beyond(ctx context.Context, tx pgx.Tx, lost []sqlstore.Cut, n int, keys []string) ([]sqlstore.Cut, error) {
+func beyond(ctx context.Context, tx pgx.Tx, lost []changelog.Cut, n int, keys []string) ([]changelog.Cut, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT k.key, p.id, p.until_id
 		FROM unnest($1::text[]) AS k (key)
@@ -102,7 +101,7 @@ func beyond(ctx context.Context, tx pgx.Tx, lost []sqlstore.Cut, n int, keys []s
 	if err != nil {
 		return nil, err
 	}
-	var c sqlstore.Cut
+	var c changelog.Cut
 	_, err = pgx.ForEachRow(rows, []any{&c.Key, &c.ID, &c.Until}, func() error {
 		lost = append(lost, c)
 		return nil
@@ -112,7 +111,7 @@ func beyond(ctx context.Context, tx pgx.Tx, lost []sqlstore.Cut, n int, keys []s
 
 // lose deletes from past what is lost, and notes that. LIMIT makes the planner look each key up in the
 // index, whatever it thinks of the size of the table.
-func lose(ctx context.Context, tx pgx.Tx, lost []sqlstore.Cut) (deleted int64, err error) {
+func lose(ctx context.Context, tx pgx.Tx, lost []changelog.Cut) (deleted int64, err error) {
 	if len(lost) == 0 {
 		return 0, nil
 	}
@@ -133,7 +132,7 @@ func lose(ctx context.Context, tx pgx.Tx, lost []sqlstore.Cut) (deleted int64, e
 	}
 	var prefixes []string
 	var revisions []int64
-	for prefix, revision := range sqlstore.Lost(lost) {
+	for prefix, revision := range changelog.Lost(lost) {
 		prefixes, revisions = append(prefixes, prefix), append(revisions, revision)
 	}
 	_, err = tx.Exec(ctx, `

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // claim notes what the log is used for if nobody has before, and refuses another use. Of two
@@ -26,7 +26,7 @@ func (l *Log) claim(ctx context.Context) error {
 	return refused.Kind(found, l.kind)
 }
 
-func (l *Log) readKind(ctx context.Context) (found sqlstore.Kind, err error) {
+func (l *Log) readKind(ctx context.Context) (found changelog.Kind, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'kind'`).Scan(&found)
 	return found, err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The clock of leases is the server's. Whoever locks several leases does so in order of their
@@ -16,7 +16,7 @@ import (
 const readClock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	var b pgx.Batch
 	b.Queue(readClock)
 	if ids == nil {
@@ -31,7 +31,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease,
 }
 
 // readLeases sends a query for the time and one for leases.
-func (l *Log) readLeases(ctx context.Context, b *pgx.Batch) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) readLeases(ctx context.Context, b *pgx.Batch) (leases []changelog.Lease, now int64, err error) {
 	r := l.pool.SendBatch(ctx, b)
 	defer r.Close()
 	if err := r.QueryRow().Scan(&now); err != nil {
@@ -47,14 +47,14 @@ func (l *Log) readLeases(ctx context.Context, b *pgx.Batch) (leases []sqlstore.L
 	return leases, now, r.Close()
 }
 
-func scanLease(row pgx.CollectableRow) (l sqlstore.Lease, err error) {
+func scanLease(row pgx.CollectableRow) (l changelog.Lease, err error) {
 	err = row.Scan(&l.ID, &l.TTL, &l.Expires)
 	return l, err
 }
 
 // Renew makes leases that have not expired expire their TTL from now. The time is read when
 // the leases are locked.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease, err error) {
+func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Move stops the log. Whoever waits for the write lock reads the mark in a statement that begins
@@ -31,7 +30,7 @@ func noteMoved(ctx context.Context, tx pgx.Tx, to string) (head int64, err error
 	var noted string
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'mark/moved'), '')`).Scan(&noted)
 	if err == nil {
-		err = sqlstore.CheckMove(noted, to)
+		err = changelog.CheckMove(noted, to)
 	}
 	if err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Options of a log. Config is needed.
@@ -24,31 +24,31 @@ type Options struct {
 	MaxConns int          // of the pool, at least 2; 8. Follow has one more
 	Log      *slog.Logger // nil: nothing
 
-	// MustExist makes Open fail with sqlstore.ErrNoLog where there is no log, and make none.
+	// MustExist makes Open fail with changelog.ErrNoLog where there is no log, and make none.
 	MustExist bool
 	// Wait bounds how long the server may be silent while the log is opened, and how long
 	// another session may hold a lock that is needed for it; 15 seconds.
 	Wait time.Duration
-	// Kind is what the log is opened for; sqlstore.KindAPI.
-	Kind sqlstore.Kind
+	// Kind is what the log is opened for; changelog.KindAPI.
+	Kind changelog.Kind
 }
 
-// Log is a sqlstore.Log.
+// Log is a changelog.Log.
 type Log struct {
 	pool      *pgxpool.Pool
 	config    *pgx.ConnConfig // of all connections
 	hosts     *hosts          // nil: there is one
 	log       *slog.Logger
 	clusterID string
-	kind      sqlstore.Kind
+	kind      changelog.Kind
 	made      bool
-	witness   atomic.Pointer[sqlstore.Witness] // nil: nothing is expected
+	witness   atomic.Pointer[changelog.Witness] // nil: nothing is expected
 
 	closeOnce sync.Once
 	closed    chan struct{}
 }
 
-var _ sqlstore.Log = (*Log)(nil)
+var _ changelog.Log = (*Log)(nil)
 
 // connectTimeout bounds how long the server may take to accept a connection, unless the DSN
 // says otherwise. The pool opens some without a caller whose context would end them.
@@ -65,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{config: o.Config, log: o.Log, kind: cmp.Or(o.Kind, sqlstore.KindAPI), closed: make(chan struct{})}
+	l := &Log{config: o.Config, log: o.Log, kind: cmp.Or(o.Kind, changelog.KindAPI), closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -148,7 +148,7 @@ func (l *Log) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, e
 }
 
 // Expect makes later statements compare the log with w.
-func (l *Log) Expect(w *sqlstore.Witness) { l.witness.Store(w) }
+func (l *Log) Expect(w *changelog.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
 func (l *Log) Exclusive() bool { return false }
@@ -160,7 +160,7 @@ func (l *Log) Condition() error { return nil }
 func (l *Log) Room() (free, size int64) { return -1, -1 }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() sqlstore.Kind { return l.kind }
+func (l *Log) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }

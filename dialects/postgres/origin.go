@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Origins returns where rows come from.
-func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]sqlstore.Origin, error) {
+func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT l.id, l.audit_id, coalesce(a.who, ''), coalesce(a.impersonator, ''), coalesce(a.verb, ''),
 		       coalesce(a.subresource, ''), coalesce(a.manager, '')
@@ -20,13 +19,13 @@ func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]sqlstore.Orig
 	if err != nil {
 		return nil, fmt.Errorf("read origins: %w", l.classify(err))
 	}
-	origins := make(map[int64]sqlstore.Origin)
+	origins := make(map[int64]changelog.Origin)
 	var id int64
 	var audit []byte
-	var o sqlstore.Origin
+	var o changelog.Origin
 	into := []any{&id, &audit, &o.User, &o.Impersonator, &o.Verb, &o.Subresource, &o.Manager}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		o.AuditID = sqlstore.AuditText(audit)
+		o.AuditID = changelog.AuditText(audit)
 		origins[id] = o
 		return nil
 	})

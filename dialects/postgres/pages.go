@@ -10,8 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // part runs a query in a part of the transaction, so that the transaction can go on if the query fails. Its errors
@@ -31,26 +30,26 @@ func (z *frozen) part(ctx context.Context, read func(pgx.Tx) error) error {
 }
 
 // damage judges an error of those who search for damage: what cannot be read of a database that is there wraps
-// sqlstore.ErrDamaged, or nothing; what passes wraps sqlstore.ErrUnavailable.
+// changelog.ErrDamaged, or nothing; what passes wraps changelog.ErrUnavailable.
 func (l *Log) damage(err error) error {
 	var e *pgconn.PgError
-	if !errors.As(err, &e) || errors.Is(err, sqlstore.ErrDamaged) || errors.Is(err, sqlstore.ErrUnavailable) {
+	if !errors.As(err, &e) || errors.Is(err, changelog.ErrDamaged) || errors.Is(err, changelog.ErrUnavailable) {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+			return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 		}
 		return l.classify(err)
 	}
 	switch {
 	case e.Code == undefinedTable, e.Code == "58030": // an I/O error
-		return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+		return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 	case strings.HasPrefix(e.Code, "57"), e.Code == "42501", strings.HasPrefix(e.Code, "40"), e.Code == "72000": // stopped, not allowed, conflicts
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 	}
 	return l.classify(err)
 }
 
 // Page calls f with the next rows.
-func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*sqlstore.Row) error) error {
+func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*changelog.Row) error) error {
 	return z.part(ctx, func(tx pgx.Tx) error {
 		return eachRow(f)(tx.Query(ctx, `
 			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id
@@ -62,7 +61,7 @@ func (z *frozen) Page(ctx context.Context, after int64, limit int, f func(*sqlst
 }
 
 // OldPage calls f with the next rows of table past.
-func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*sqlstore.OldRow) error) error {
+func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*changelog.OldRow) error) error {
 	return z.part(ctx, func(tx pgx.Tx) error {
 		return eachOld(f)(tx.Query(ctx, `
 			SELECT id, key, create_id, deleted, at, value, coalesce(author, 0), audit_id, until_id, until_at, expires
@@ -74,12 +73,12 @@ func (z *frozen) OldPage(ctx context.Context, after int64, limit int, f func(*sq
 }
 
 // eachOld reads the result of a query for what eachRow does, until_id, until_at and expires.
-func eachOld(f func(*sqlstore.OldRow) error) func(pgx.Rows, error) error {
+func eachOld(f func(*changelog.OldRow) error) func(pgx.Rows, error) error {
 	return func(rows pgx.Rows, err error) error {
 		if err != nil {
 			return fmt.Errorf("read old versions: %w", err)
 		}
-		var r sqlstore.OldRow
+		var r changelog.OldRow
 		var value, audit pgtype.DriverBytes
 		into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &r.Author, &audit, &r.UntilID, &r.UntilAt, &r.Expires}
 		_, err = pgx.ForEachRow(rows, into, func() error {
@@ -91,7 +90,7 @@ func eachOld(f func(*sqlstore.OldRow) error) func(pgx.Rows, error) error {
 }
 
 // Links calls f with the next rows in order of keys.
-func (z *frozen) Links(ctx context.Context, after sqlstore.Link, indexed bool, limit int, f func(*sqlstore.Row) error) error {
+func (z *frozen) Links(ctx context.Context, after changelog.Link, indexed bool, limit int, f func(*changelog.Row) error) error {
 	return z.part(ctx, func(tx pgx.Tx) error {
 		if !indexed {
 			if _, err := tx.Exec(ctx, `SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = on`); err != nil {
@@ -107,7 +106,7 @@ func (z *frozen) Links(ctx context.Context, after sqlstore.Link, indexed bool, l
 		if err != nil {
 			return fmt.Errorf("read rows: %w", err)
 		}
-		var r sqlstore.Row
+		var r changelog.Row
 		_, err = pgx.ForEachRow(rows, []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Author}, func() error { return f(&r) })
 		if err == nil && !indexed { // an error takes it back, too
 			_, err = tx.Exec(ctx, `SET LOCAL enable_indexscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_sort = off`)
@@ -117,7 +116,7 @@ func (z *frozen) Links(ctx context.Context, after sqlstore.Link, indexed bool, l
 }
 
 // NextLink reads the index of keys, and of the table only what the server does not know to be visible.
-func (z *frozen) NextLink(ctx context.Context, after sqlstore.Link) (next sqlstore.Link, ok bool, err error) {
+func (z *frozen) NextLink(ctx context.Context, after changelog.Link) (next changelog.Link, ok bool, err error) {
 	err = z.part(ctx, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 			SELECT id, key
@@ -246,8 +245,8 @@ func (l *Log) examinePart(ctx context.Context, tx pgx.Tx, look func(pgx.Tx) erro
 
 // passes says that err, which damage has judged, is no damage.
 func passes(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqlstore.ErrClosed) ||
-		errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, sqlstore.ErrDamaged)
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, changelog.ErrClosed) ||
+		errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrDamaged)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -5,14 +5,13 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
-	if l.kind != sqlstore.KindAPI {
-		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+	if l.kind != changelog.KindAPI {
+		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
 	if from >= to {
 		return nil, nil
@@ -28,7 +27,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // state does. A tombstone in past is superseded by itself, so it is in force at no revision. What is
 // known is read after the rows, in the same round trip, and only becomes less: if it is enough then,
 // it was when the rows were read.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.HistoryRow, err error) {
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.HistoryRow, err error) {
 	var b pgx.Batch
 	b.Queue(`
 		WITH RECURSIVE keys AS (
@@ -68,7 +67,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 			 LIMIT $4)) AS either
 		ORDER BY key
 		LIMIT $4`, bound(from), bound(to), revision, limit)
-	key, one := sqlstore.OneKey(from, to)
+	key, one := changelog.OneKey(from, to)
 	b.Queue(`
 		SELECT floor.value::bigint, coalesce(since.lost, -1),
 		       coalesce((SELECT max(lost) FROM kept WHERE prefix = $1 OR prefix >= $2 AND prefix < $3 AND prefix <> ''), 0),
@@ -78,7 +77,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 		       ELSE 0 END
 		FROM meta AS floor
 		LEFT JOIN kept AS since ON since.prefix = ''
-		WHERE floor.name = 'floor'`, bound(sqlstore.ResourceOf(from)), bound(from), bound(to), bound(key), one)
+		WHERE floor.name = 'floor'`, bound(changelog.ResourceOf(from)), bound(from), bound(to), bound(key), one)
 	r := l.pool.SendBatch(ctx, &b)
 	defer r.Close()
 	rows, err := r.Query()
@@ -88,7 +87,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 	if out, err = pgx.CollectRows(rows, scanPast); err != nil {
 		return nil, err
 	}
-	var k sqlstore.Known
+	var k changelog.Known
 	if err := r.QueryRow().Scan(&k.Floor, &k.Since, &k.Lost, &k.Oldest); err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 	return out, r.Close()
 }
 
-func scanPast(row pgx.CollectableRow) (r sqlstore.HistoryRow, err error) {
+func scanPast(row pgx.CollectableRow) (r changelog.HistoryRow, err error) {
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size)
 	return r, err
 }

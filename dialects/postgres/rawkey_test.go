@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestEncodeKey(t *testing.T) {
@@ -66,7 +66,7 @@ func TestKeyOrder(t *testing.T) {
 	for range 200_000 {
 		checkKeys(t, random(), random())
 	}
-	checkKeys(t, sqlstore.End, strings.Repeat("\xff", sqlstore.MaxKeyBytes))
+	checkKeys(t, changelog.End, strings.Repeat("\xff", changelog.MaxKeyBytes))
 }
 
 func FuzzEncodeKey(f *testing.F) {

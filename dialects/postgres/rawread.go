@@ -5,15 +5,14 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The reads of a log of raw keys are those of read.go with two columns more, and with keys as
 // rawkey.go has them.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
-	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows pgx.Rows) (err error) {
+func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRaw)
 		return err
 	}, `
@@ -25,7 +24,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []sqlsto
 	return out, err
 }
 
-func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
+func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRaw)
 		return err
@@ -49,11 +48,11 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 		            	ORDER BY log.id DESC LIMIT 1) AS l
 		            WHERE NOT l.deleted
 		            LIMIT $4) AS l) AS l
-		WHERE bytes - octet_length(value) < $5`, encodeKey(from), encodeKey(to), revision, limit, sqlstore.PageBytes)
+		WHERE bytes - octet_length(value) < $5`, encodeKey(from), encodeKey(to), revision, limit, changelog.PageBytes)
 	return out, err
 }
 
-func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) (out []sqlstore.Step, err error) {
+func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
 	err = l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRawStep)
 		return err
@@ -72,7 +71,7 @@ func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int6
 }
 
 // Keys is State without values.
-func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
+func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRawKey)
 		return err
@@ -108,7 +107,7 @@ func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error)
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), valuesChunk)
-		err := l.readKnown(ctx, (*sqlstore.Witness).Check, func(rows pgx.Rows) error {
+		err := l.readKnown(ctx, (*changelog.Witness).Check, func(rows pgx.Rows) error {
 			var id int64
 			var value []byte
 			_, err := pgx.ForEachRow(rows, []any{&id, &value}, func() error {
@@ -125,26 +124,26 @@ func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error)
 	return values, nil
 }
 
-func scanRaw(row pgx.CollectableRow) (r sqlstore.Row, err error) {
+func scanRaw(row pgx.CollectableRow) (r changelog.Row, err error) {
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.Version, &r.Lease)
 	r.Key = decodeKey(r.Key)
 	return r, err
 }
 
-func scanRawKey(row pgx.CollectableRow) (r sqlstore.Row, err error) {
+func scanRawKey(row pgx.CollectableRow) (r changelog.Row, err error) {
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Version, &r.Lease)
 	r.Key = decodeKey(r.Key)
 	return r, err
 }
 
-func scanRawStep(row pgx.CollectableRow) (s sqlstore.Step, err error) {
+func scanRawStep(row pgx.CollectableRow) (s changelog.Step, err error) {
 	var id, created, at, version, lease *int64
 	var value []byte
 	err = row.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &s.Version, &s.Lease,
 		&id, &created, &at, &value, &version, &lease)
 	s.Key = decodeKey(s.Key)
 	if err == nil && id != nil {
-		s.Prev = &sqlstore.Row{
+		s.Prev = &changelog.Row{
 			Revision: *id, Key: s.Key, CreateRevision: *created, At: *at, Value: value, Version: *version, Lease: *lease,
 		}
 	}

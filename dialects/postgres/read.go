@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Reads of the past fetch their rows first and the floor after them, in one round trip.
@@ -21,29 +20,29 @@ const readEnd = `
 
 // scanEnd reads the answer of readEnd: the end of the log, and the time of the row asked for, nil if it
 // is not there.
-func scanEnd(row pgx.Row) (h sqlstore.Head, seen *int64, err error) {
+func scanEnd(row pgx.Row) (h changelog.Head, seen *int64, err error) {
 	err = row.Scan(&h.Floor, &h.Revision, &seen)
 	h.Revision = max(h.Revision, h.Floor)
 	return h, seen, err
 }
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
+func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
 	w := l.witness.Load()
 	h, seen, err := scanEnd(l.pool.QueryRow(ctx, readEnd, w.Row()))
 	if err == nil {
 		err = w.Check(h, seen)
 	}
 	if err != nil {
-		return sqlstore.Head{}, fmt.Errorf("read head: %w", l.classify(err))
+		return changelog.Head{}, fmt.Errorf("read head: %w", l.classify(err))
 	}
 	return h, nil
 }
 
 // Rows returns rows after a revision in revision order.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
 	}
 	out, err := read(ctx, after, limit)
@@ -53,22 +52,22 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return out, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) (out []sqlstore.Row, err error) {
-	err = l.readKnown(ctx, (*sqlstore.Witness).CheckRows, func(rows pgx.Rows) (err error) {
+func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
 	}, `
 		SELECT id, key, create_id, deleted, at, value
 		FROM (SELECT *, sum(octet_length(value)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes
 		      FROM (SELECT * FROM log WHERE id > $1 ORDER BY id LIMIT $2) AS l) AS l
-		WHERE bytes - octet_length(value) < $3`, after, limit, sqlstore.PageBytes)
+		WHERE bytes - octet_length(value) < $3`, after, limit, changelog.PageBytes)
 	return out, err
 }
 
 // State returns the rows in force at a revision.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawState
 	}
 	out, err := read(ctx, from, to, revision, limit)
@@ -83,7 +82,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 // nor the number of keys beyond the limit matters. The steps are made by recursion
 // because the planner, which overestimates how selective the simpler queries are, sorts
 // the whole range for those. Rows come in the order of the steps.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) (out []sqlstore.Row, err error) {
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
@@ -107,7 +106,7 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 		            	ORDER BY log.id DESC LIMIT 1) AS l
 		            WHERE NOT l.deleted
 		            LIMIT $4) AS l) AS l
-		WHERE bytes - octet_length(value) < $5`, bound(from), bound(to), revision, limit, sqlstore.PageBytes)
+		WHERE bytes - octet_length(value) < $5`, bound(from), bound(to), revision, limit, changelog.PageBytes)
 	return out, err
 }
 
@@ -132,9 +131,9 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
 	}
 	out, err := read(ctx, from, to, after, through, limit)
@@ -144,7 +143,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 	return out, nil
 }
 
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) (out []sqlstore.Step, err error) {
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
 	err = l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanStep)
 		return err
@@ -180,12 +179,12 @@ func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err er
 
 // readPast runs query, lets scan read its rows and refuses a revision below the floor.
 func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) error, query string, args ...any) error {
-	check := func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error {
+	check := func(w *changelog.Witness, now changelog.Head, seen *int64) error {
 		if err := w.Check(now, seen); err != nil {
 			return err
 		}
 		if revision < now.Floor {
-			return sqlstore.ErrCompacted
+			return changelog.ErrCompacted
 		}
 		return nil
 	}
@@ -194,7 +193,7 @@ func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) 
 
 // readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
 // what is expected of it: if it is the same log now, it was when the rows were read.
-func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now sqlstore.Head, seen *int64) error,
+func (l *Log) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
 	scan func(pgx.Rows) error, query string, args ...any) error {
 	w := l.witness.Load()
 	var b pgx.Batch
@@ -219,17 +218,17 @@ func (l *Log) readKnown(ctx context.Context, check func(w *sqlstore.Witness, now
 	return r.Close()
 }
 
-func scanRow(row pgx.CollectableRow) (r sqlstore.Row, err error) {
+func scanRow(row pgx.CollectableRow) (r changelog.Row, err error) {
 	err = row.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value)
 	return r, err
 }
 
-func scanStep(row pgx.CollectableRow) (s sqlstore.Step, err error) {
+func scanStep(row pgx.CollectableRow) (s changelog.Step, err error) {
 	var id, created, at *int64
 	var value []byte
 	err = row.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
 	if err == nil && id != nil {
-		s.Prev = &sqlstore.Row{Revision: *id, Key: s.Key, CreateRevision: *created, At: *at, Value: value}
+		s.Prev = &changelog.Row{Revision: *id, Key: s.Key, CreateRevision: *created, At: *at, Value: value}
 	}
 	return s, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // SQLSTATEs.
@@ -83,7 +83,7 @@ func (l *Log) checkTables(ctx context.Context) error {
 		             ('past', 'SELECT'), ('past', 'INSERT'), ('past', 'UPDATE'), ('past', 'DELETE'),
 		             ('kept', 'SELECT'), ('kept', 'INSERT'), ('kept', 'UPDATE'), ('kept', 'DELETE'),
 		             ('lease', 'SELECT'), ('lease', 'INSERT'), ('lease', 'UPDATE'), ('lease', 'DELETE')) AS need (name, privilege)
-		WHERE ($1 OR name <> 'lease') AND NOT has_table_privilege(name, privilege)`, l.kind == sqlstore.KindEtcd).Scan(&cannot)
+		WHERE ($1 OR name <> 'lease') AND NOT has_table_privilege(name, privilege)`, l.kind == changelog.KindEtcd).Scan(&cannot)
 	if err != nil || cannot == nil {
 		return err
 	}

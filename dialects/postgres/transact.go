@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Transact runs decide in a transaction of two round trips: lock and look; write, notify and
 // commit.
-func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) error {
-	if l.kind != sqlstore.KindEtcd {
-		return fmt.Errorf("transact: %w", sqlstore.ErrKind)
+func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+	if l.kind != changelog.KindEtcd {
+		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
 	var rejected *raw.Rejected
@@ -41,14 +41,14 @@ func (l *Log) again(ctx context.Context, f func() error) error {
 	}
 }
 
-func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (err error) {
+func (l *Log) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	var broken error
 	defer func() { release(conn, broken) }()
-	var found sqlstore.Found
+	var found changelog.Found
 	if broken = lockAndFind(ctx, conn.Conn(), ask, l.witness.Load(), &found); broken != nil {
 		return broken
 	}
@@ -68,7 +68,7 @@ func (l *Log) tryTransact(ctx context.Context, ask sqlstore.Ask, decide func(*sq
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func lockAndFind(ctx context.Context, conn *pgx.Conn, ask sqlstore.Ask, w *sqlstore.Witness, f *sqlstore.Found) error {
+func lockAndFind(ctx context.Context, conn *pgx.Conn, ask changelog.Ask, w *changelog.Witness, f *changelog.Found) error {
 	var b pgx.Batch
 	queueLock(&b)
 	b.Queue(`
@@ -108,7 +108,7 @@ func lockAndFind(ctx context.Context, conn *pgx.Conn, ask sqlstore.Ask, w *sqlst
 	return r.Close()
 }
 
-func findRows(r pgx.BatchResults, leases bool, f *sqlstore.Found) error {
+func findRows(r pgx.BatchResults, leases bool, f *changelog.Found) error {
 	rows, err := r.Query()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func findRows(r pgx.BatchResults, leases bool, f *sqlstore.Found) error {
 
 // writeAndCommit writes what was decided in one pipeline with COMMIT: leases that go first, so
 // that an id can be granted anew.
-func (l *Log) writeAndCommit(ctx context.Context, conn *pgx.Conn, d sqlstore.Decision) error {
+func (l *Log) writeAndCommit(ctx context.Context, conn *pgx.Conn, d changelog.Decision) error {
 	var b pgx.Batch
 	if len(d.Revoke) > 0 {
 		b.Queue(`DELETE FROM lease WHERE id = ANY ($1::bigint[])`, d.Revoke)
@@ -149,7 +149,7 @@ func (l *Log) writeAndCommit(ctx context.Context, conn *pgx.Conn, d sqlstore.Dec
 	return readCommit(r)
 }
 
-func queueGrants(b *pgx.Batch, grants []sqlstore.Lease) {
+func queueGrants(b *pgx.Batch, grants []changelog.Lease) {
 	var ids, ttls, expires []int64
 	for _, g := range grants {
 		ids, ttls, expires = append(ids, g.ID), append(ttls, g.TTL), append(expires, g.Expires)
@@ -160,7 +160,7 @@ func queueGrants(b *pgx.Batch, grants []sqlstore.Lease) {
 		ids, ttls, expires)
 }
 
-func queueRows(b *pgx.Batch, rows []sqlstore.Row) {
+func queueRows(b *pgx.Batch, rows []changelog.Row) {
 	c := columnsOf(rows)
 	versions, leases := make([]int64, len(rows)), make([]int64, len(rows))
 	for i := range rows {

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit int) (c sqlstore.Compacted, err error) {
+func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM past) OR EXISTS (SELECT FROM kept)`).Scan(&due)
@@ -25,13 +24,13 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 		})
 	}
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("trim the past: %w", l.classify(err))
+		return changelog.Compacted{}, fmt.Errorf("trim the past: %w", l.classify(err))
 	}
 	return c, nil
 }
 
 // inStep runs a step in a transaction that has the compactors' lock, unless another has it.
-func (l *Log) inStep(ctx context.Context, c *sqlstore.Compacted, step func(pgx.Tx) error) error {
+func (l *Log) inStep(ctx context.Context, c *changelog.Compacted, step func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
 			return err
@@ -40,7 +39,7 @@ func (l *Log) inStep(ctx context.Context, c *sqlstore.Compacted, step func(pgx.T
 	})
 }
 
-func trim(ctx context.Context, tx pgx.Tx, keep *sqlstore.Keep, now int64, limit int) (int64, error) {
+func trim(ctx context.Context, tx pgx.Tx, keep *changelog.Keep, now int64, limit int) (int64, error) {
 	if keep == nil {
 		if _, err := tx.Exec(ctx, `DELETE FROM kept`); err != nil {
 			return 0, err
@@ -52,31 +51,31 @@ func trim(ctx context.Context, tx pgx.Tx, keep *sqlstore.Keep, now int64, limit 
 	if err != nil {
 		return 0, err
 	}
-	lost, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o sqlstore.Old, err error) {
+	lost, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o changelog.Old, err error) {
 		return o, row.Scan(&o.ID, &o.Key, &o.UntilID)
 	})
 	if err != nil {
 		return 0, err
 	}
-	return lose(ctx, tx, sqlstore.Cuts(lost))
+	return lose(ctx, tx, changelog.Cuts(lost))
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit int) (sqlstore.Compacted, error) {
-	c := sqlstore.Compacted{Swept: after}
+func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+	c := changelog.Compacted{Swept: after}
 	err := l.inStep(ctx, &c, func(tx pgx.Tx) error { return refit(ctx, tx, &c, keep, limit) })
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("fit the past to other rules: %w", l.classify(err))
+		return changelog.Compacted{}, fmt.Errorf("fit the past to other rules: %w", l.classify(err))
 	}
 	return c, nil
 }
 
-func refit(ctx context.Context, tx pgx.Tx, c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) error {
+func refit(ctx context.Context, tx pgx.Tx, c *changelog.Compacted, keep *changelog.Keep, limit int) error {
 	found, err := tx.Query(ctx, `SELECT id, key, until_id, until_at, expires FROM past WHERE id > $1 ORDER BY id LIMIT $2::bigint`, c.Swept, limit)
 	if err != nil {
 		return err
 	}
-	rows, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (o sqlstore.Old, err error) {
+	rows, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (o changelog.Old, err error) {
 		return o, row.Scan(&o.ID, &o.Key, &o.UntilID, &o.UntilAt, &o.Expires)
 	})
 	if err != nil || len(rows) == 0 {
@@ -87,7 +86,7 @@ func refit(ctx context.Context, tx pgx.Tx, c *sqlstore.Compacted, keep *sqlstore
 	if err := setExpiry(ctx, tx, changed); err != nil {
 		return err
 	}
-	var lost []sqlstore.Cut
+	var lost []changelog.Cut
 	for n, keys := range counts {
 		if lost, err = beyond(ctx, tx, lost, n, keys); err != nil {
 			return err
@@ -97,7 +96,7 @@ func refit(ctx context.Context, tx pgx.Tx, c *sqlstore.Compacted, keep *sqlstore
 	return err
 }
 
-func setExpiry(ctx context.Context, tx pgx.Tx, rows []sqlstore.Old) error {
+func setExpiry(ctx context.Context, tx pgx.Tx, rows []changelog.Old) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestBeside opens a file beside its server, under load. It sees what is committed, does not migrate or
@@ -31,7 +31,7 @@ func TestBeside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for head := (sqlstore.Head{}); head.Revision < 50; {
+			for head := (changelog.Head{}); head.Revision < 50; {
 				if head, err = beside.Head(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestBeside(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer again.Close()
-			if err := sqlstore.CheckMoved(ctx, again); !errors.Is(err, sqlstore.ErrMoved) {
+			if err := changelog.CheckMoved(ctx, again); !errors.Is(err, changelog.ErrMoved) {
 				t.Errorf("the next start: %v", err)
 			}
 		})
@@ -73,8 +73,8 @@ func TestBeside(t *testing.T) {
 // writeOn appends until the log has moved, and returns the last revision.
 func writeOn(t *testing.T, ctx context.Context, l *Log) (last int64) {
 	for ctx.Err() == nil {
-		a, err := l.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Expect: last, Value: []byte("{}")}})
-		if errors.Is(err, sqlstore.ErrMoved) {
+		a, err := l.Append(ctx, []changelog.Change{{Key: "/registry/a", Expect: last, Value: []byte("{}")}})
+		if errors.Is(err, changelog.ErrMoved) {
 			return last
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func TestBesideRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	if _, err := server.Append(ctx, []sqlstore.Change{{Key: "/registry/a", Value: []byte("{}")}}); err != nil {
+	if _, err := server.Append(ctx, []changelog.Change{{Key: "/registry/a", Value: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
 	if rows, err := beside.Rows(ctx, 0, 10); err != nil || len(rows) != 1 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCheckpoint wants the write-ahead log to be copied into the file before a commit would have to.
@@ -21,7 +21,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { l.Follow(ctx, sqlstore.Follower{Hint: func(int64) {}}) })
+	following.Go(func() { l.Follow(ctx, changelog.Follower{Hint: func(int64) {}}) })
 	defer func() {
 		cancel()
 		following.Wait()
@@ -29,8 +29,8 @@ func TestCheckpoint(t *testing.T) {
 	}()
 	const size, rows = 64 << 10, 80 // more than checkpointBytes, less than mostLogPages
 	for i := range rows {
-		change := sqlstore.Change{Key: "/registry/a/b/" + strconv.Itoa(i), Value: make([]byte, size)}
-		if _, err := l.Append(t.Context(), []sqlstore.Change{change}); err != nil {
+		change := changelog.Change{Key: "/registry/a/b/" + strconv.Itoa(i), Value: make([]byte, size)}
+		if _, err := l.Append(t.Context(), []changelog.Change{change}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,8 +57,8 @@ func TestCheckpointUnfollowed(t *testing.T) {
 	defer l.Close()
 	const size = 1 << 20
 	for i := range 40 {
-		change := sqlstore.Change{Key: "/registry/a/b/" + strconv.Itoa(i), Value: make([]byte, size)}
-		if _, err := l.Append(t.Context(), []sqlstore.Change{change}); err != nil {
+		change := changelog.Change{Key: "/registry/a/b/" + strconv.Itoa(i), Value: make([]byte, size)}
+		if _, err := l.Append(t.Context(), []changelog.Change{change}); err != nil {
 			t.Fatal(err)
 		}
 	}

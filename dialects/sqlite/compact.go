@@ -7,14 +7,14 @@ import (
 	"strconv"
 
 	sqlite "github.com/mattn/go-sqlite3"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Compact sweeps the next rows and moves the floor over them. Each row swept takes its
 // predecessor with it: older ones went when the predecessor was swept. So the cost does
 // not depend on how long a key's history is.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlstore.Keep) (sqlstore.Compacted, error) {
-	var c sqlstore.Compacted
+func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+	var c changelog.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
 		if l.held() {
 			c.Busy = true
@@ -24,12 +24,12 @@ func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *sqlst
 		return err
 	})
 	if err != nil && err != errNothing {
-		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", err)
+		return changelog.Compacted{}, fmt.Errorf("compact: %w", err)
 	}
 	return c, nil
 }
 
-func (w *writer) compact(through int64, limit int, keep *sqlstore.Keep) (c sqlstore.Compacted, err error) {
+func (w *writer) compact(through int64, limit int, keep *changelog.Keep) (c changelog.Compacted, err error) {
 	var newest, since int64
 	err = w.scan(`
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
@@ -94,8 +94,8 @@ func (w *writer) supersede(after, upto int64) (deleted int64, err error) {
 }
 
 // Supersede deletes the next predecessors.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (sqlstore.Compacted, error) {
-	c := sqlstore.Compacted{Swept: after}
+func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`, nil, &c.Floor)
 		through = min(through, c.Floor)
@@ -112,7 +112,7 @@ func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (s
 		return w.turn()
 	})
 	if err != nil {
-		return sqlstore.Compacted{}, fmt.Errorf("compact: %w", err)
+		return changelog.Compacted{}, fmt.Errorf("compact: %w", err)
 	}
 	return c, nil
 }
@@ -173,7 +173,7 @@ func (l *Log) truncateWAL(ctx context.Context) error {
 	if _, err := l.checkpoint(ctx); err != nil {
 		return err
 	}
-	if errors.Is(l.Condition(), sqlstore.ErrFull) {
+	if errors.Is(l.Condition(), changelog.ErrFull) {
 		return nil // the log's file is room that nobody else can take
 	}
 	err := l.use(ctx, func(w *writer) error {

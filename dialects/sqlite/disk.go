@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"golang.org/x/sys/unix"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // A full disk must not take away what makes room: a delete writes a row before it frees
@@ -68,7 +67,7 @@ type load struct {
 	puts  bool  // not only deletes
 }
 
-func loadOf(batch []sqlstore.Change) load {
+func loadOf(batch []changelog.Change) load {
 	l := load{rows: len(batch)}
 	for i := range batch {
 		l.bytes += int64(len(batch[i].Value))
@@ -77,7 +76,7 @@ func loadOf(batch []sqlstore.Change) load {
 	return l
 }
 
-func loadOfRows(rows []sqlstore.Row) load {
+func loadOfRows(rows []changelog.Row) load {
 	l := load{rows: len(rows)}
 	for i := range rows {
 		l.bytes += int64(len(rows[i].Value))
@@ -187,7 +186,7 @@ func (l *Log) checkRoom(w *writer) error {
 	// What the next checkpoint takes, what goes into the log, and what the file grows by.
 	need += l.growth(pages*size) + max(0, need-unused*size)
 	if !l.disk.roomFor(need) {
-		return fmt.Errorf("%w: the disk is so full that even deletes have to wait until old versions are compacted", sqlstore.ErrUnavailable)
+		return fmt.Errorf("%w: the disk is so full that even deletes have to wait until old versions are compacted", changelog.ErrUnavailable)
 	}
 	return nil
 }
@@ -227,7 +226,7 @@ func (d *disk) roomFor(need int64) bool {
 	return free-need >= d.size/4
 }
 
-// now returns an error that wraps sqlstore.ErrFull if only deletes are taken.
+// now returns an error that wraps changelog.ErrFull if only deletes are taken.
 func (d *disk) now() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -235,7 +234,7 @@ func (d *disk) now() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %d MiB are free at %s; until there are %d MiB, only deletes are taken: delete objects, or make room on the disk",
-		sqlstore.ErrFull, d.free>>20, filepath.Dir(d.path), 3*d.size>>20)
+		changelog.ErrFull, d.free>>20, filepath.Dir(d.path), 3*d.size>>20)
 }
 
 func (d *disk) release() {

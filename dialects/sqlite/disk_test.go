@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // smallDisk mounts a file system of some size.
@@ -44,11 +44,11 @@ func TestDiskFull(t *testing.T) {
 	revisions := map[string]int64{}
 	for i := 0; look() == nil; i++ {
 		key := fmt.Sprintf("/k%04d", i)
-		a, err := l.Append(ctx, []sqlstore.Change{{Key: key, Value: value}})
+		a, err := l.Append(ctx, []changelog.Change{{Key: key, Value: value}})
 		must(t, err) // it says so before it is full
 		revisions[key] = a.Results[0].Revision
 	}
-	if err := l.Condition(); !errors.Is(err, sqlstore.ErrFull) || !errors.Is(err, sqlstore.ErrUnavailable) {
+	if err := l.Condition(); !errors.Is(err, changelog.ErrFull) || !errors.Is(err, changelog.ErrUnavailable) {
 		t.Errorf("condition %v", err)
 	}
 
@@ -60,7 +60,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	n := 0
 	for key, revision := range revisions {
-		a, err := l.Append(ctx, []sqlstore.Change{{Key: key, Expect: revision, Delete: true, Value: []byte("{}")}})
+		a, err := l.Append(ctx, []changelog.Change{{Key: key, Expect: revision, Delete: true, Value: []byte("{}")}})
 		if err != nil || a.Results[0].Revision == 0 {
 			t.Fatalf("delete %d on a full disk: %+v, %v", n, a, err)
 		}
@@ -78,7 +78,7 @@ func TestDiskFull(t *testing.T) {
 	if err := look(); err != nil || !reserve() {
 		t.Errorf("condition after deletes and compaction: %v; reserve: %v", err, reserve())
 	}
-	a, err := l.Append(ctx, []sqlstore.Change{{Key: "/after", Value: value}})
+	a, err := l.Append(ctx, []changelog.Change{{Key: "/after", Value: value}})
 	if err != nil || a.Results[0].Revision == 0 {
 		t.Errorf("write after that: %+v, %v", a, err)
 	}
@@ -99,7 +99,7 @@ func TestDiskFullStart(t *testing.T) {
 	}
 	fill(t, filepath.Join(dir, "hog"))
 	l = open(t, o)
-	if err := l.Condition(); !errors.Is(err, sqlstore.ErrFull) {
+	if err := l.Condition(); !errors.Is(err, changelog.ErrFull) {
 		t.Errorf("condition %v", err)
 	}
 	rows, err := l.State(context.Background(), "/", "0", 1, 10)
@@ -121,9 +121,9 @@ func TestDiskFullByBurst(t *testing.T) {
 	value := bytes.Repeat([]byte{'x'}, 100_000)
 	var err error
 	for i := 0; err == nil; i++ {
-		_, err = l.Append(t.Context(), []sqlstore.Change{{Key: fmt.Sprintf("/k%04d", i), Value: value}})
+		_, err = l.Append(t.Context(), []changelog.Change{{Key: fmt.Sprintf("/k%04d", i), Value: value}})
 	}
-	if !errors.Is(err, sqlstore.ErrFull) || !l.disk.hasReserve() {
+	if !errors.Is(err, changelog.ErrFull) || !l.disk.hasReserve() {
 		t.Errorf("refused with %v; reserve: %v", err, l.disk.hasReserve())
 	}
 	if l.growthNow() == 0 {
@@ -152,7 +152,7 @@ func TestDiskWithoutReserve(t *testing.T) {
 	value := bytes.Repeat([]byte{'x'}, 100_000)
 	revision := int64(0)
 	for !l.lookAtDisk(ctx, false) {
-		a, err := l.Append(ctx, []sqlstore.Change{{Key: "/k", Expect: revision, Value: value}})
+		a, err := l.Append(ctx, []changelog.Change{{Key: "/k", Expect: revision, Value: value}})
 		must(t, err)
 		revision = a.Results[0].Revision
 	}
@@ -183,9 +183,9 @@ func TestDiskRanOut(t *testing.T) {
 	value := bytes.Repeat([]byte{'x'}, 100_000)
 	var err error
 	for i := 0; err == nil && i < 100; i++ {
-		_, err = l.Append(context.Background(), []sqlstore.Change{{Key: fmt.Sprint("/", i), Value: value}})
+		_, err = l.Append(context.Background(), []changelog.Change{{Key: fmt.Sprint("/", i), Value: value}})
 	}
-	if !errors.Is(err, sqlstore.ErrUnavailable) || !errors.Is(l.Condition(), sqlstore.ErrFull) {
+	if !errors.Is(err, changelog.ErrUnavailable) || !errors.Is(l.Condition(), changelog.ErrFull) {
 		t.Errorf("append: %v; condition: %v", err, l.Condition())
 	}
 }

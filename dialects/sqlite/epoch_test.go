@@ -13,8 +13,7 @@ import (
 	"testing"
 
 	sqlite "github.com/mattn/go-sqlite3"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestForeignLog puts backups in the place of a database that was killed, whose write-ahead
@@ -148,7 +147,7 @@ func TestUnmarked(t *testing.T) {
 func TestKilledStart(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "p.db")
-	_, err := makeFile(ctx, path, sqlstore.KindAPI)
+	_, err := makeFile(ctx, path, changelog.KindAPI)
 	must(t, err)
 	open(t, Options{Path: crash(t, path), Log: quiet(t)})
 
@@ -159,7 +158,7 @@ func TestKilledStart(t *testing.T) {
 	g, err := guardFile(path)
 	must(t, err)
 	defer g.release()
-	p, err := prepare(ctx, path, g.file, sqlstore.KindAPI)
+	p, err := prepare(ctx, path, g.file, changelog.KindAPI)
 	must(t, err)
 	defer p.db.Close()
 	image := crash(t, path)

@@ -5,21 +5,21 @@ import (
 	"fmt"
 
 	sqlite "github.com/mattn/go-sqlite3"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // classify wraps errors that mean that the database cannot be used now.
 func classify(err error) error {
 	var e sqlite.Error
-	if !errors.As(err, &e) || errors.Is(err, sqlstore.ErrUnknown) {
+	if !errors.As(err, &e) || errors.Is(err, changelog.ErrUnknown) {
 		return err
 	}
 	switch e.Code {
 	case sqlite.ErrBusy, sqlite.ErrReadonly, sqlite.ErrFull, sqlite.ErrIoErr, sqlite.ErrCantOpen, sqlite.ErrPerm, sqlite.ErrNomem:
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 	case sqlite.ErrCorrupt, sqlite.ErrNotADB:
-		if !errors.Is(err, sqlstore.ErrDamaged) {
-			return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+		if !errors.Is(err, changelog.ErrDamaged) {
+			return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 		}
 	}
 	return err
@@ -36,7 +36,7 @@ func commitError(err error) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, err)
+	return fmt.Errorf("%w: %w", changelog.ErrUnknown, err)
 }
 
 // isFull says that SQLite found no room, on the disk or in a quota.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/shape"
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // made is what the migrations make.
@@ -250,20 +250,20 @@ func texts(rows *sql.Rows, err error) (all []string, _ error) {
 }
 
 // damage judges an error of those who search for damage: what cannot be read of a file that is there wraps
-// sqlstore.ErrDamaged, or nothing; what passes wraps sqlstore.ErrUnavailable.
+// changelog.ErrDamaged, or nothing; what passes wraps changelog.ErrUnavailable.
 func damage(err error) error {
 	var e sqlite.Error
-	if !errors.As(err, &e) || errors.Is(err, sqlstore.ErrDamaged) {
+	if !errors.As(err, &e) || errors.Is(err, changelog.ErrDamaged) {
 		return err
 	}
 	switch e.Code {
 	case sqlite.ErrIoErr:
 		switch e.ExtendedCode {
 		case sqlite.ErrIoErrRead, sqlite.ErrIoErrShortRead, sqlite.ErrIoErr.Extend(32), sqlite.ErrIoErr.Extend(33): // DATA, CORRUPTFS
-			return fmt.Errorf("%w: %w", sqlstore.ErrDamaged, err)
+			return fmt.Errorf("%w: %w", changelog.ErrDamaged, err)
 		}
 	case sqlite.ErrLocked, sqlite.ErrProtocol, sqlite.ErrSchema, sqlite.ErrInterrupt, sqlite.ErrAbort:
-		return fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 	}
 	return classify(err)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/golang-migrate/migrate/v4/database/sqlite3"
 	sqlite "github.com/mattn/go-sqlite3"
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/atomicfile"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // connector opens connections by name without a driver registered under a global name.
@@ -76,7 +76,7 @@ func closeToOthers(path string) error {
 // makeFile makes an empty log at path if there is none. It is built aside without a
 // single sync and then put in place, so that a crash leaves all of it or nothing and a
 // first start costs two syncs. It returns the new file's epoch, 0 if there was a file.
-func makeFile(ctx context.Context, path string, kind sqlstore.Kind) (epoch uint32, err error) {
+func makeFile(ctx context.Context, path string, kind changelog.Kind) (epoch uint32, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		return 0, nil
 	}
@@ -143,7 +143,7 @@ type prepared struct {
 }
 
 // prepare brings the file up to date. file is the same, open.
-func prepare(ctx context.Context, path string, file *os.File, kind sqlstore.Kind) (p prepared, err error) {
+func prepare(ctx context.Context, path string, file *os.File, kind changelog.Kind) (p prepared, err error) {
 	header, err := readHeader(file)
 	if err == nil && header.changes < leastChanges { // else it is no database, as SQLite will say
 		if err := raiseFileCounter(ctx, path); err != nil {

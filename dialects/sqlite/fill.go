@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // filler is the writer within its transaction.
@@ -14,15 +14,15 @@ type filler struct {
 }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error {
+func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := l.transact(ctx, func(w *writer) error {
-		var head sqlstore.Head
+		var head changelog.Head
 		var at int64
 		if err := w.findHead(&head, &at); err != nil {
 			return err
 		}
 		if head.Revision > 0 {
-			return sqlstore.ErrNotEmpty
+			return changelog.ErrNotEmpty
 		}
 		if err := fill(&filler{l, w}); err != nil {
 			return err
@@ -36,12 +36,12 @@ func (l *Log) Fill(ctx context.Context, fill func(sqlstore.Filler) error) error 
 }
 
 // Add adds authors.
-func (f *filler) Add(_ context.Context, authors []sqlstore.Author) ([]int64, error) {
+func (f *filler) Add(_ context.Context, authors []changelog.Author) ([]int64, error) {
 	return f.w.addAuthors(authors)
 }
 
 // Insert adds rows. The disk is asked for room for each call's, because there is no other moment to.
-func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
+func (f *filler) Insert(ctx context.Context, rows []changelog.Row) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (f *filler) Insert(ctx context.Context, rows []sqlstore.Row) error {
 }
 
 // InsertOld adds old versions, for which it asks as Insert does.
-func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
+func (f *filler) InsertOld(ctx context.Context, rows []changelog.OldRow) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	plain := make([]sqlstore.Row, len(rows))
+	plain := make([]changelog.Row, len(rows))
 	for i := range rows {
 		plain[i] = rows[i].Row
 	}
@@ -82,7 +82,7 @@ func (f *filler) InsertOld(ctx context.Context, rows []sqlstore.OldRow) error {
 	return nil
 }
 
-func (w *writer) insertOld(r *sqlstore.OldRow) error {
+func (w *writer) insertOld(r *changelog.OldRow) error {
 	var author, audit any // NULL
 	if r.Author != 0 {
 		author = r.Author
@@ -102,13 +102,13 @@ func (w *writer) insertOld(r *sqlstore.OldRow) error {
 }
 
 // End notes floor, what is kept, and marks.
-func (f *filler) End(_ context.Context, e sqlstore.Ending) error {
+func (f *filler) End(_ context.Context, e changelog.Ending) error {
 	for prefix, lost := range e.Kept {
 		if _, err := f.w.exec(`INSERT INTO kept (prefix, lost) VALUES (?, ?)`, prefix, lost); err != nil {
 			return err
 		}
 	}
-	for name, number := range map[string]int64{sqlstore.MetaFloor: e.Floor, sqlstore.MetaSwept: e.Swept} {
+	for name, number := range map[string]int64{changelog.MetaFloor: e.Floor, changelog.MetaSwept: e.Swept} {
 		if _, err := f.w.exec(`UPDATE meta SET value = CAST(? AS TEXT) WHERE name = ?`, number, name); err != nil {
 			return err
 		}

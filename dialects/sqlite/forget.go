@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // forgetStep is how many versions go in one transaction.
@@ -15,8 +15,8 @@ const forgetStep = 500
 // other transactions delete it overwrites only in pages that stay in use (see writer.prepare); the
 // others leave the file with Reclaim.
 func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error) {
-	if l.kind != sqlstore.KindAPI {
-		return 0, fmt.Errorf("forget %s: %w", key, sqlstore.ErrKind)
+	if l.kind != changelog.KindAPI {
+		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}
 	for more := true; more && err == nil; {
 		err = l.transact(ctx, func(w *writer) error {
@@ -54,7 +54,7 @@ func (w *writer) forget(key string) (removed int64, err error) {
 		return 0, err
 	}
 	if len(ids) > 0 {
-		if removed, err = w.lose([]sqlstore.Cut{{Key: key, ID: last, Until: until}}); err != nil || len(ids) == forgetStep {
+		if removed, err = w.lose([]changelog.Cut{{Key: key, ID: last, Until: until}}); err != nil || len(ids) == forgetStep {
 			return removed, err
 		}
 	}
@@ -80,7 +80,7 @@ func (w *writer) forgetNow(key string) (removed int64, err error) {
 	}
 	w.wrote.rows += int(removed)
 	if since >= 0 {
-		if err := w.noteLost(sqlstore.ResourceOf(key), newest); err != nil {
+		if err := w.noteLost(changelog.ResourceOf(key), newest); err != nil {
 			return 0, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // frozen is a transaction that reads, beside the process that has the database. SQLite keeps what it sees
@@ -19,7 +19,7 @@ type frozen struct {
 }
 
 // Freeze calls f with the log as it is now. Close ends it.
-func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	l.freezing.Add(1)
 	defer l.freezing.Done()
 	var beside sync.WaitGroup
@@ -39,7 +39,7 @@ func (l *Log) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 	return classify(l.hold(ctx, f))
 }
 
-func (l *Log) freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (l *Log) freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	conn, err := l.reads.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
@@ -53,7 +53,7 @@ func (l *Log) freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
 }
 
 // Head is the end of the log.
-func (z *frozen) Head(ctx context.Context) (h sqlstore.Head, err error) {
+func (z *frozen) Head(ctx context.Context) (h changelog.Head, err error) {
 	err = z.conn.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
@@ -74,14 +74,14 @@ func (z *frozen) Meta(ctx context.Context) (map[string]string, error) {
 }
 
 // Writers calls f with all authors.
-func (z *frozen) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+func (z *frozen) Writers(ctx context.Context, f func(number int64, a changelog.Author) error) error {
 	return scan.EachAuthor(f)(z.conn.QueryContext(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id`))
 }
 
 // All calls f with rows in order of their ids. The driver would start a goroutine for each row if the
 // context could end.
-func (z *frozen) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+func (z *frozen) All(ctx context.Context, inForce bool, f func(*changelog.Row) error) error {
 	whole := context.WithoutCancel(ctx)
 	if inForce {
 		return scan.EachRow(ctx, f)(z.conn.QueryContext(whole, `
@@ -103,7 +103,7 @@ func (z *frozen) Kept(ctx context.Context) (map[string]int64, error) {
 }
 
 // Old calls f with the rows of table past.
-func (z *frozen) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
+func (z *frozen) Old(ctx context.Context, f func(*changelog.OldRow) error) error {
 	return scan.EachOld(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key, create_id, deleted, at, value, author, audit_id, until_id, until_at, expires
 		FROM past NOT INDEXED
@@ -119,7 +119,7 @@ const brokenSQL = `
 	ORDER BY p.id`
 
 // Broken calls f with rows of table past without a successor.
-func (z *frozen) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
+func (z *frozen) Broken(ctx context.Context, f func(*changelog.Row) error) error {
 	return scan.EachKey(ctx, f)(z.conn.QueryContext(context.WithoutCancel(ctx), brokenSQL))
 }
 

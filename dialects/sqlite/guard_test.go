@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // asHolder makes the test binary a process that has the database named there open until
@@ -190,7 +190,7 @@ func must(t testing.TB, err error) {
 // write appends one change, which must be stored.
 func write(t testing.TB, l *Log, key string) {
 	t.Helper()
-	a, err := l.Append(context.Background(), []sqlstore.Change{{Key: key, Value: []byte(`{"of":"` + key + `"}`)}})
+	a, err := l.Append(context.Background(), []changelog.Change{{Key: key, Value: []byte(`{"of":"` + key + `"}`)}})
 	if err != nil || a.Results[0].Revision == 0 {
 		t.Fatalf("write %s: %+v, %v", key, a, err)
 	}

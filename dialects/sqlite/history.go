@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.HistoryRow, error) {
+func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	rows, err := scan.History(l.reads.QueryContext(ctx, historySQL(q), q.Sizes, q.After, q.Through, q.Limit, q.From, q.To))
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", classify(err))
@@ -19,7 +19,7 @@ func (l *Log) History(ctx context.Context, q sqlstore.HistoryQuery) ([]sqlstore.
 
 // historySQL walks the revisions of both tables, or sorts those of a range of keys, which are in an
 // index of each. What else there is of a change is fetched last.
-func historySQL(q sqlstore.HistoryQuery) string {
+func historySQL(q changelog.HistoryQuery) string {
 	log, past, order := `log AS k NOT INDEXED WHERE`, `past AS k NOT INDEXED WHERE`, `DESC`
 	if q.From != "" || q.To != "" {
 		log = `log AS k INDEXED BY log_key_id WHERE k.key >= ?5 AND k.key < ?6 AND`

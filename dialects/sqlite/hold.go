@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // held is the log up to a revision, while nothing is compacted. No row of it goes or changes, so it is
@@ -19,7 +19,7 @@ import (
 // writer a fifth of its speed, and writers of a database in memory would have to wait for its end.
 type held struct {
 	l       *Log
-	head    sqlstore.Head
+	head    changelog.Head
 	meta    map[string]string
 	kept    map[string]int64
 	authors int64 // greatest number
@@ -27,8 +27,8 @@ type held struct {
 
 	noHead, noMeta, noKept error // why these could not be read although the database is there
 
-	rows  []sqlstore.Row // of a page
-	bytes []byte         // of their values
+	rows  []changelog.Row // of a page
+	bytes []byte          // of their values
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 
 // hold calls f while nothing is compacted. Only a full disk is more important, and that an object is
 // forgotten: what f reads after that is ErrUnavailable.
-func (l *Log) hold(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (l *Log) hold(ctx context.Context, f func(changelog.Frozen) error) error {
 	err := l.use(ctx, func(*writer) error { // so that no compaction is under way
 		l.holds.Add(1)
 		return nil
@@ -84,7 +84,7 @@ func (h *held) begin(ctx context.Context) error {
 		return h.noHead
 	}
 	if h.noHead == nil && h.noMeta == nil {
-		h.head.Floor, h.noHead = strconv.ParseInt(h.meta[sqlstore.MetaFloor], 10, 64)
+		h.head.Floor, h.noHead = strconv.ParseInt(h.meta[changelog.MetaFloor], 10, 64)
 		h.head.Revision = max(h.head.Revision, h.head.Floor)
 	}
 	h.pages = pages{from: h.l.reads, through: h.head.Revision, check: h.check}
@@ -94,7 +94,7 @@ func (h *held) begin(ctx context.Context) error {
 // passes says that err, which damage has judged, is no damage.
 func passes(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, sqlstore.ErrDamaged)
+		errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrDamaged)
 }
 
 // check makes sure that nothing was missing when rows were read before it.
@@ -103,14 +103,14 @@ func (h *held) check(ctx context.Context) error {
 	err := h.l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT value FROM meta WHERE name = 'swept'),
 		       (SELECT value FROM meta WHERE name = 'floor')`).Scan(&swept, &floor)
-	if err == nil && (swept != h.meta[sqlstore.MetaSwept] || floor != h.meta[sqlstore.MetaFloor]) {
-		err = fmt.Errorf("%w: old versions were deleted meanwhile, because the disk is nearly full or somebody had an object forgotten; try again", sqlstore.ErrUnavailable)
+	if err == nil && (swept != h.meta[changelog.MetaSwept] || floor != h.meta[changelog.MetaFloor]) {
+		err = fmt.Errorf("%w: old versions were deleted meanwhile, because the disk is nearly full or somebody had an object forgotten; try again", changelog.ErrUnavailable)
 	}
 	return err
 }
 
 // Head is the end of the log.
-func (h *held) Head(context.Context) (sqlstore.Head, error) {
+func (h *held) Head(context.Context) (changelog.Head, error) {
 	if err := cmp.Or(h.noHead, h.noMeta); err != nil {
 		return h.head, fmt.Errorf("read head: %w", err)
 	}
@@ -126,18 +126,18 @@ func (h *held) Meta(context.Context) (map[string]string, error) {
 }
 
 // Writers calls f with all authors.
-func (h *held) Writers(ctx context.Context, f func(number int64, a sqlstore.Author) error) error {
+func (h *held) Writers(ctx context.Context, f func(number int64, a changelog.Author) error) error {
 	return scan.EachAuthor(f)(h.l.reads.QueryContext(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author WHERE id <= ? ORDER BY id`, h.authors))
 }
 
 // All calls f with rows in order of their ids.
-func (h *held) All(ctx context.Context, inForce bool, f func(*sqlstore.Row) error) error {
+func (h *held) All(ctx context.Context, inForce bool, f func(*changelog.Row) error) error {
 	read := h.page
 	if inForce {
 		read = h.pageInForce
 	}
-	return eachPage(ctx, h, f, func(last *sqlstore.Row) ([]sqlstore.Row, error) { return read(ctx, last.Revision) })
+	return eachPage(ctx, h, f, func(last *changelog.Row) ([]changelog.Row, error) { return read(ctx, last.Revision) })
 }
 
 // eachPage calls f with the rows of all pages. next reads the page after a row, at first after the zero
@@ -164,7 +164,7 @@ func eachPage[R any](ctx context.Context, h *held, f func(*R) error, next func(l
 }
 
 // page reads the next rows, and copies them, so that the query ends.
-func (h *held) page(ctx context.Context, after int64) ([]sqlstore.Row, error) {
+func (h *held) page(ctx context.Context, after int64) ([]changelog.Row, error) {
 	rows, err := h.l.reads.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key, create_id, deleted, at, value, author, audit_id
 		FROM log NOT INDEXED
@@ -174,7 +174,7 @@ func (h *held) page(ctx context.Context, after int64) ([]sqlstore.Row, error) {
 	return h.pageOf(ctx, rows, err)
 }
 
-func (h *held) pageInForce(ctx context.Context, after int64) ([]sqlstore.Row, error) {
+func (h *held) pageInForce(ctx context.Context, after int64) ([]changelog.Row, error) {
 	rows, err := h.l.reads.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key, create_id, deleted, at, value, author, audit_id
 		FROM log AS l NOT INDEXED
@@ -186,9 +186,9 @@ func (h *held) pageInForce(ctx context.Context, after int64) ([]sqlstore.Row, er
 }
 
 // pageOf returns rows until there are enough bytes. They are valid until the next page.
-func (h *held) pageOf(ctx context.Context, rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+func (h *held) pageOf(ctx context.Context, rows *sql.Rows, err error) ([]changelog.Row, error) {
 	h.rows, h.bytes = h.rows[:0], h.bytes[:0]
-	err = scan.EachRow(ctx, func(r *sqlstore.Row) error {
+	err = scan.EachRow(ctx, func(r *changelog.Row) error {
 		h.bytes = append(h.bytes, r.Value...)
 		h.rows = append(h.rows, *r)
 		if last := &h.rows[len(h.rows)-1]; r.AuditID != nil {
@@ -221,13 +221,13 @@ func (h *held) Kept(context.Context) (map[string]int64, error) {
 }
 
 // Old calls f with the rows of table past, which nobody changes meanwhile.
-func (h *held) Old(ctx context.Context, f func(*sqlstore.OldRow) error) error {
-	return eachPage(ctx, h, f, func(last *sqlstore.OldRow) ([]sqlstore.OldRow, error) { return h.oldPage(ctx, last.Revision) })
+func (h *held) Old(ctx context.Context, f func(*changelog.OldRow) error) error {
+	return eachPage(ctx, h, f, func(last *changelog.OldRow) ([]changelog.OldRow, error) { return h.oldPage(ctx, last.Revision) })
 }
 
-func (h *held) oldPage(ctx context.Context, after int64) (page []sqlstore.OldRow, err error) {
+func (h *held) oldPage(ctx context.Context, after int64) (page []changelog.OldRow, err error) {
 	size := 0
-	err = scan.EachOld(ctx, func(r *sqlstore.OldRow) error {
+	err = scan.EachOld(ctx, func(r *changelog.OldRow) error {
 		row := *r
 		row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
 		page = append(page, row)
@@ -250,9 +250,9 @@ func (h *held) oldPage(ctx context.Context, after int64) (page []sqlstore.OldRow
 var errEnough = fmt.Errorf("enough rows for a page")
 
 // Broken calls f with rows of table past without a successor. Successors do not go meanwhile.
-func (h *held) Broken(ctx context.Context, f func(*sqlstore.Row) error) error {
-	var found []sqlstore.Row
-	err := scan.EachKey(ctx, func(r *sqlstore.Row) error {
+func (h *held) Broken(ctx context.Context, f func(*changelog.Row) error) error {
+	var found []changelog.Row
+	err := scan.EachKey(ctx, func(r *changelog.Row) error {
 		found = append(found, *r)
 		return nil
 	})(h.l.reads.QueryContext(context.WithoutCancel(ctx), brokenSQL))

@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/migrations"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Inspect reads the summary of the log in a file as Peek opens it, of any schema.
-func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
+func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	l, err := peek(ctx, o)
 	if err != nil {
 		return s, err
 	}
 	defer l.Close()
-	if s, err = sqlstore.Summarize(ctx, l); err != nil {
+	if s, err = changelog.Summarize(ctx, l); err != nil {
 		return s, classify(err)
 	}
 	return s, nil
@@ -28,7 +28,7 @@ func Inspect(ctx context.Context, o Options) (s sqlstore.Summary, err error) {
 
 // Peek opens the log in a file for reading, beside a process that has it open or without one. It takes
 // none of the locks by which processes keep each other away, makes no file and writes to none. There
-// must be a log already, else the error wraps sqlstore.ErrNoLog.
+// must be a log already, else the error wraps changelog.ErrNoLog.
 func Peek(ctx context.Context, o Options) (*Log, error) {
 	l, err := peek(ctx, o)
 	if err != nil {
@@ -51,14 +51,14 @@ func Peek(ctx context.Context, o Options) (*Log, error) {
 
 func peek(ctx context.Context, o Options) (*Log, error) {
 	if o.Path == "" {
-		return nil, fmt.Errorf("%w: a database in memory cannot be seen from outside its process", sqlstore.ErrNoLog)
+		return nil, fmt.Errorf("%w: a database in memory cannot be seen from outside its process", changelog.ErrNoLog)
 	}
 	path, err := filepath.EvalSymlinks(o.Path)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s does not exist", sqlstore.ErrNoLog, o.Path)
+		return nil, fmt.Errorf("%w: %s does not exist", changelog.ErrNoLog, o.Path)
 	} else if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (l *Log) identify(ctx context.Context) (err error) {
 	var tables int
 	err = l.reads.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('log', 'meta')`).Scan(&tables)
 	if err == nil && tables < 2 {
-		return fmt.Errorf("%w: %s has none of its tables", sqlstore.ErrNoLog, l.path)
+		return fmt.Errorf("%w: %s has none of its tables", changelog.ErrNoLog, l.path)
 	}
 	if err == nil {
 		l.clusterID, err = l.Cluster(ctx)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = fmt.Errorf("%w: table meta of %s has no cluster id", sqlstore.ErrDamaged, l.path)
+			err = fmt.Errorf("%w: table meta of %s has no cluster id", changelog.ErrDamaged, l.path)
 		}
 	}
 	if err == nil {

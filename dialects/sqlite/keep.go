@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // useKeep notes in table kept whether past is in use. since is the revision from which on it has
 // been, or negative.
-func (w *writer) useKeep(keep *sqlstore.Keep, since, floor int64) (err error) {
+func (w *writer) useKeep(keep *changelog.Keep, since, floor int64) (err error) {
 	switch {
 	case keep == nil && since >= 0:
 		_, err = w.exec(`DELETE FROM kept`)
@@ -22,7 +22,7 @@ func (w *writer) useKeep(keep *sqlstore.Keep, since, floor int64) (err error) {
 
 // move copies those of the rows to past that a step of compaction deletes and keep names, and notes
 // what is lost of the others.
-func (w *writer) move(swept, upto int64, keep *sqlstore.Keep) (kept int64, err error) {
+func (w *writer) move(swept, upto int64, keep *changelog.Keep) (kept int64, err error) {
 	old, bytes, err := w.old(swept, upto)
 	if err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func (w *writer) move(swept, upto int64, keep *sqlstore.Keep) (kept int64, err e
 // old returns the rows that the rows in (swept, upto] supersede, and the tombstones among these, with
 // the bytes of all their values. Each key's are in order. A tombstone is not superseded: it is among
 // the rows, or was deleted when it was.
-func (w *writer) old(swept, upto int64) (old []sqlstore.Old, bytes int64, err error) {
+func (w *writer) old(swept, upto int64) (old []changelog.Old, bytes int64, err error) {
 	err = w.rowsOf(`
 		SELECT l.id, l.key, l.at, l.deleted, length(l.value), coalesce(p.id, 0), coalesce(length(p.value), 0)
 		FROM log AS l NOT INDEXED
@@ -56,7 +56,7 @@ func (w *writer) old(swept, upto int64) (old []sqlstore.Old, bytes int64, err er
 		      AND p.deleted = 0
 		WHERE l.id > ? AND l.id <= ?
 		ORDER BY l.id`, []any{swept, upto}, func(row []driver.Value) {
-		o := sqlstore.Old{UntilID: row[0].(int64), Key: row[1].(string), UntilAt: row[2].(int64)}
+		o := changelog.Old{UntilID: row[0].(int64), Key: row[1].(string), UntilAt: row[2].(int64)}
 		if o.ID = row[5].(int64); o.ID != 0 {
 			old = append(old, o)
 			bytes += row[6].(int64)
@@ -71,7 +71,7 @@ func (w *writer) old(swept, upto int64) (old []sqlstore.Old, bytes int64, err er
 }
 
 // insertPast copies rows from log to past.
-func (w *writer) insertPast(rows []sqlstore.Old) (int64, error) {
+func (w *writer) insertPast(rows []changelog.Old) (int64, error) {
 	list := make([][4]int64, len(rows))
 	for i, o := range rows {
 		list[i] = [4]int64{o.ID, o.UntilID, o.UntilAt, o.Expires}
@@ -88,7 +88,7 @@ func (w *writer) insertPast(rows []sqlstore.Old) (int64, error) {
 }
 
 // beyond adds what n rows in past of each key leave no room for.
-func (w *writer) beyond(lost []sqlstore.Cut, n int, keys []string) ([]sqlstore.Cut, error) {
+func (w *writer) beyond(lost []changelog.Cut, n int, keys []string) ([]changelog.Cut, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
@@ -99,13 +99,13 @@ func (w *writer) beyond(lost []sqlstore.Cut, n int, keys []string) ([]sqlstore.C
 		CROSS JOIN past AS p
 		        ON p.id = (SELECT o.id FROM past AS o WHERE o.key = e.value ORDER BY o.id DESC LIMIT 1 OFFSET ?2)`,
 		[]any{string(list), n}, func(row []int64) {
-			lost = append(lost, sqlstore.Cut{Key: keys[row[0]], ID: row[1], Until: row[2]})
+			lost = append(lost, changelog.Cut{Key: keys[row[0]], ID: row[1], Until: row[2]})
 		})
 	return lost, err
 }
 
 // lose deletes from past what is lost, and notes that.
-func (w *writer) lose(lost []sqlstore.Cut) (deleted int64, err error) {
+func (w *writer) lose(lost []changelog.Cut) (deleted int64, err error) {
 	if len(lost) == 0 {
 		return 0, nil
 	}
@@ -126,7 +126,7 @@ func (w *writer) lose(lost []sqlstore.Cut) (deleted int64, err error) {
 		return 0, err
 	}
 	w.wrote.rows += int(deleted)
-	for prefix, revision := range sqlstore.Lost(lost) {
+	for prefix, revision := range changelog.Lost(lost) {
 		if err := w.noteLost(prefix, revision); err != nil {
 			return 0, err
 		}

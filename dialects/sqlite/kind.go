@@ -6,13 +6,13 @@ import (
 	"errors"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // claim notes what the log is used for if nobody has before, and refuses another use. The
 // database is this process's own.
-func claim(ctx context.Context, db *sql.DB, kind sqlstore.Kind) error {
-	var found sqlstore.Kind
+func claim(ctx context.Context, db *sql.DB, kind changelog.Kind) error {
+	var found changelog.Kind
 	err := db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'kind'`).Scan(&found)
 	if errors.Is(err, sql.ErrNoRows) {
 		_, err := db.ExecContext(ctx, `INSERT INTO meta (name, value) VALUES ('kind', ?)`, string(kind))
@@ -25,7 +25,7 @@ func claim(ctx context.Context, db *sql.DB, kind sqlstore.Kind) error {
 }
 
 // kindOf reads what a log is used for. One that was made before there were kinds holds objects.
-func kindOf(ctx context.Context, db *sql.DB) (kind sqlstore.Kind, err error) {
+func kindOf(ctx context.Context, db *sql.DB) (kind changelog.Kind, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'kind'), 'api')`).Scan(&kind)
 	return kind, err
 }

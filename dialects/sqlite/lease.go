@@ -7,7 +7,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // clock is the time of leases in milliseconds: this machine's when the log was opened, because no other process
@@ -17,7 +17,7 @@ func (l *Log) clock() int64 {
 }
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease, now int64, err error) {
+func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if ids == nil {
 		leases, err = scan.Leases(l.reads.QueryContext(ctx, `SELECT id, ttl, expires FROM lease ORDER BY id`))
 	} else {
@@ -31,7 +31,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []sqlstore.Lease,
 }
 
 // Renew makes leases that have not expired expire their TTL from now.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease, err error) {
+func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -41,7 +41,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []sqlstore.Lease,
 			UPDATE lease SET expires = ?1 + ttl * 1000
 			WHERE id IN (SELECT value FROM json_each(?2)) AND expires > ?1
 			RETURNING id, ttl, expires`, []any{now, list(ids)}, func(row []int64) {
-			renewed = append(renewed, sqlstore.Lease{ID: row[0], TTL: row[1], Expires: row[2]})
+			renewed = append(renewed, changelog.Lease{ID: row[0], TTL: row[1], Expires: row[2]})
 		})
 		if err != nil {
 			return err

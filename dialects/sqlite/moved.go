@@ -6,8 +6,7 @@ import (
 	"time"
 
 	sqlite "github.com/mattn/go-sqlite3"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Move stops the log, also one that is open beside its server, whose writer reads the mark with the
@@ -35,7 +34,7 @@ func (w *writer) noteMoved(to string) (head int64, err error) {
 		return 0, err
 	}
 	noted, _ := w.head.row[3].(string)
-	if err := sqlstore.CheckMove(noted, to); err != nil {
+	if err := changelog.CheckMove(noted, to); err != nil {
 		return 0, err
 	}
 	head = max(w.head.row[0].(int64), w.head.row[1].(int64))

@@ -22,7 +22,7 @@ import (
 	sqlite "github.com/mattn/go-sqlite3"
 
 	"github.com/plinth-io/plinth/dialects/internal/refused"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Durability is what an acknowledged commit survives.
@@ -44,16 +44,16 @@ type Options struct {
 	Reserve int64
 	// Log gets what an operator should know; nil: nothing.
 	Log       *slog.Logger
-	MustExist bool          // sqlstore.ErrNoLog if there is no log; nothing is made then
-	Kind      sqlstore.Kind // what the log is opened for; sqlstore.KindAPI
-	Beside    bool          // of a file that another process has open, open it beside that one
+	MustExist bool           // changelog.ErrNoLog if there is no log; nothing is made then
+	Kind      changelog.Kind // what the log is opened for; changelog.KindAPI
+	Beside    bool           // of a file that another process has open, open it beside that one
 }
 
-// Log is a sqlstore.Log.
+// Log is a changelog.Log.
 type Log struct {
 	path      string // empty in memory
 	clusterID string
-	kind      sqlstore.Kind
+	kind      changelog.Kind
 	made      bool
 	peeks     bool // it only reads, beside a process that may write
 	reads     *sql.DB
@@ -77,7 +77,7 @@ type Log struct {
 	closed    chan struct{}
 }
 
-var _ sqlstore.Log = (*Log)(nil)
+var _ changelog.Log = (*Log)(nil)
 
 // Open opens the log, makes it if it is missing and brings its schema up to date. A file
 // that another process has open is refused.
@@ -92,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Kind == "" {
-		o.Kind = sqlstore.KindAPI
+		o.Kind = changelog.KindAPI
 	}
 	l := &Log{kind: o.Kind, opened: time.Now(), writer: make(chan *writer, 1), closed: make(chan struct{})}
 	l.checkpoints.due = make(chan struct{}, 1)
@@ -209,13 +209,13 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 }
 
 // Expect does nothing: the file belongs to this process, which refuses one that was exchanged under it.
-func (l *Log) Expect(*sqlstore.Witness) {}
+func (l *Log) Expect(*changelog.Witness) {}
 
 // Exclusive is true: the file is locked.
 func (l *Log) Exclusive() bool { return true }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() sqlstore.Kind { return l.kind }
+func (l *Log) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
 func (l *Log) ClusterID() string { return l.clusterID }
@@ -233,7 +233,7 @@ func (l *Log) Made() bool { return l.made }
 
 // Follow gives no hint, because no other process can append. It watches the file's place
 // and its disk meanwhile, and copies the write-ahead log into the file.
-func (l *Log) Follow(ctx context.Context, _ sqlstore.Follower) {
+func (l *Log) Follow(ctx context.Context, _ changelog.Follower) {
 	if l.place == nil {
 		<-ctx.Done()
 		return

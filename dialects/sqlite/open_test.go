@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func open(t testing.TB, o Options) *Log {
@@ -95,7 +95,7 @@ func TestOneFileTwoNames(t *testing.T) {
 func TestManyInMemory(t *testing.T) {
 	for range 100 {
 		l := open(t, Options{})
-		a, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/a", Value: []byte("1")}})
+		a, err := l.Append(context.Background(), []changelog.Change{{Key: "/a", Value: []byte("1")}})
 		if err != nil || a.Head != 0 || a.Results[0].Revision != 1 {
 			t.Fatalf("first append: %+v, %v", a, err)
 		}
@@ -105,7 +105,7 @@ func TestManyInMemory(t *testing.T) {
 // TestReadersClose closes all connections that read, as database/sql may at any time: the
 // files stay where they are, also before the first write.
 func TestReadersClose(t *testing.T) {
-	for _, kind := range []sqlstore.Kind{sqlstore.KindAPI, sqlstore.KindEtcd} {
+	for _, kind := range []changelog.Kind{changelog.KindAPI, changelog.KindEtcd} {
 		path := filepath.Join(t.TempDir(), "p.db")
 		for _, start := range []string{"new", "existing"} {
 			l := open(t, Options{Path: path, Kind: kind})

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // pages reads a log page by page for those who search it for damage: it goes on behind what cannot be read, and
@@ -21,8 +21,8 @@ type pages struct {
 }
 
 // Page calls f with the next rows.
-func (p *pages) Page(ctx context.Context, after int64, limit int, f func(*sqlstore.Row) error) error {
-	var r sqlstore.Row
+func (p *pages) Page(ctx context.Context, after int64, limit int, f func(*changelog.Row) error) error {
+	var r changelog.Row
 	into := []any{strictInt{&r.Revision}, strictText{&r.Key}, strictInt{&r.CreateRevision}, strictBool{&r.Deleted}, strictInt{&r.At},
 		strictBytes{&r.Value}, strictIntOrNull{&r.Author}, strictBytes{&r.AuditID}}
 	rows, err := p.from.QueryContext(context.WithoutCancel(ctx), `
@@ -31,12 +31,12 @@ func (p *pages) Page(ctx context.Context, after int64, limit int, f func(*sqlsto
 		WHERE id > ? AND id <= ?
 		ORDER BY id
 		LIMIT ?`, after, p.through, limit)
-	return eachCopy(ctx, p, rows, err, into, func() (sqlstore.Row, int) { return copyOf(&r), len(r.Value) }, f)
+	return eachCopy(ctx, p, rows, err, into, func() (changelog.Row, int) { return copyOf(&r), len(r.Value) }, f)
 }
 
 // OldPage calls f with the next rows of table past.
-func (p *pages) OldPage(ctx context.Context, after int64, limit int, f func(*sqlstore.OldRow) error) error {
-	var r sqlstore.OldRow
+func (p *pages) OldPage(ctx context.Context, after int64, limit int, f func(*changelog.OldRow) error) error {
+	var r changelog.OldRow
 	into := []any{strictInt{&r.Revision}, strictText{&r.Key}, strictInt{&r.CreateRevision}, strictBool{&r.Deleted}, strictInt{&r.At},
 		strictBytes{&r.Value}, strictIntOrNull{&r.Author}, strictBytes{&r.AuditID}, strictInt{&r.UntilID}, strictInt{&r.UntilAt}, strictInt{&r.Expires}}
 	rows, err := p.from.QueryContext(context.WithoutCancel(ctx), `
@@ -45,7 +45,7 @@ func (p *pages) OldPage(ctx context.Context, after int64, limit int, f func(*sql
 		WHERE id > ?
 		ORDER BY id
 		LIMIT ?`, after, limit)
-	return eachCopy(ctx, p, rows, err, into, func() (sqlstore.OldRow, int) {
+	return eachCopy(ctx, p, rows, err, into, func() (changelog.OldRow, int) {
 		row := r
 		row.Row = copyOf(&r.Row)
 		return row, len(r.Value)
@@ -53,14 +53,14 @@ func (p *pages) OldPage(ctx context.Context, after int64, limit int, f func(*sql
 }
 
 // Links calls f with the next rows in order of keys.
-func (p *pages) Links(ctx context.Context, after sqlstore.Link, indexed bool, limit int, f func(*sqlstore.Row) error) error {
-	var r sqlstore.Row
+func (p *pages) Links(ctx context.Context, after changelog.Link, indexed bool, limit int, f func(*changelog.Row) error) error {
+	var r changelog.Row
 	into := []any{strictInt{&r.Revision}, strictText{&r.Key}, strictInt{&r.CreateRevision}, strictBool{&r.Deleted}, strictInt{&r.At}, strictIntOrNull{&r.Author}}
 	rows, err := p.links(context.WithoutCancel(ctx), after, indexed, limit)
-	return eachCopy(ctx, p, rows, err, into, func() (sqlstore.Row, int) { return r, 0 }, f)
+	return eachCopy(ctx, p, rows, err, into, func() (changelog.Row, int) { return r, 0 }, f)
 }
 
-func (p *pages) links(ctx context.Context, after sqlstore.Link, indexed bool, limit int) (*sql.Rows, error) {
+func (p *pages) links(ctx context.Context, after changelog.Link, indexed bool, limit int) (*sql.Rows, error) {
 	if indexed {
 		return p.from.QueryContext(ctx, `
 			SELECT id, key, create_id, deleted, at, author
@@ -78,21 +78,21 @@ func (p *pages) links(ctx context.Context, after sqlstore.Link, indexed bool, li
 }
 
 // NextLink reads the index of keys alone.
-func (p *pages) NextLink(ctx context.Context, after sqlstore.Link) (next sqlstore.Link, ok bool, err error) {
+func (p *pages) NextLink(ctx context.Context, after changelog.Link) (next changelog.Link, ok bool, err error) {
 	rows, err := p.from.QueryContext(context.WithoutCancel(ctx), `
 		SELECT id, key
 		FROM log INDEXED BY log_key_id
 		WHERE (key, id) > (?, ?) AND id <= ?
 		ORDER BY key, id
 		LIMIT 1`, after.Key, after.Revision, p.through)
-	err = eachCopy(ctx, p, rows, err, []any{strictInt{&next.Revision}, strictText{&next.Key}}, func() (sqlstore.Link, int) { return next, 0 }, func(*sqlstore.Link) error {
+	err = eachCopy(ctx, p, rows, err, []any{strictInt{&next.Revision}, strictText{&next.Key}}, func() (changelog.Link, int) { return next, 0 }, func(*changelog.Link) error {
 		ok = true
 		return nil
 	})
 	return next, ok, err
 }
 
-func copyOf(r *sqlstore.Row) sqlstore.Row {
+func copyOf(r *changelog.Row) changelog.Row {
 	row := *r
 	row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
 	return row

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
-	if l.kind != sqlstore.KindAPI {
-		return nil, fmt.Errorf("read the past: %w", sqlstore.ErrKind)
+func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+	if l.kind != changelog.KindAPI {
+		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
 	if from >= to {
 		return nil, nil
@@ -28,7 +28,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 
 // past is one statement, because rows move from log to past. In past it steps from key to key, since
 // a key may have very many versions there, and stops when the page is full. A tombstone is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.HistoryRow, error) {
+func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	return scan.PastRows(l.reads.QueryContext(ctx, `
 		WITH RECURSIVE keys (key) AS (
 			SELECT (SELECT key FROM past WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT 1)
@@ -65,16 +65,16 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
 func (l *Log) checkKnown(ctx context.Context, from, to string, revision int64) error {
-	var k sqlstore.Known
+	var k changelog.Known
 	err := l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 		       coalesce((SELECT lost FROM kept WHERE prefix = ''), -1),
 		       coalesce((SELECT max(lost) FROM kept WHERE prefix = ?1 OR prefix >= ?2 AND prefix < ?3 AND prefix <> ''), 0)`,
-		sqlstore.ResourceOf(from), from, to).Scan(&k.Floor, &k.Since, &k.Lost)
+		changelog.ResourceOf(from), from, to).Scan(&k.Floor, &k.Since, &k.Lost)
 	if err != nil {
 		return err
 	}
-	if key, one := sqlstore.OneKey(from, to); one {
+	if key, one := changelog.OneKey(from, to); one {
 		err = l.reads.QueryRowContext(ctx, `
 			SELECT coalesce((SELECT id FROM past WHERE key = ?1 AND ?2 >= 0 AND until_id > ?2 ORDER BY id LIMIT 1),
 			                (SELECT id FROM log WHERE key = ?1 ORDER BY id LIMIT 1), 0)`, key, k.Since).Scan(&k.Oldest)

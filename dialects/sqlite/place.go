@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // lookEvery is how often a log that is open looks whether its files are where they were.
@@ -32,7 +32,7 @@ var (
 	errOverwritten = errors.New("it was overwritten while it was open; stop plinth, remove its -wal and -shm, and put the file there again")
 	// errSetBack says that another program has changed the database, so that revisions would
 	// be used again.
-	errSetBack = fmt.Errorf("the database has lost revisions that were acknowledged, as by sqlite3's .restore; %w, which goes on above them", sqlstore.ErrRestart)
+	errSetBack = fmt.Errorf("the database has lost revisions that were acknowledged, as by sqlite3's .restore; %w, which goes on above them", changelog.ErrRestart)
 )
 
 // placed is a file with its path.
@@ -55,7 +55,7 @@ func newPlace(path string, header *os.File, epoch uint32) (*place, error) {
 }
 
 // look notes what is wrong with the place and returns it: nil, or an error that wraps
-// sqlstore.ErrUnavailable. The error ends when the files are back.
+// changelog.ErrUnavailable. The error ends when the files are back.
 func (p *place) look() error {
 	err := p.check()
 	if err == nil {
@@ -68,7 +68,7 @@ func (p *place) look() error {
 		p.trouble.Store(nil)
 		return nil
 	}
-	err = fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, err)
+	err = fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 	p.trouble.Store(&err)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestPlace takes the files of an open database away in all ways, and puts them back.
@@ -66,19 +66,19 @@ func TestPlace(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			followed := make(chan struct{})
-			go func() { defer close(followed); l.Follow(ctx, sqlstore.Follower{Hint: func(int64) {}}) }()
+			go func() { defer close(followed); l.Follow(ctx, changelog.Follower{Hint: func(int64) {}}) }()
 			t.Cleanup(func() { cancel(); <-followed; l.Close() })
 
 			test.take(t, path)
 			if name != "overwritten" { // which only the watch sees
-				_, err = l.Append(ctx, []sqlstore.Change{{Key: "/lost", Value: []byte("1")}})
-				if !errors.Is(err, sqlstore.ErrUnknown) && !errors.Is(err, sqlstore.ErrUnavailable) {
+				_, err = l.Append(ctx, []changelog.Change{{Key: "/lost", Value: []byte("1")}})
+				if !errors.Is(err, changelog.ErrUnknown) && !errors.Is(err, changelog.ErrUnavailable) {
 					t.Errorf("the first write after that: %v", err)
 				}
 			}
 			until(t, func() bool { return l.Condition() != nil })
-			_, err = l.Append(ctx, []sqlstore.Change{{Key: "/b", Value: []byte("1")}})
-			if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUnknown) || !strings.Contains(err.Error(), test.want) {
+			_, err = l.Append(ctx, []changelog.Change{{Key: "/b", Value: []byte("1")}})
+			if !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("write: %v", err)
 			}
 			if test.back == nil {
@@ -109,7 +109,7 @@ func TestReadersReplaced(t *testing.T) {
 	must(t, os.Rename(path, path+".moved"))
 	must(t, os.Rename(other, path))
 	l.reads.SetMaxIdleConns(-1) // closes the connections
-	if head, err := l.Head(t.Context()); !errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "is another file") {
+	if head, err := l.Head(t.Context()); !errors.Is(err, changelog.ErrUnavailable) || !strings.Contains(err.Error(), "is another file") {
 		t.Errorf("head %v, %v", head, err)
 	}
 	must(t, os.Rename(path, other))
@@ -166,8 +166,8 @@ func TestSetBack(t *testing.T) {
 	write(t, l, "/b")
 	byHand(t, path, `DELETE FROM log WHERE id > 1; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'log'`)
 	for range 2 {
-		_, err := l.Append(context.Background(), []sqlstore.Change{{Key: "/c", Value: []byte("1")}})
-		if !errors.Is(err, sqlstore.ErrUnavailable) || !errors.Is(err, sqlstore.ErrRestart) {
+		_, err := l.Append(context.Background(), []changelog.Change{{Key: "/c", Value: []byte("1")}})
+		if !errors.Is(err, changelog.ErrUnavailable) || !errors.Is(err, changelog.ErrRestart) {
 			t.Errorf("append: %v", err)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The reads of a log of raw keys are those of read.go with two columns more.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	return scan.RawRows(l.reads.QueryContext(ctx, `
 		SELECT id, key, create_id, deleted, at, value, version, lease
 		FROM log
@@ -20,7 +20,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]sqlstore.R
 		LIMIT ?`, after, limit))
 }
 
-func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return scan.RawPage(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease
 		FROM log AS k INDEXED BY log_key_id
@@ -34,7 +34,7 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 		LIMIT ?4`, from, to, revision, limit))
 }
 
-func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.RawSteps(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease,
 		       p.id, p.create_id, p.at, p.value, p.version, p.lease
@@ -48,7 +48,7 @@ func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int6
 }
 
 // Keys is State without values.
-func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	rows, err := scan.RawKeys(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.version, l.lease
 		FROM log AS k INDEXED BY log_key_id

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/scan"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Reads of the past fetch their rows first and the floor after them. The floor only
@@ -14,13 +14,13 @@ import (
 // then nothing was missing when the rows were read.
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (sqlstore.Head, error) {
-	var h sqlstore.Head
+func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
+	var h changelog.Head
 	err := l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
 		       coalesce((SELECT max(id) FROM log), 0)`).Scan(&h.Floor, &h.Revision)
 	if err != nil {
-		return sqlstore.Head{}, fmt.Errorf("read head: %w", classify(err))
+		return changelog.Head{}, fmt.Errorf("read head: %w", classify(err))
 	}
 	h.Revision = max(h.Revision, h.Floor)
 	return h, nil
@@ -31,15 +31,15 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 	var floor int64
 	err := l.reads.QueryRowContext(ctx, `SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`).Scan(&floor)
 	if err == nil && revision < floor {
-		return sqlstore.ErrCompacted
+		return changelog.ErrCompacted
 	}
 	return err
 }
 
 // Rows returns rows after a revision in revision order.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
 	}
 	rows, err := read(ctx, after, limit)
@@ -49,7 +49,7 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 	return rows, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	return scan.Rows(l.reads.QueryContext(ctx, `
 		SELECT id, key, create_id, deleted, at, value
 		FROM log
@@ -59,9 +59,9 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) ([]sqlstore.Row,
 }
 
 // State returns the rows in force at a revision.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawState
 	}
 	rows, err := read(ctx, from, to, revision, limit)
@@ -76,7 +76,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 
 // state walks the index (key, id) in order as far as the limit asks, and fetches only rows
 // that are the last of their key.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]sqlstore.Row, error) {
+func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return scan.Rows(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
 		FROM log AS k INDEXED BY log_key_id
@@ -111,9 +111,9 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
-	if l.kind == sqlstore.KindEtcd {
+	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
 	}
 	steps, err := read(ctx, from, to, after, through, limit)
@@ -128,7 +128,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 
 // steps walks the revisions, not the keys: the history is short, and the answer is wanted in
 // this order.
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]sqlstore.Step, error) {
+func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.Steps(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, p.id, p.create_id, p.at, p.value
 		FROM log AS l NOT INDEXED

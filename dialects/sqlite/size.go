@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Size counts the rows, along the smallest of the indexes: a million take some 50 ms. The bytes of past
 // are estimated by its newest thousand rows.
-func (l *Log) Size(ctx context.Context) (s sqlstore.Size, err error) {
+func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
 	var pages, page int64
 	err = l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM log),
@@ -49,7 +49,7 @@ func (l *Log) Room() (free, size int64) {
 }
 
 // pastSize leaves out a table past that is not there: Inspect reads databases of older versions.
-func (l *Log) pastSize(ctx context.Context, s *sqlstore.Size) error {
+func (l *Log) pastSize(ctx context.Context, s *changelog.Size) error {
 	var there bool
 	err := l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'past')`).Scan(&there)
 	if err != nil || !there {

@@ -7,19 +7,19 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/dialects/internal/raw"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // errNothing ends a transaction that has nothing to commit.
 var errNothing = errors.New("nothing to commit")
 
 // Transact runs decide under the write lock and commits what it decides.
-func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlstore.Found) (sqlstore.Decision, error)) error {
-	if l.kind != sqlstore.KindEtcd {
-		return fmt.Errorf("transact: %w", sqlstore.ErrKind)
+func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+	if l.kind != changelog.KindEtcd {
+		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.transact(ctx, func(w *writer) error {
-		var found sqlstore.Found
+		var found changelog.Found
 		if err := w.find(ask, l.clock(), &found); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (l *Log) Transact(ctx context.Context, ask sqlstore.Ask, decide func(*sqlst
 }
 
 // find reads what ask says, at a time of the leases' clock. Rows are read only if there are some.
-func (w *writer) find(ask sqlstore.Ask, now int64, f *sqlstore.Found) error {
+func (w *writer) find(ask changelog.Ask, now int64, f *changelog.Found) error {
 	if err := w.findHead(&f.Head, &f.At); err != nil {
 		return err
 	}
@@ -64,20 +64,20 @@ func (w *writer) find(ask sqlstore.Ask, now int64, f *sqlstore.Found) error {
 			return err
 		}
 		if exists {
-			f.Leases = append(f.Leases, sqlstore.Lease{ID: id, TTL: w.lease.row[0].(int64), Expires: w.lease.row[1].(int64)})
+			f.Leases = append(f.Leases, changelog.Lease{ID: id, TTL: w.lease.row[0].(int64), Expires: w.lease.row[1].(int64)})
 		}
 	}
 	return nil
 }
 
-func (w *writer) findRows(ask sqlstore.Ask, f *sqlstore.Found) error {
+func (w *writer) findRows(ask changelog.Ask, f *changelog.Found) error {
 	w.after.args[0].Value, w.after.args[1].Value = ask.After, int64(ask.Limit)
 	defer clear(w.after.row) // of the last value
 	return w.after.each(func(v []driver.Value) {
 		value, _ := v[5].([]byte)
 		version, _ := v[6].(int64)
 		lease, _ := v[7].(int64)
-		f.Rows = append(f.Rows, sqlstore.Row{
+		f.Rows = append(f.Rows, changelog.Row{
 			Revision: v[0].(int64), Key: v[1].(string), CreateRevision: v[2].(int64), Deleted: v[3].(int64) != 0,
 			At: v[4].(int64), Value: value, Version: version, Lease: lease,
 		})
@@ -85,7 +85,7 @@ func (w *writer) findRows(ask sqlstore.Ask, f *sqlstore.Found) error {
 }
 
 // write writes what was decided: leases that go first, so that an id can be granted anew.
-func (w *writer) write(d sqlstore.Decision) error {
+func (w *writer) write(d changelog.Decision) error {
 	for _, id := range d.Revoke {
 		w.revoke.args[0].Value = id
 		if err := w.revoke.run(); err != nil {
@@ -111,7 +111,7 @@ func (w *writer) write(d sqlstore.Decision) error {
 	return nil
 }
 
-func (w *writer) insertRaw(r *sqlstore.Row) error {
+func (w *writer) insertRaw(r *changelog.Row) error {
 	value := r.Value
 	if value == nil {
 		value = []byte{}

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it keeps others
 // from writing.
-func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit int) (c sqlstore.Compacted, err error) {
+func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
@@ -32,12 +32,12 @@ func (l *Log) Trim(ctx context.Context, keep *sqlstore.Keep, now int64, limit in
 		})
 	}
 	if err != nil && err != errNothing {
-		return sqlstore.Compacted{}, fmt.Errorf("trim the past: %w", err)
+		return changelog.Compacted{}, fmt.Errorf("trim the past: %w", err)
 	}
 	return c, nil
 }
 
-func (w *writer) trim(keep *sqlstore.Keep, now int64, limit int) (int64, error) {
+func (w *writer) trim(keep *changelog.Keep, now int64, limit int) (int64, error) {
 	if keep == nil {
 		if _, err := w.exec(`DELETE FROM kept`); err != nil {
 			return 0, err
@@ -46,20 +46,20 @@ func (w *writer) trim(keep *sqlstore.Keep, now int64, limit int) (int64, error) 
 		w.wrote.rows = int(deleted)
 		return deleted, err
 	}
-	var lost []sqlstore.Old
+	var lost []changelog.Old
 	err := w.rowsOf(`SELECT id, key, until_id FROM past WHERE expires <= ? ORDER BY expires, id LIMIT ?`,
 		[]any{now, limit}, func(row []driver.Value) {
-			lost = append(lost, sqlstore.Old{ID: row[0].(int64), Key: row[1].(string), UntilID: row[2].(int64)})
+			lost = append(lost, changelog.Old{ID: row[0].(int64), Key: row[1].(string), UntilID: row[2].(int64)})
 		})
 	if err != nil {
 		return 0, err
 	}
-	return w.lose(sqlstore.Cuts(lost))
+	return w.lose(changelog.Cuts(lost))
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit int) (sqlstore.Compacted, error) {
-	c := sqlstore.Compacted{Swept: after}
+func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		if l.pastHeld() {
 			c.Busy = true
@@ -71,16 +71,16 @@ func (l *Log) Refit(ctx context.Context, keep *sqlstore.Keep, after int64, limit
 		return w.turn()
 	})
 	if err != nil && err != errNothing {
-		return sqlstore.Compacted{}, fmt.Errorf("fit the past to other rules: %w", err)
+		return changelog.Compacted{}, fmt.Errorf("fit the past to other rules: %w", err)
 	}
 	return c, nil
 }
 
-func (w *writer) refit(c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) (err error) {
-	var rows []sqlstore.Old
+func (w *writer) refit(c *changelog.Compacted, keep *changelog.Keep, limit int) (err error) {
+	var rows []changelog.Old
 	err = w.rowsOf(`SELECT id, key, until_id, until_at, expires FROM past WHERE id > ? ORDER BY id LIMIT ?`,
 		[]any{c.Swept, limit}, func(row []driver.Value) {
-			rows = append(rows, sqlstore.Old{
+			rows = append(rows, changelog.Old{
 				ID: row[0].(int64), Key: row[1].(string), UntilID: row[2].(int64), UntilAt: row[3].(int64), Expires: row[4].(int64)})
 		})
 	if err != nil || len(rows) == 0 {
@@ -93,7 +93,7 @@ func (w *writer) refit(c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) (e
 			return err
 		}
 	}
-	var lost []sqlstore.Cut
+	var lost []changelog.Cut
 	for n, keys := range counts {
 		if lost, err = w.beyond(lost, n, keys); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (w *writer) refit(c *sqlstore.Compacted, keep *sqlstore.Keep, limit int) (e
 	return err
 }
 
-func (w *writer) setExpiry(rows []sqlstore.Old) error {
+func (w *writer) setExpiry(rows []changelog.Old) error {
 	list := make([][2]int64, len(rows))
 	for i, o := range rows {
 		list[i] = [2]int64{o.ID, o.Expires}

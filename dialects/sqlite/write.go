@@ -9,8 +9,7 @@ import (
 	"time"
 
 	sqlite "github.com/mattn/go-sqlite3"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // writer is the one connection that writes, with its prepared statements.
@@ -23,10 +22,10 @@ type writer struct {
 
 	prepared []*stmt
 
-	rows  []sqlstore.Row // of the transaction; kept for the next one
-	drawn int64          // newest revision of the transaction
-	wrote load           // what the transaction writes
-	last  int64          // the same of those that were committed: the log's head never falls below
+	rows  []changelog.Row // of the transaction; kept for the next one
+	drawn int64           // newest revision of the transaction
+	wrote load            // what the transaction writes
+	last  int64           // the same of those that were committed: the log's head never falls below
 }
 
 // stmt is a prepared statement with room for its arguments and one row of its result,
@@ -37,7 +36,7 @@ type stmt struct {
 	row  []driver.Value
 }
 
-func openWriter(name string, d Durability, kind sqlstore.Kind) (*writer, error) {
+func openWriter(name string, d Durability, kind changelog.Kind) (*writer, error) {
 	conn, err := connector(name + "&_journal_mode=WAL&_synchronous=" + string(d)).Connect(context.Background())
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func openWriter(name string, d Durability, kind sqlstore.Kind) (*writer, error) 
 	return w, nil
 }
 
-func (w *writer) prepare(kind sqlstore.Kind) error {
+func (w *writer) prepare(kind changelog.Kind) error {
 	// No more than 16 MiB stay on disk as the log's file after a burst. What is deleted is overwritten
 	// where that costs no further writes to the disk; see Forget.
 	settings := fmt.Sprintf(`PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = 16777216; PRAGMA secure_delete = FAST`, mostLogPages)
@@ -58,7 +57,7 @@ func (w *writer) prepare(kind sqlstore.Kind) error {
 		return err
 	}
 	statements := w.statements()
-	if kind == sqlstore.KindEtcd {
+	if kind == changelog.KindEtcd {
 		statements = w.rawStatements()
 	}
 	for _, s := range statements {
@@ -168,7 +167,7 @@ func (s *stmt) each(f func(row []driver.Value)) error {
 func (l *Log) use(ctx context.Context, f func(*writer) error) error {
 	select {
 	case <-l.closed:
-		return sqlstore.ErrClosed
+		return changelog.ErrClosed
 	default:
 	}
 	if err := ctx.Err(); err != nil {
@@ -179,7 +178,7 @@ func (l *Log) use(ctx context.Context, f func(*writer) error) error {
 		defer func() { l.writer <- w }()
 		return classify(f(w))
 	case <-l.closed:
-		return sqlstore.ErrClosed
+		return changelog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -200,7 +199,7 @@ func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
 		}
 		l.checkpoints.note(w.wrote)
 		if err := l.place.check(); err != nil {
-			return fmt.Errorf("%w: %w", sqlstore.ErrUnknown, l.place.look())
+			return fmt.Errorf("%w: %w", changelog.ErrUnknown, l.place.look())
 		}
 		return nil
 	})
@@ -236,11 +235,11 @@ func (w *writer) abandon() {
 
 // Append writes a batch. Once the write lock is held ctx is not looked at any more: all
 // that follows is local and short.
-func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.Appended, error) {
-	if l.kind != sqlstore.KindAPI && len(batch) > 0 {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", sqlstore.ErrKind)
+func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+	if l.kind != changelog.KindAPI && len(batch) > 0 {
+		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
-	a := sqlstore.Appended{Results: make([]sqlstore.Result, len(batch))}
+	a := changelog.Appended{Results: make([]changelog.Result, len(batch))}
 	err := l.transact(ctx, func(w *writer) error {
 		w.wrote = loadOf(batch)
 		if err := l.checkRoom(w); err != nil {
@@ -249,7 +248,7 @@ func (l *Log) Append(ctx context.Context, batch []sqlstore.Change) (sqlstore.App
 		return w.appendBatch(batch, &a)
 	})
 	if err != nil {
-		return sqlstore.Appended{}, fmt.Errorf("append batch: %w", l.notice(err))
+		return changelog.Appended{}, fmt.Errorf("append batch: %w", l.notice(err))
 	}
 	return a, nil
 }
@@ -263,13 +262,13 @@ func (l *Log) notice(err error) error {
 	return err
 }
 
-func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) error {
-	var head sqlstore.Head
+func (w *writer) appendBatch(batch []changelog.Change, a *changelog.Appended) error {
+	var head changelog.Head
 	if err := w.findHead(&head, &a.At); err != nil {
 		return err
 	}
 	if to, ok := w.head.row[3].(string); ok {
-		return sqlstore.Moved(to)
+		return changelog.Moved(to)
 	}
 	a.Head, a.Floor = head.Revision, head.Floor
 	for i := range batch {
@@ -289,7 +288,7 @@ func (w *writer) appendBatch(batch []sqlstore.Change, a *sqlstore.Appended) erro
 }
 
 // findHead reads the end of the log, and the time for what comes after it.
-func (w *writer) findHead(h *sqlstore.Head, at *int64) error {
+func (w *writer) findHead(h *changelog.Head, at *int64) error {
 	if _, err := w.head.one(); err != nil {
 		return err
 	}
@@ -303,7 +302,7 @@ func (w *writer) findHead(h *sqlstore.Head, at *int64) error {
 }
 
 // findNewest reads the newest row of key into r, as Appended.Judge takes it.
-func (w *writer) findNewest(key string, r *sqlstore.Result) error {
+func (w *writer) findNewest(key string, r *changelog.Result) error {
 	w.newest.args[0].Value = key
 	exists, err := w.newest.one()
 	if exists {
@@ -313,7 +312,7 @@ func (w *writer) findNewest(key string, r *sqlstore.Result) error {
 	return err
 }
 
-func (w *writer) insertRow(r *sqlstore.Row) error {
+func (w *writer) insertRow(r *changelog.Row) error {
 	v := w.insert.args
 	v[0].Value, v[1].Value, v[2].Value = r.Revision, r.Key, r.CreateRevision
 	v[3].Value, v[4].Value, v[5].Value = r.Deleted, r.At, r.Value

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestFull lets SQLite itself refuse to grow, as a full disk does. What was refused must
@@ -21,18 +21,18 @@ func TestFull(t *testing.T) {
 	written := int64(0)
 	var err error
 	for err == nil && written < 1000 {
-		if _, err = l.Append(ctx, []sqlstore.Change{{Key: fmt.Sprint(written), Value: value}}); err == nil {
+		if _, err = l.Append(ctx, []changelog.Change{{Key: fmt.Sprint(written), Value: value}}); err == nil {
 			written++
 		}
 	}
-	if !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUnknown) {
+	if !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) {
 		t.Fatalf("append to a full database: %v", err)
 	}
 	if h, err := l.Head(ctx); err != nil || h.Revision != written {
 		t.Errorf("head %+v, %v after %d were acknowledged", h, err, written)
 	}
 	limit(t, l, 1<<30)
-	a, err := l.Append(ctx, []sqlstore.Change{{Key: "after", Value: value}})
+	a, err := l.Append(ctx, []changelog.Change{{Key: "after", Value: value}})
 	if err != nil || a.Results[0].Revision != written+1 {
 		t.Errorf("append with room again: %+v, %v", a, err)
 	}
@@ -57,9 +57,9 @@ func TestReadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change := []sqlstore.Change{{Key: "/a", Value: []byte("1")}}
+	change := []changelog.Change{{Key: "/a", Value: []byte("1")}}
 	readOnly(1)
-	if _, err := l.Append(context.Background(), change); !errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrUnknown) {
+	if _, err := l.Append(context.Background(), change); !errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrUnknown) {
 		t.Errorf("append to a read-only database: %v", err)
 	}
 	readOnly(0)
@@ -77,14 +77,14 @@ func TestCommitRefused(t *testing.T) {
 		must(t, l.use(ctx, func(w *writer) error { w.conn.RegisterCommitHook(hook); return nil }))
 	}
 	onCommit(func() int { return 1 })
-	if a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}}); err == nil {
+	if a, err := l.Append(ctx, []changelog.Change{{Key: "/a", Value: []byte("1")}}); err == nil {
 		t.Fatalf("append with a COMMIT that fails: %+v", a)
 	}
 	onCommit(nil)
 	if _, err := l.Compact(ctx, 1, 100, nil); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}}); err != nil || a.Results[0].Revision != 1 {
+	if a, err := l.Append(ctx, []changelog.Change{{Key: "/a", Value: []byte("1")}}); err != nil || a.Results[0].Revision != 1 {
 		t.Errorf("append after that: %+v, %v", a, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The floor that Append is compared with: the bare driver on one connection, inserting
@@ -52,13 +52,13 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
 			l := open(b, Options{Path: filepath.Join(b.TempDir(), "append.db")})
 			value := bytes.Repeat([]byte{'x'}, 1024)
-			batch := make([]sqlstore.Change, rows)
+			batch := make([]changelog.Change, rows)
 			id := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				for i := range batch {
 					id++
-					batch[i] = sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/k%08d", id), Value: value}
+					batch[i] = changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/k%08d", id), Value: value}
 				}
 				if _, err := l.Append(context.Background(), batch); err != nil {
 					b.Fatal(err)

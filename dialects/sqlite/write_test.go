@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestAppendAndRead(t *testing.T) {
@@ -13,7 +13,7 @@ func TestAppendAndRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, Options{Path: path})
 			ctx := context.Background()
-			a, err := l.Append(ctx, []sqlstore.Change{{Key: "/a", Value: []byte("1")}, {Key: "/b", Expect: 7, Value: []byte("2")}})
+			a, err := l.Append(ctx, []changelog.Change{{Key: "/a", Value: []byte("1")}, {Key: "/b", Expect: 7, Value: []byte("2")}})
 			if err != nil {
 				t.Fatal(err)
 			}

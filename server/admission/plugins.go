@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Options say which plugins run, and what they work with.
@@ -180,7 +181,7 @@ func (p *Plugins) Validate(ctx context.Context, a apiadmission.Attributes, o api
 
 // anyUnder tells whether there is an object whose key is resource, then prefix, then anything.
 func anyUnder(store *sqlstore.Store, resource, prefix string) (found bool) {
-	from, to := sqlstore.RangeOf(resource + prefix)
+	from, to := changelog.RangeOf(resource + prefix)
 	// In memory: there is no error.
 	_ = store.Current(resource).Scan(context.Background(), from, to, func(*sqlstore.Entry) bool {
 		found = true

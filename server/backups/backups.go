@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -16,7 +16,7 @@ const Path = "/plinth/backup"
 
 // Config says what to back up.
 type Config struct {
-	Source  sqlstore.Source
+	Source  changelog.Source
 	Program string // version of this plinth
 	// Revision returns the newest revision of the server. While it rises, a backup makes way.
 	Revision func() int64

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/plinth-io/plinth/server/response"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // patience is how long a client may take to read what it was sent before it is cut off: meanwhile the
@@ -58,7 +58,7 @@ func historyOf(r *http.Request) (bool, error) {
 
 // refusal is the answer if there is no backup.
 func refusal(err error) error {
-	if errors.Is(err, sqlstore.ErrUnavailable) {
+	if errors.Is(err, changelog.ErrUnavailable) {
 		return apierrors.NewServiceUnavailable(err.Error())
 	}
 	return apierrors.NewInternalError(err)

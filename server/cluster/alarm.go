@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/alarms"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // alarmEvery is how often plinth looks whether the disk is full.
@@ -27,7 +28,7 @@ const diskFull = "The disk of plinth's database is nearly full. Until there is r
 func (c *Cluster) diskJob() job {
 	reported := false
 	return job{every: alarmEvery, atOnce: true, do: func(ctx context.Context) error {
-		full := errors.Is(c.config.Store.Condition(), sqlstore.ErrFull)
+		full := errors.Is(c.config.Store.Condition(), changelog.ErrFull)
 		reported = full && (reported || c.reportFull(ctx) == nil) // a failed event is tried again
 		return nil
 	}}

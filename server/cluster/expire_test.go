@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
@@ -170,7 +171,7 @@ func TestExpireAfterRestart(t *testing.T) {
 
 func newest(t *testing.T, store *sqlstore.Store) (e *sqlstore.Entry) {
 	t.Helper()
-	from, to := sqlstore.RangeOf(eventPrefix)
+	from, to := changelog.RangeOf(eventPrefix)
 	err := store.Current(eventPrefix).Scan(t.Context(), from, to, func(next *sqlstore.Entry) bool {
 		if e == nil || next.Revision > e.Revision {
 			e = next
@@ -185,7 +186,7 @@ func newest(t *testing.T, store *sqlstore.Store) (e *sqlstore.Entry) {
 
 func countEvents(t testing.TB, store *sqlstore.Store) int64 {
 	t.Helper()
-	from, to := sqlstore.RangeOf(eventPrefix)
+	from, to := changelog.RangeOf(eventPrefix)
 	n, err := store.Current(eventPrefix).Count(t.Context(), from, to)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -102,7 +103,7 @@ func hasStopped(pod []byte) bool {
 func claimsEnd(store *sqlstore.Store, pod string) (found bool) {
 	claims := object.Prefix("", "persistentvolumeclaims")
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(pod, object.Prefix("", "pods")), "/")
-	from, to := sqlstore.RangeOf(claims + namespace + "/")
+	from, to := changelog.RangeOf(claims + namespace + "/")
 	// In memory: there is no error.
 	_ = store.Current(claims).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		found = ends(e)
@@ -146,7 +147,7 @@ func (byClaim) GetIndexers() cache.Indexers {
 // be to read n times n.
 func (b byClaim) ByIndex(_, claim string) (pods []any, err error) {
 	namespace, _, _ := strings.Cut(claim, "/")
-	from, to := sqlstore.RangeOf(b.pods.prefix + namespace + "/")
+	from, to := changelog.RangeOf(b.pods.prefix + namespace + "/")
 	// In memory: there is no error.
 	_ = b.pods.set.store.Current(b.pods.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		if slices.Contains(b.claimsOf(e), claim) {

@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/custom"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -195,7 +196,7 @@ func (d *Definitions) sweep(ctx context.Context, name string) error {
 		return err
 	}
 	var all []*sqlstore.Entry
-	from, to := sqlstore.RangeOf(end.prefix)
+	from, to := changelog.RangeOf(end.prefix)
 	err := d.config.Store.Current(end.prefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		all = append(all, e)
 		return true
@@ -233,6 +234,6 @@ func (d *Definitions) left(ctx context.Context, k *kind.Kind) (int64, error) {
 	if _, err := d.config.Store.Sync(ctx); err != nil {
 		return 0, err
 	}
-	from, to := sqlstore.RangeOf(k.Prefix())
+	from, to := changelog.RangeOf(k.Prefix())
 	return d.config.Store.Current(k.Prefix()).Count(ctx, from, to)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -43,7 +44,7 @@ func (f *fixture) release(plural, name string) {
 func (f *fixture) stored(plural string) (names []string) {
 	f.t.Helper()
 	prefix := object.Prefix(group, plural)
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	err := f.api.Store.Current(prefix).Scan(f.t.Context(), from, to, func(e *sqlstore.Entry) bool {
 		names = append(names, strings.TrimPrefix(e.Key, prefix))
 		return true

@@ -6,5 +6,5 @@
 // go.etcd.io/etcd/server/v3 of release 3.7, in particular its package etcdserver/api/v3rpc.
 //
 // Revisions here are etcd's: those of transactions. Entries and events of the Store name ids,
-// which sqlstore.Split takes apart.
+// which changelog.Split takes apart.
 package etcd

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // told returns the error that a client gets. Errors of rpctypes and statuses stay as they are.
@@ -20,22 +21,22 @@ func told(err error) error {
 		return err
 	}
 	switch {
-	case errors.Is(err, sqlstore.ErrCompacted):
+	case errors.Is(err, changelog.ErrCompacted):
 		return rpctypes.ErrGRPCCompacted
 	case errors.Is(err, sqlstore.ErrFuture):
 		return rpctypes.ErrGRPCFutureRev
-	case errors.Is(err, sqlstore.ErrTooLarge), errors.Is(err, sqlstore.ErrKey):
+	case errors.Is(err, sqlstore.ErrTooLarge), errors.Is(err, changelog.ErrKey):
 		return rpctypes.ErrGRPCRequestTooLarge
-	case errors.Is(err, sqlstore.ErrFull):
+	case errors.Is(err, changelog.ErrFull):
 		return rpctypes.ErrGRPCNoSpace
-	case errors.Is(err, sqlstore.ErrClosed):
+	case errors.Is(err, changelog.ErrClosed):
 		return rpctypes.ErrGRPCStopped
 	case errors.Is(err, context.Canceled):
 		return status.FromContextError(context.Canceled).Err()
-	case errors.Is(err, sqlstore.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, changelog.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		// A client does not repeat a write after this answer, as its outcome is not known.
 		return rpctypes.ErrGRPCTimeout
-	case errors.Is(err, sqlstore.ErrUnavailable):
+	case errors.Is(err, changelog.ErrUnavailable):
 		return status.Error(codes.Unavailable, "etcdserver: "+err.Error())
 	}
 	return status.Error(codes.Unknown, err.Error())

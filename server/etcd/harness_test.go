@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // inMemory is the DSN of a database that ends with its member.
@@ -40,7 +41,7 @@ func startMember(t testing.TB, dsn string, o Options) *member {
 // startMemberOn is startMember with a Store of other options.
 func startMemberOn(t testing.TB, dsn string, so sqlstore.Options, o Options) *member {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		t.Fatalf("open the log: %v", err)
 	}

@@ -5,12 +5,11 @@ import (
 	"hash"
 	"hash/crc32"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // A hash is computed again when rows were compacted meanwhile, at most so many times.
@@ -22,7 +21,7 @@ func newHash() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli))
 
 // compactedBy returns the compacted revision that etcd tells for a floor.
 func compactedBy(floor int64) int64 {
-	revision, _ := sqlstore.Split(floor)
+	revision, _ := changelog.Split(floor)
 	if revision <= 0 {
 		return -1
 	}
@@ -51,7 +50,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 		h.Write([]byte(keyBucket))
 		same := true
 		if revision > 0 { // etcd does not refuse a negative one, up to which there is nothing
-			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, sqlstore.LastID(revision)))
+			same, err = m.s.hashHistory(ctx, h, head, min(head.Revision, changelog.LastID(revision)))
 		}
 		if err != nil {
 			return nil, told(err)
@@ -65,7 +64,7 @@ func (m maintenanceService) HashKV(ctx context.Context, r *pb.HashKVRequest) (*p
 
 // revisionOf returns the revision of an id, and that of an empty key space for 0.
 func revisionOf(id int64) int64 {
-	revision, _ := sqlstore.Split(id)
+	revision, _ := changelog.Split(id)
 	return max(revision, firstRevision)
 }
 
@@ -74,13 +73,13 @@ func revisionOf(id int64) int64 {
 //
 // Of what is compacted, etcd hashes the rows that are in force at the id, not at the compacted
 // revision, unless there is none at all. It leaves out the tombstones of the compacted revision.
-func (s *Server) hashHistory(ctx context.Context, h hash.Hash, head sqlstore.Head, at int64) (same bool, err error) {
+func (s *Server) hashHistory(ctx context.Context, h hash.Hash, head changelog.Head, at int64) (same bool, err error) {
 	kept, some, err := s.inForceAt(ctx, at, head.Floor)
 	if err == nil && !some {
 		kept, _, err = s.inForceAt(ctx, head.Floor, head.Floor)
 	}
 	if err == nil {
-		err = s.eachRow(ctx, 0, at, func(r *sqlstore.Row) error {
+		err = s.eachRow(ctx, 0, at, func(r *changelog.Row) error {
 			if r.Revision <= head.Floor && (r.Deleted || !kept.has(r.Revision)) {
 				return nil
 			}
@@ -119,7 +118,7 @@ func (m maintenanceService) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.Ha
 	return nil, errBusy
 }
 
-func (s *Server) hashAll(ctx context.Context, h hash.Hash, head sqlstore.Head) (same bool, err error) {
+func (s *Server) hashAll(ctx context.Context, h hash.Hash, head changelog.Head) (same bool, err error) {
 	small, err := s.smallBuckets(ctx, revisionOf(head.Revision), compactedBy(head.Floor))
 	if err != nil {
 		return false, err

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
@@ -24,7 +24,7 @@ type healthService struct {
 
 // usable returns why the database cannot be used now. One that takes only deletes can.
 func (s *Server) usable() error {
-	if err := s.store.Healthy(); !errors.Is(err, sqlstore.ErrFull) {
+	if err := s.store.Healthy(); !errors.Is(err, changelog.ErrFull) {
 		return err
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // kvService is etcd's service of keys. The order of its checks is etcd's, so that a request with
@@ -143,7 +144,7 @@ func (s *Server) compacted() int64 {
 	if floor == 0 {
 		return -1
 	}
-	revision, _ := sqlstore.Split(floor)
+	revision, _ := changelog.Split(floor)
 	return revision
 }
 

@@ -1,12 +1,11 @@
 package etcd
 
 import (
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // The checks of this file look at the request alone.
@@ -32,8 +31,8 @@ func checkPut(r *pb.PutRequest) error {
 		return rpctypes.ErrGRPCValueProvided
 	case r.IgnoreLease && r.Lease != 0:
 		return rpctypes.ErrGRPCLeaseProvided
-	case len(r.Key) > sqlstore.MaxKeyBytes: // etcd bounds only the whole request
-		return status.Errorf(codes.InvalidArgument, "etcdserver: request is too large: the key has %d bytes, and plinth takes %d at most", len(r.Key), sqlstore.MaxKeyBytes)
+	case len(r.Key) > changelog.MaxKeyBytes: // etcd bounds only the whole request
+		return status.Errorf(codes.InvalidArgument, "etcdserver: request is too large: the key has %d bytes, and plinth takes %d at most", len(r.Key), changelog.MaxKeyBytes)
 	}
 	return nil
 }

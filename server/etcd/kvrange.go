@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // keys is a state that ranges are read from: a view of the Store, or that of a transaction.
@@ -33,7 +34,7 @@ const rereads = 10
 func (s *Server) readRange(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	for try := 1; ; try++ {
 		resp, err := s.readRangeOnce(ctx, r)
-		if r.Revision > 0 || try == rereads || !errors.Is(err, sqlstore.ErrCompacted) {
+		if r.Revision > 0 || try == rereads || !errors.Is(err, changelog.ErrCompacted) {
 			return resp, err
 		}
 	}
@@ -71,7 +72,7 @@ func (s *Server) newest(key string) (e *sqlstore.Entry, revision int64, ok bool)
 		e := s.store.Get(key)
 		after := s.store.Revision()
 		if after == before {
-			revision, _ := sqlstore.Split(after)
+			revision, _ := changelog.Split(after)
 			return e, max(revision, firstRevision), true
 		}
 		before = after
@@ -88,7 +89,7 @@ func (s *Server) viewAt(ctx context.Context, revision int64) (view sqlstore.View
 	}
 	if revision <= 0 || revision == now {
 		view = s.store.Current("")
-		id, _ := sqlstore.Split(view.Revision())
+		id, _ := changelog.Split(view.Revision())
 		if id = max(id, firstRevision); revision <= 0 || revision == id {
 			return view, id, nil
 		}
@@ -270,8 +271,8 @@ func (o *entryOrder) Less(i, j int) bool {
 	}
 }
 
-func modRevision(e *sqlstore.Entry) int64    { return e.Revision >> sqlstore.SubBits }
-func createRevision(e *sqlstore.Entry) int64 { return e.CreateRevision >> sqlstore.SubBits }
+func modRevision(e *sqlstore.Entry) int64    { return e.Revision >> changelog.SubBits }
+func createRevision(e *sqlstore.Entry) int64 { return e.CreateRevision >> changelog.SubBits }
 
 // keyValues returns entries as answers have them, without values if values is nil. It allocates
 // the same few times however many there are.

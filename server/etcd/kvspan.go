@@ -1,6 +1,6 @@
 package etcd
 
-import "github.com/plinth-io/plinth/sqlstore"
+import "github.com/plinth-io/plinth/sqlstore/changelog"
 
 // span is the keys that a request names: one, or those with from <= key < to.
 type span struct {
@@ -15,7 +15,7 @@ func spanOf(key, end []byte) span {
 		return span{from: bound(key), one: true}
 	}
 	if len(end) == 1 && end[0] == 0 {
-		return span{from: bound(key), to: sqlstore.End}
+		return span{from: bound(key), to: changelog.End}
 	}
 	return span{from: bound(key), to: bound(end)}
 }
@@ -23,8 +23,8 @@ func spanOf(key, end []byte) span {
 // bound returns a string that divides the keys there can be as b does, and is not much longer
 // than they are.
 func bound(b []byte) string {
-	if len(b) > sqlstore.MaxKeyBytes {
-		return string(b[:sqlstore.MaxKeyBytes]) + "\x00"
+	if len(b) > changelog.MaxKeyBytes {
+		return string(b[:changelog.MaxKeyBytes]) + "\x00"
 	}
 	return string(b)
 }

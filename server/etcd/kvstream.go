@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // A stream of a range is Range in parts, all of one revision: put together they are what Range answers. The last one
@@ -75,7 +76,7 @@ func (s *Server) streamRange(ctx context.Context, r *pb.RangeRequest, send func(
 	}
 	for try := 1; ; {
 		part, err := st.next(ctx)
-		if errors.Is(err, sqlstore.ErrCompacted) && st.sent == 0 && r.Revision <= 0 && try < rereads {
+		if errors.Is(err, changelog.ErrCompacted) && st.sent == 0 && r.Revision <= 0 && try < rereads {
 			st.revision = r.Revision // begins anew, as readRange does
 			try++
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The largest sizes are those that etcd 3.7.3 takes.
@@ -48,7 +49,7 @@ func TestLongestKeys(t *testing.T) {
 	logtest.Each(t, func(t *testing.T, d logtest.Dialect) {
 		m := startMember(t, d.Fresh(t), Options{})
 		ctx, kv := patiently(t), kvService{Server: m.Server}
-		longest, longer := string(make([]byte, sqlstore.MaxKeyBytes)), string(make([]byte, sqlstore.MaxKeyBytes+1))
+		longest, longer := string(make([]byte, changelog.MaxKeyBytes)), string(make([]byte, changelog.MaxKeyBytes+1))
 		if _, err := kv.Put(ctx, kvPut(longest, "v")); err != nil {
 			t.Errorf("put of the longest key: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The bounds of what a lease is granted, in seconds. A shorter time is raised to minTTL, one and a
@@ -33,7 +34,7 @@ func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	if r.TTL > maxTTL {
 		return nil, rpctypes.ErrGRPCLeaseTTLTooLarge
 	}
-	lease := sqlstore.Lease{ID: r.ID, TTL: max(r.TTL, minTTL)}
+	lease := changelog.Lease{ID: r.ID, TTL: max(r.TTL, minTTL)}
 	for lease.ID == 0 {
 		lease.ID = rand.Int64()
 	}
@@ -44,7 +45,7 @@ func (l leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (
 	return &pb.LeaseGrantResponse{Header: l.s.header(revision), ID: lease.ID, TTL: lease.TTL}, nil
 }
 
-func (s *Server) grant(ctx context.Context, lease sqlstore.Lease) (revision int64, err error) {
+func (s *Server) grant(ctx context.Context, lease changelog.Lease) (revision int64, err error) {
 	// Before, so that a time in which nobody watched is not added to what the lease is granted.
 	if err := s.watchOver(ctx); err != nil {
 		return 0, err
@@ -110,7 +111,7 @@ func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLive
 
 // secondsLeft returns the whole seconds that a lease has left. What it has been granted is over a
 // moment after it was granted, as in etcd, whose clock is finer than milliseconds.
-func secondsLeft(l sqlstore.Lease, now int64) int64 { return max(0, l.Expires-now-1) / 1000 }
+func secondsLeft(l changelog.Lease, now int64) int64 { return max(0, l.Expires-now-1) / 1000 }
 
 // LeaseLeases lists all leases, first those that expire first.
 func (l leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
@@ -118,7 +119,7 @@ func (l leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest)
 	if err != nil {
 		return nil, told(err)
 	}
-	slices.SortStableFunc(leases, func(a, b sqlstore.Lease) int { return cmp.Compare(a.Expires, b.Expires) })
+	slices.SortStableFunc(leases, func(a, b changelog.Lease) int { return cmp.Compare(a.Expires, b.Expires) })
 	out := &pb.LeaseLeasesResponse{Header: l.s.header(l.s.revision()), Leases: make([]*pb.LeaseStatus, len(leases))}
 	for i, lease := range leases {
 		out.Leases[i] = &pb.LeaseStatus{ID: lease.ID}

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // leaseBound is how long these tests wait for what must come. A busy machine is no failure.
@@ -36,7 +38,7 @@ type endpoint struct {
 func serveOn(t testing.TB, dsn string, run bool, o Options) *endpoint {
 	t.Helper()
 	out := slog.New(slog.NewTextHandler(t.Output(), nil))
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd, Log: out})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd, Log: out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func serveOn(t testing.TB, dsn string, run bool, o Options) *endpoint {
 	g := grpc.NewServer()
 	m.Register(g)
 	wg.Go(func() {
-		if err := g.Serve(l); err != nil {
+		if err := g.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
 			t.Errorf("serve: %v", err)
 		}
 	})
@@ -131,7 +133,7 @@ func (m *endpoint) keys(t testing.TB) (keys []string) {
 	}
 	_, err := m.store.Read(t.Context(), func(tx *sqlstore.Tx) error {
 		keys = nil
-		tx.Ascend("", sqlstore.End, func(e *sqlstore.Entry) bool { keys = append(keys, e.Key); return true })
+		tx.Ascend("", changelog.End, func(e *sqlstore.Entry) bool { keys = append(keys, e.Key); return true })
 		return nil
 	})
 	if err != nil {

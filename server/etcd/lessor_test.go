@@ -8,14 +8,15 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-func leaseOf(id, ttl int64) sqlstore.Lease { return sqlstore.Lease{ID: id, TTL: ttl} }
+func leaseOf(id, ttl int64) changelog.Lease { return changelog.Lease{ID: id, TTL: ttl} }
 
 // rows returns all rows of the log.
-func (m *endpoint) rows(t testing.TB) (rows []sqlstore.Row) {
+func (m *endpoint) rows(t testing.TB) (rows []changelog.Row) {
 	t.Helper()
-	err := m.eachRow(t.Context(), 0, 1<<62, func(r *sqlstore.Row) error { rows = append(rows, *r); return nil })
+	err := m.eachRow(t.Context(), 0, 1<<62, func(r *changelog.Row) error { rows = append(rows, *r); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestLeaseExpiresOnce(t *testing.T) {
 		for _, r := range m1.rows(t) {
 			if r.Deleted {
 				deleted[r.Key]++
-				revision, _ := sqlstore.Split(r.Revision)
+				revision, _ := changelog.Split(r.Revision)
 				revisions[revision] = true
 			}
 		}

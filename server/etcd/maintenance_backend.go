@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // What an etcd keeps in its file is buckets of pairs. This file says what would be in an etcd's if
@@ -39,7 +38,7 @@ type pair struct{ key, value []byte }
 
 // revisionKey returns the key in the bucket "key" of a row with this id.
 func revisionKey(id int64, tombstone bool) []byte {
-	revision, sub := sqlstore.Split(id)
+	revision, sub := changelog.Split(id)
 	key := make([]byte, 0, 18)
 	key = binary.BigEndian.AppendUint64(key, uint64(revision))
 	key = append(key, '_')
@@ -52,15 +51,15 @@ func revisionKey(id int64, tombstone bool) []byte {
 
 // idOfKey returns the id that revisionKey was given.
 func idOfKey(key []byte) int64 {
-	return sqlstore.FirstID(int64(binary.BigEndian.Uint64(key))) + int64(binary.BigEndian.Uint64(key[9:]))
+	return changelog.FirstID(int64(binary.BigEndian.Uint64(key))) + int64(binary.BigEndian.Uint64(key[9:]))
 }
 
 // revisionPair returns the pair of a row in the bucket "key".
-func revisionPair(r *sqlstore.Row) (pair, error) {
+func revisionPair(r *changelog.Row) (pair, error) {
 	kv := &mvccpb.KeyValue{Key: []byte(r.Key)}
 	if !r.Deleted {
-		kv.CreateRevision, _ = sqlstore.Split(r.CreateRevision)
-		kv.ModRevision, _ = sqlstore.Split(r.Revision)
+		kv.CreateRevision, _ = changelog.Split(r.CreateRevision)
+		kv.ModRevision, _ = changelog.Split(r.Revision)
 		kv.Version, kv.Value, kv.Lease = r.Version, r.Value, r.Lease
 	}
 	value, err := proto.Marshal(kv)
@@ -68,7 +67,7 @@ func revisionPair(r *sqlstore.Row) (pair, error) {
 }
 
 // leasePair returns the pair of a lease in the bucket "lease", whose value is a leasepb.Lease.
-func leasePair(l sqlstore.Lease, remaining int64) pair {
+func leasePair(l changelog.Lease, remaining int64) pair {
 	var value []byte
 	for i, n := range []int64{l.ID, l.TTL, remaining} {
 		if n != 0 {
@@ -115,7 +114,7 @@ func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (m
 		},
 	}
 	if compacted > 0 {
-		at := revisionKey(sqlstore.FirstID(compacted), false)
+		at := revisionKey(changelog.FirstID(compacted), false)
 		out["meta"] = append(out["meta"], pair{[]byte(metaScheduled), at}, pair{[]byte(metaFinished), at})
 	}
 	voters := storedConfState{}
@@ -146,10 +145,10 @@ func (s *Server) smallBuckets(ctx context.Context, revision, compacted int64) (m
 }
 
 // eachKey calls f for the rows that are in force at an id, in order of keys and without values.
-func (s *Server) eachKey(ctx context.Context, at int64, f func(*sqlstore.Row)) error {
+func (s *Server) eachKey(ctx context.Context, at int64, f func(*changelog.Row)) error {
 	const page = 2048
 	for from := ""; ; {
-		rows, err := s.log.Keys(ctx, from, sqlstore.End, at, page)
+		rows, err := s.log.Keys(ctx, from, changelog.End, at, page)
 		if err != nil {
 			return err
 		}
@@ -165,11 +164,11 @@ func (s *Server) eachKey(ctx context.Context, at int64, f func(*sqlstore.Row)) e
 
 // eachRow calls f for the rows after an id up to another, in order of ids. Rows that are superseded
 // at the floor may be among them or not.
-func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*sqlstore.Row) error) error {
+func (s *Server) eachRow(ctx context.Context, after, through int64, f func(*changelog.Row) error) error {
 	const most, bytes = 1024, 4 << 20
 	for limit := 64; after < through; {
 		rows, err := s.log.Rows(ctx, after, limit)
-		for errors.Is(err, sqlstore.ErrCompacted) { // the row that the log is known by is gone: see Expect
+		for errors.Is(err, changelog.ErrCompacted) { // the row that the log is known by is gone: see Expect
 			if _, err = s.store.Sync(ctx); err == nil {
 				rows, err = s.log.Rows(ctx, after, limit)
 			}
@@ -207,7 +206,7 @@ func (k inForce) has(id int64) bool {
 
 // inForceAt returns which rows up to bound are in force at an id, and whether there is any at all.
 func (s *Server) inForceAt(ctx context.Context, at, bound int64) (k inForce, some bool, err error) {
-	err = s.eachKey(ctx, at, func(r *sqlstore.Row) {
+	err = s.eachKey(ctx, at, func(r *changelog.Row) {
 		some = true
 		if r.Revision <= bound {
 			k = append(k, r.Revision)

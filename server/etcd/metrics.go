@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // metrics of a Server. They have etcd's names where they mean the same.
@@ -86,7 +87,7 @@ type figures struct {
 	s *Server
 
 	mu    sync.Mutex
-	size  sqlstore.Size
+	size  changelog.Size
 	known bool
 	until time.Time // when size is too old
 }
@@ -155,7 +156,7 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 }
 
 // sizeNow returns the size as it was a moment ago, and says whether it is known.
-func (f *figures) sizeNow() (sqlstore.Size, bool) {
+func (f *figures) sizeNow() (changelog.Size, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if begun := time.Now(); begun.After(f.until) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // what was written here since. It measures again when that reaches the limit, and now and then.
 type quota struct {
 	limit int64 // negative: none
-	size  func(context.Context) (sqlstore.Size, error)
+	size  func(context.Context) (changelog.Size, error)
 
 	estimate atomic.Int64
 	due      atomic.Int64 // Unix nanoseconds of the next measurement, whatever the estimate is
@@ -30,7 +30,7 @@ type quota struct {
 	earliest time.Time  // for another measurement
 }
 
-func (q *quota) init(limit int64, size func(context.Context) (sqlstore.Size, error)) {
+func (q *quota) init(limit int64, size func(context.Context) (changelog.Size, error)) {
 	q.limit, q.size = limit, size
 }
 

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // When the database has reached its quota, the alarm is raised and stays until it is disarmed.
@@ -63,7 +63,7 @@ func TestQuota(t *testing.T) {
 func TestQuotaMeasures(t *testing.T) {
 	asked, bytes, fail := 0, int64(100), error(nil)
 	var q quota
-	q.init(1000, func(context.Context) (sqlstore.Size, error) { asked++; return sqlstore.Size{Bytes: bytes}, fail })
+	q.init(1000, func(context.Context) (changelog.Size, error) { asked++; return changelog.Size{Bytes: bytes}, fail })
 	for range 80 {
 		if q.exceeded(t.Context(), 10) {
 			t.Fatal("full too early")

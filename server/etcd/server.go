@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Version is the release of etcd whose answers a Server gives.
@@ -37,7 +38,7 @@ type Options struct {
 // Server answers etcd's requests from a Store. Its methods are safe for concurrent use.
 type Server struct {
 	store *sqlstore.Store
-	log   sqlstore.Log // the Store's, for its marks
+	log   changelog.Log // the Store's, for its marks
 	o     Options
 
 	clusterID, memberID uint64
@@ -56,7 +57,7 @@ type Server struct {
 }
 
 // New returns a Server on store, which is open on log.
-func New(store *sqlstore.Store, log sqlstore.Log, o Options) *Server {
+func New(store *sqlstore.Store, log changelog.Log, o Options) *Server {
 	s := &Server{store: store, log: log, o: o.withDefaults()}
 	s.identify()
 	s.metrics = newMetrics(s)
@@ -107,7 +108,7 @@ const firstRevision = 1
 
 // revision returns the newest revision that reads see.
 func (s *Server) revision() int64 {
-	revision, _ := sqlstore.Split(s.store.Revision())
+	revision, _ := changelog.Split(s.store.Revision())
 	return max(revision, firstRevision)
 }
 

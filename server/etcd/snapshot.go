@@ -7,9 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"go.etcd.io/bbolt"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const (
@@ -111,7 +110,7 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 	}
 	w.floor = head.Floor
 	kept, _, err := w.s.inForceAt(ctx, head.Floor, head.Floor)
-	for errors.Is(err, sqlstore.ErrCompacted) {
+	for errors.Is(err, changelog.ErrCompacted) {
 		if head, err = w.s.log.Head(ctx); err != nil {
 			return err
 		}
@@ -122,7 +121,7 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 		return err
 	}
 	for {
-		err := w.s.eachRow(ctx, w.revision, head.Revision, func(r *sqlstore.Row) error {
+		err := w.s.eachRow(ctx, w.revision, head.Revision, func(r *changelog.Row) error {
 			if r.Revision <= w.floor && (r.Deleted || !kept.has(r.Revision)) {
 				return nil
 			}
@@ -147,7 +146,7 @@ func (w *snapshotWriter) copyRows(ctx context.Context) error {
 }
 
 // add puts a row into the file.
-func (w *snapshotWriter) add(r *sqlstore.Row) error {
+func (w *snapshotWriter) add(r *changelog.Row) error {
 	p, err := revisionPair(r)
 	if err != nil {
 		return err
@@ -181,10 +180,10 @@ func (w *snapshotWriter) flush() error {
 
 // compact removes what is superseded at the floor to which others have compacted meanwhile, and returns
 // the head with that floor. If that is above all rows read, they compact faster, and nothing was removed.
-func (w *snapshotWriter) compact(ctx context.Context, head sqlstore.Head) (sqlstore.Head, error) {
+func (w *snapshotWriter) compact(ctx context.Context, head changelog.Head) (changelog.Head, error) {
 	for head.Floor > w.floor && head.Floor <= w.revision {
 		kept, _, err := w.s.inForceAt(ctx, head.Floor, head.Floor)
-		if errors.Is(err, sqlstore.ErrCompacted) { // the floor moved again
+		if errors.Is(err, changelog.ErrCompacted) { // the floor moved again
 			head, err = w.s.log.Head(ctx)
 			if err != nil {
 				return head, err
@@ -236,12 +235,12 @@ func (w *snapshotWriter) removeRows(kept inForce) error {
 
 // leases returns the pairs of the leases that there are, and of those that are gone by now but have
 // keys in the snapshot: an etcd never deletes keys whose lease it does not know.
-func (w *snapshotWriter) leases(ctx context.Context, before []sqlstore.Lease) (out []pair, err error) {
+func (w *snapshotWriter) leases(ctx context.Context, before []changelog.Lease) (out []pair, err error) {
 	leases, now, err := w.s.store.Leases(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[int64]sqlstore.Lease, len(leases))
+	known := make(map[int64]changelog.Lease, len(leases))
 	for _, l := range leases {
 		known[l.ID] = l
 	}
@@ -251,7 +250,7 @@ func (w *snapshotWriter) leases(ctx context.Context, before []sqlstore.Lease) (o
 	}
 	for _, id := range w.leased {
 		if _, ok := known[id]; !ok {
-			known[id] = sqlstore.Lease{ID: id, TTL: max(granted[id], minTTL), Expires: now}
+			known[id] = changelog.Lease{ID: id, TTL: max(granted[id], minTTL), Expires: now}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {

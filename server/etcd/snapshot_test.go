@@ -25,6 +25,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // snapshot receives a snapshot, checks its sum, and returns the file as etcdctl writes it.
@@ -313,18 +314,18 @@ func TestSnapshotCompactedMeanwhile(t *testing.T) {
 	}
 	m.cut(t, revision-1, true)
 	m.put(t, "key7", "later", 0)
-	above := sqlstore.Head{Floor: w.revision + 1}
+	above := changelog.Head{Floor: w.revision + 1}
 	if head, err := w.compact(t.Context(), above); err != nil || head != above {
 		t.Errorf("compacted above what was read: %+v, %v", head, err)
 	}
-	if _, err := w.compact(t.Context(), sqlstore.Head{Floor: sqlstore.LastID(revision - 1)}); err != nil {
+	if _, err := w.compact(t.Context(), changelog.Head{Floor: changelog.LastID(revision - 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	rows, floor := m.rows(t), sqlstore.LastID(revision-1)
+	rows, floor := m.rows(t), changelog.LastID(revision-1)
 	newest := map[string]int64{} // at the floor: the log may keep more until the next cut
 	for _, r := range rows {
 		if r.Revision <= floor {
@@ -335,7 +336,7 @@ func TestSnapshotCompactedMeanwhile(t *testing.T) {
 		if r.Revision <= floor && (r.Deleted || newest[r.Key] != r.Revision) {
 			continue
 		}
-		if at, _ := sqlstore.Split(r.Revision); at <= revision {
+		if at, _ := changelog.Split(r.Revision); at <= revision {
 			p, err := revisionPair(&r)
 			if err != nil {
 				t.Fatal(err)
@@ -359,7 +360,7 @@ func TestSnapshotLeaseGone(t *testing.T) {
 	m.grant(t, 1, 600)
 	m.put(t, "a", "x", 1)
 	w := &snapshotWriter{s: m.Server, leased: map[string]int64{"a": 1, "b": 2, "c": 3}}
-	pairs, err := w.leases(t.Context(), []sqlstore.Lease{{ID: 1, TTL: 600}, {ID: 2, TTL: 60}})
+	pairs, err := w.leases(t.Context(), []changelog.Lease{{ID: 1, TTL: 600}, {ID: 2, TTL: 60}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 const (
@@ -150,7 +149,7 @@ func (st *watchStream) sync() bool {
 		switch {
 		case err == nil:
 			return true
-		case errors.Is(err, sqlstore.ErrClosed):
+		case errors.Is(err, changelog.ErrClosed):
 			st.cancel(told(err))
 		}
 		select {

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"math"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // noWatch is the id in answers that are not about one watch.
@@ -102,7 +101,7 @@ func watchedRange(key, end []byte) (from, to string, err error) {
 	case to == "":
 		return from, from + "\x00", nil
 	case to == "\x00":
-		return from, sqlstore.End, nil
+		return from, changelog.End, nil
 	case from >= to:
 		return "", "", errWatchRange
 	}
@@ -132,18 +131,18 @@ func newWatch(st *watchStream, id int64, from, to string, r *pb.WatchCreateReque
 func (w *watch) begin(start, current int64) {
 	w.behind = start <= current
 	after := before(start)
-	floor, _ := sqlstore.Split(w.st.s.store.Floor())
+	floor, _ := changelog.Split(w.st.s.store.Floor())
 	if start == floor {
 		// The changes of the compacted revision that are still in force are delivered.
-		w.floor, after = floor, sqlstore.LastID(floor)
+		w.floor, after = floor, changelog.LastID(floor)
 	}
 	w.watcher, w.failed = w.st.s.store.WatchRange(w.from, w.to, after)
 }
 
 // before returns the greatest id that is below revision.
 func before(revision int64) int64 {
-	if revision > math.MaxInt64>>sqlstore.SubBits {
+	if revision > math.MaxInt64>>changelog.SubBits {
 		return math.MaxInt64 // comes never
 	}
-	return sqlstore.FirstID(revision) - 1
+	return changelog.FirstID(revision) - 1
 }

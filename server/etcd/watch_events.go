@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // wanted leaves out of events what the watch's filters do. It may change events.
@@ -40,7 +41,7 @@ func beforeRevision(events []*sqlstore.Event) {
 	}
 	before := make(map[keyAt]*sqlstore.Entry)
 	for i, ev := range events {
-		revision, _ := sqlstore.Split(ev.Entry.Revision)
+		revision, _ := changelog.Split(ev.Entry.Revision)
 		at := keyAt{ev.Entry.Key, revision}
 		if replacesOwn(ev) {
 			own := *ev // other watches have the same event
@@ -54,8 +55,8 @@ func beforeRevision(events []*sqlstore.Event) {
 
 // replacesOwn says whether an event replaces what the same transaction wrote.
 func replacesOwn(ev *sqlstore.Event) bool {
-	revision, _ := sqlstore.Split(ev.Entry.Revision)
-	return ev.Prev != nil && ev.Prev.Revision >= sqlstore.FirstID(revision)
+	revision, _ := changelog.Split(ev.Entry.Revision)
+	return ev.Prev != nil && ev.Prev.Revision >= changelog.FirstID(revision)
 }
 
 // eventsOf returns events as clients see them.
@@ -89,7 +90,7 @@ func (w *watch) eventsOf(events []*sqlstore.Event) ([]*mvccpb.Event, error) {
 func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
 	store := w.st.s.store
 	values, err := store.Values(w.ctx, entries)
-	if must == len(entries) || !errors.Is(err, sqlstore.ErrCompacted) {
+	if must == len(entries) || !errors.Is(err, changelog.ErrCompacted) {
 		return values, err
 	}
 	if values, err = store.Values(w.ctx, entries[:must]); err != nil {
@@ -98,7 +99,7 @@ func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
 	for _, e := range entries[must:] {
 		one, err := store.Values(w.ctx, []*sqlstore.Entry{e})
 		switch {
-		case errors.Is(err, sqlstore.ErrCompacted):
+		case errors.Is(err, changelog.ErrCompacted):
 			values = append(values, nil)
 		case err != nil:
 			return nil, err
@@ -116,7 +117,7 @@ func (w *watch) withValues(events []*sqlstore.Event, puts, prevs [][]byte) []*mv
 	for i, ev := range events {
 		made[i] = &mvccpb.Event{}
 		if ev.Type == sqlstore.Delete {
-			revision, _ := sqlstore.Split(ev.Entry.Revision)
+			revision, _ := changelog.Split(ev.Entry.Revision)
 			made[i].Type = mvccpb.Event_DELETE
 			made[i].Kv = &mvccpb.KeyValue{Key: []byte(ev.Entry.Key), ModRevision: revision}
 		} else {
@@ -134,8 +135,8 @@ func (w *watch) withValues(events []*sqlstore.Event, puts, prevs [][]byte) []*mv
 
 // watchedKV returns an entry with its value.
 func watchedKV(e *sqlstore.Entry, value []byte) *mvccpb.KeyValue {
-	created, _ := sqlstore.Split(e.CreateRevision)
-	modified, _ := sqlstore.Split(e.Revision)
+	created, _ := changelog.Split(e.CreateRevision)
+	modified, _ := changelog.Split(e.Revision)
 	return &mvccpb.KeyValue{
 		Key:            []byte(e.Key),
 		CreateRevision: created,

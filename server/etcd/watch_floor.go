@@ -1,9 +1,8 @@
 package etcd
 
 import (
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // readFloor reads the changes of the compacted revision, if the watch starts with it. A Watcher
@@ -20,8 +19,8 @@ func (w *watch) readFloor() error {
 	if err != nil {
 		return err
 	}
-	if head.Floor > sqlstore.LastID(w.floor) {
-		return sqlstore.ErrCompacted // rows may have gone before they were read
+	if head.Floor > changelog.LastID(w.floor) {
+		return changelog.ErrCompacted // rows may have gone before they were read
 	}
 	w.first, w.floor = first, 0
 	return nil
@@ -30,8 +29,8 @@ func (w *watch) readFloor() error {
 // changesAt returns the events of a revision in the range of the watch.
 func (w *watch) changesAt(revision int64) (events []*mvccpb.Event, err error) {
 	const most = 1000
-	last := sqlstore.LastID(revision)
-	after, limit := sqlstore.FirstID(revision)-1, 16
+	last := changelog.LastID(revision)
+	after, limit := changelog.FirstID(revision)-1, 16
 	for after < last {
 		rows, err := w.st.s.log.Rows(w.ctx, after, limit)
 		if err != nil {
@@ -50,7 +49,7 @@ func (w *watch) changesAt(revision int64) (events []*mvccpb.Event, err error) {
 	return events, nil
 }
 
-func (w *watch) wants(row *sqlstore.Row) bool {
+func (w *watch) wants(row *changelog.Row) bool {
 	if row.Deleted && w.noDelete || !row.Deleted && w.noPut {
 		return false
 	}
@@ -58,13 +57,13 @@ func (w *watch) wants(row *sqlstore.Row) bool {
 }
 
 // eventOfRow returns the event of a row. What it replaced is compacted.
-func eventOfRow(row *sqlstore.Row) *mvccpb.Event {
-	modified, _ := sqlstore.Split(row.Revision)
+func eventOfRow(row *changelog.Row) *mvccpb.Event {
+	modified, _ := changelog.Split(row.Revision)
 	kv := &mvccpb.KeyValue{Key: []byte(row.Key), ModRevision: modified}
 	if row.Deleted {
 		return &mvccpb.Event{Type: mvccpb.DELETE, Kv: kv}
 	}
-	kv.CreateRevision, _ = sqlstore.Split(row.CreateRevision)
+	kv.CreateRevision, _ = changelog.Split(row.CreateRevision)
 	kv.Version, kv.Lease, kv.Value = row.Version, row.Lease, row.Value
 	return &mvccpb.Event{Kv: kv}
 }

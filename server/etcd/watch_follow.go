@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // watch is one watch of a stream. While it is behind, its goroutine alone reads events, holding
@@ -84,7 +85,7 @@ func (w *watch) follow() <-chan struct{} {
 // next reads events. After an error that passes it is called again, and nothing is left out.
 func (w *watch) next() ([]*mvccpb.Event, error) {
 	events, err := w.read()
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		err = &lostError{w.compacted()}
 	}
 	return events, err
@@ -104,7 +105,7 @@ func (w *watch) read() ([]*mvccpb.Event, error) {
 			return nil, err
 		}
 		w.held, w.caught = w.wanted(events), through >= newest
-		w.through, _ = sqlstore.Split(through)
+		w.through, _ = changelog.Split(through)
 	}
 	events, err := w.eventsOf(w.held)
 	if err != nil {
@@ -155,7 +156,7 @@ func (w *watch) compacted() int64 {
 	ctx, cancel := context.WithTimeout(w.ctx, retryWatch)
 	defer cancel()
 	_, _ = w.st.s.store.Sync(ctx) // without the database, what is known has to do
-	revision, _ := sqlstore.Split(w.st.s.store.Floor())
+	revision, _ := changelog.Split(w.st.s.store.Floor())
 	return max(revision, w.asked+1, w.through+1)
 }
 
@@ -174,7 +175,7 @@ func (w *watch) fail(err error) <-chan struct{} {
 			CompactRevision: lost.revision,
 		})
 		return nil
-	case errors.Is(err, sqlstore.ErrClosed):
+	case errors.Is(err, changelog.ErrClosed):
 		w.st.cancel(told(err))
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // watchServed is a Server that only serves watches, on a Store that the test writes to.
@@ -62,13 +63,13 @@ func (s *watchServed) ended() {
 
 // shakyLog is a log that can say that its database is away.
 type shakyLog struct {
-	sqlstore.Log
+	changelog.Log
 	away *atomic.Bool
 }
 
 func (l shakyLog) Condition() error {
 	if l.away.Load() {
-		return sqlstore.ErrUnavailable
+		return changelog.ErrUnavailable
 	}
 	return l.Log.Condition()
 }
@@ -80,7 +81,7 @@ func serveWatches(t testing.TB, so sqlstore.Options, o Options) *watchServed {
 
 func serveWatchesAt(t testing.TB, dsn string, so sqlstore.Options, o Options) *watchServed {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		t.Fatal(err)
 	}

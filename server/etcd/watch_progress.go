@@ -6,11 +6,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/metadata"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // progressAll answers a request for the progress of all watches of the stream. As with etcd, there
@@ -95,7 +94,7 @@ func requiresLeader(ctx context.Context) bool {
 // a client of etcd knows as the lack of a leader.
 func (s *Server) leaderless() bool {
 	err := s.store.Healthy()
-	return err != nil && !errors.Is(err, sqlstore.ErrFull)
+	return err != nil && !errors.Is(err, changelog.ErrFull)
 }
 
 // runLeader ends the stream when there is no leader for a while.

@@ -11,6 +11,7 @@ import (
 	fcrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // widthOf is upstream's estimate of how many seats a request takes, and for how long after its end.
@@ -37,7 +38,7 @@ func (c *Controller) stats(resource string) (storage.Stats, error) {
 		return storage.Stats{}, fcrequest.ObjectCountNotFoundErr
 	}
 	view := c.o.Store.Current(prefix)
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	count, err := view.Count(context.Background(), from, to)
 	if err != nil || count == 0 {
 		return storage.Stats{}, err
@@ -66,7 +67,7 @@ func (s *sizes) of(view sqlstore.View, prefix string) int64 {
 		return known.(size).bytes
 	}
 	var all, n int64
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	_ = view.Outline(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		if bytes, known := e.ValueBytes(); known {
 			all, n = all+int64(bytes), n+1

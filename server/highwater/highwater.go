@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/atomicfile"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -108,8 +109,8 @@ func (h *Mark) Known() bool { return h.last.revision > 0 }
 
 // Check compares the log with the file. It raises the log's revision if the log is behind the
 // file, or another one that is permitted. Its error wraps ErrOther if the log is refused.
-func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, out *slog.Logger) error {
-	h.cluster, h.raw = log.ClusterID(), log.Kind() == sqlstore.KindEtcd
+func (h *Mark) Check(ctx context.Context, log changelog.Log, newDatabase bool, out *slog.Logger) error {
+	h.cluster, h.raw = log.ClusterID(), log.Kind() == changelog.KindEtcd
 	if !h.Known() {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, ou
 		above = max(above, now+1) // watches of the other cluster must end, whatever this one has
 		out.Warn("serving another database than before, as --new-database says", "above", above, "before", h.last.String())
 	default:
-		from, to := sqlstore.RangeOf(object.Root)
+		from, to := changelog.RangeOf(object.Root)
 		what := "objects"
 		if h.raw {
 			from, to = sqlstore.Raw{}.Range()
@@ -147,7 +148,7 @@ func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, ou
 		return h.Refuse(fmt.Sprintf("there is cluster %s with %d %s at revision %d", h.cluster, n, what, now))
 	}
 	if h.raw {
-		above = sqlstore.LastID(above)
+		above = changelog.LastID(above)
 	}
 	if same {
 		return sqlstore.GoOnAbove(ctx, log, above)
@@ -158,13 +159,13 @@ func (h *Mark) Check(ctx context.Context, log sqlstore.Log, newDatabase bool, ou
 // revision returns the revision that clients see for an id of the log.
 func (h *Mark) revision(id int64) int64 {
 	if h.raw {
-		id, _ = sqlstore.Split(id)
+		id, _ = changelog.Split(id)
 	}
 	return id
 }
 
 // isKnown tells whether log is the cluster that was served before, or a copy of it.
-func (h *Mark) isKnown(ctx context.Context, log sqlstore.Log) (bool, error) {
+func (h *Mark) isKnown(ctx context.Context, log changelog.Log) (bool, error) {
 	if h.cluster == h.last.cluster {
 		return true, nil
 	}

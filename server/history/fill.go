@@ -14,6 +14,7 @@ import (
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // What objects were is read while an answer is written, a part at a time, so that a page takes no more memory than one
@@ -34,11 +35,11 @@ type gathered struct {
 
 	bytes   int
 	entries []*sqlstore.Entry
-	rows    map[int64]*sqlstore.HistoryRow // by revision, if data is to be added
+	rows    map[int64]*changelog.HistoryRow // by revision, if data is to be added
 }
 
 // take is a visit. The first change is always taken.
-func (g *gathered) take(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
+func (g *gathered) take(v *v1.Version, row *changelog.HistoryRow) (bool, error) {
 	e, err := g.kind.Entry(g.form.one(v))
 	if err != nil {
 		return false, err
@@ -51,7 +52,7 @@ func (g *gathered) take(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
 	g.entries = append(g.entries, e)
 	if g.sizes() {
 		if g.rows == nil {
-			g.rows = map[int64]*sqlstore.HistoryRow{}
+			g.rows = map[int64]*changelog.HistoryRow{}
 		}
 		r := *row // one of a page of rows, which need not stay
 		g.rows[row.Revision] = &r
@@ -82,7 +83,7 @@ func (g *gathered) fill(ctx context.Context, entries iter.Seq[*sqlstore.Entry]) 
 
 // give yields a part with data. It is false if that was the last one.
 func (g *gathered) give(ctx context.Context, part []*sqlstore.Entry, size int, yield func(*sqlstore.Entry, error) bool) bool {
-	rows, largest := make([]*sqlstore.HistoryRow, len(part)), 0
+	rows, largest := make([]*changelog.HistoryRow, len(part)), 0
 	for i, e := range part {
 		if rows[i] = g.rows[e.Revision]; g.touches(rows[i]) {
 			largest = max(largest, int(rows[i].Size))
@@ -160,11 +161,11 @@ func dataOf(e *sqlstore.Entry) (data []byte, unreadable string) {
 }
 
 // addData adds to a version what its object was, and what the change touched; to a change nothing.
-func (w *walk) addData(ctx context.Context, v *v1.Version, row *sqlstore.HistoryRow) error {
+func (w *walk) addData(ctx context.Context, v *v1.Version, row *changelog.HistoryRow) error {
 	if !w.form.values {
 		return nil
 	}
-	entries, err := w.Store.OldEntries(ctx, []*sqlstore.HistoryRow{row})
+	entries, err := w.Store.OldEntries(ctx, []*changelog.HistoryRow{row})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // gather is how long changes are gathered before the log is asked for them: a watch of history asks the
@@ -45,7 +46,7 @@ func (r *resources) Follow(ctx context.Context, after int64, o *metainternalvers
 		return nil, apierrors.NewBadRequest(v1.FieldAt + " selects a state, which does not change: list it, or watch without it")
 	}
 	if after < r.Store.Floor() {
-		return nil, sqlstore.ErrCompacted
+		return nil, changelog.ErrCompacted
 	}
 	e := &events{walk: r.walk(ctx, q), wake: make(chan struct{}), gone: make(chan struct{}), rows: firstRows}
 	e.kind = r.served
@@ -88,12 +89,12 @@ func (e *events) Poll(ctx context.Context) (found []*sqlstore.Event, through int
 	if e.form.values {
 		limit = e.rows
 	}
-	rows, err := e.Store.History(ctx, sqlstore.HistoryQuery{After: through, Through: last, Oldest: true, Sizes: e.form.values, Limit: limit})
+	rows, err := e.Store.History(ctx, changelog.HistoryQuery{After: through, Through: last, Oldest: true, Sizes: e.form.values, Limit: limit})
 	if err != nil {
 		return nil, through, err
 	}
 	if through < e.Store.Floor() {
-		return nil, through, sqlstore.ErrCompacted
+		return nil, through, changelog.ErrCompacted
 	}
 	if len(rows) == limit {
 		last = rows[len(rows)-1].Revision

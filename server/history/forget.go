@@ -13,7 +13,7 @@ import (
 	apirest "k8s.io/apiserver/pkg/registry/rest"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // DeleteCollection implements rest.CollectionDeleter: it removes the old versions of one object for
@@ -23,7 +23,7 @@ func (r *versions) DeleteCollection(ctx context.Context, _ apirest.ValidateObjec
 	if err != nil {
 		return nil, err
 	}
-	if !q.one || q.none || q.after != 0 || q.through != sqlstore.Forever || q.at != 0 || !onlyObject(list.FieldSelector) {
+	if !q.one || q.none || q.after != 0 || q.through != changelog.Forever || q.at != 0 || !onlyObject(list.FieldSelector) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the versions of one object can be deleted, all of them; select it with %s, %s and a namespace", v1.FieldResource, v1.FieldName))
 	}
 	p, ok := placeOf(q.from)

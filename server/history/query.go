@@ -18,7 +18,7 @@ import (
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/selectors"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -57,7 +57,7 @@ func fieldLabel(_, label, value string) (string, string, error) {
 
 // parse reads the selectors of a request, which fieldLabel has seen.
 func (r *resources) parse(ctx context.Context, o *metainternalversion.ListOptions) (query, error) {
-	q := query{through: sqlstore.Forever}
+	q := query{through: changelog.Forever}
 	q.namespace = apirequest.NamespaceValue(ctx)
 	q.namespaced = q.namespace != ""
 	if o == nil {
@@ -116,7 +116,7 @@ func (r *resources) take(q *query) {
 		q.rest = q.rest.Without("metadata.name")
 	}
 	if resource, ok := q.rest.Exact(v1.FieldResource); ok {
-		q.from, q.to = sqlstore.RangeOf(r.prefix(resource))
+		q.from, q.to = changelog.RangeOf(r.prefix(resource))
 		q.rest = q.rest.Without(v1.FieldResource)
 	}
 }
@@ -143,7 +143,7 @@ func (r *resources) narrow(q *query) {
 	prefix := q.from
 	if q.namespace != "" {
 		prefix += q.namespace + "/"
-		q.from, q.to = sqlstore.RangeOf(prefix)
+		q.from, q.to = changelog.RangeOf(prefix)
 	}
 	if name, ok := q.rest.Exact(v1.FieldName); ok && name != "" {
 		q.from, q.to, q.one = prefix+name, prefix+name+"\x00", true
@@ -165,7 +165,7 @@ func (r *resources) rangeOfKind(kind string) (from, to string) {
 		if k.Kind != kind {
 			continue
 		}
-		f, t := sqlstore.RangeOf(object.Prefix(k.Stored.Group, k.Stored.Resource))
+		f, t := changelog.RangeOf(object.Prefix(k.Stored.Group, k.Stored.Resource))
 		if from != "" && from != f {
 			return "", ""
 		}

@@ -8,7 +8,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -38,7 +38,7 @@ func (r *resources) walk(ctx context.Context, q query) *walk {
 }
 
 // visit takes a change that was found; false if there is no room for it, so that it is of the next page.
-type visit func(v *v1.Version, row *sqlstore.HistoryRow) (took bool, err error)
+type visit func(v *v1.Version, row *changelog.HistoryRow) (took bool, err error)
 
 // newest visits the selected changes, the newest first and at most limit, without data, and returns where to go on:
 // below a revision, which is 0 at the end. It may stop before: a page is bounded in what it looks at.
@@ -48,7 +48,7 @@ func (w *walk) newest(ctx context.Context, limit int, take visit) (below int64, 
 	}
 	through, indexed, found, step := w.q.through, w.q.one, 0, w.step(limit)
 	for {
-		hq := sqlstore.HistoryQuery{After: w.q.after, Through: through, Sizes: w.sizes(), Limit: step}
+		hq := changelog.HistoryQuery{After: w.q.after, Through: through, Sizes: w.sizes(), Limit: step}
 		if indexed {
 			hq.From, hq.To = w.q.from, w.q.to
 		}
@@ -104,7 +104,7 @@ func (w *walk) step(limit int) int {
 }
 
 // look makes a version without data of a row that is selected and that the caller may see; nil of others.
-func (w *walk) look(ctx context.Context, row *sqlstore.HistoryRow) (v *v1.Version, inRange bool, err error) {
+func (w *walk) look(ctx context.Context, row *changelog.HistoryRow) (v *v1.Version, inRange bool, err error) {
 	if w.q.from != "" && (row.Key < w.q.from || row.Key >= w.q.to) {
 		return nil, false, nil
 	}
@@ -131,13 +131,13 @@ func (w *walk) state(ctx context.Context, from string, limit int, take visit) (n
 	}
 	start, to := w.q.from, w.q.to
 	if start == "" {
-		start, to = sqlstore.RangeOf(object.Root)
+		start, to = changelog.RangeOf(object.Root)
 	}
 	start = max(start, from)
 	found, step := 0, min(firstStep, limit+1)
 	for {
 		rows, err := w.Store.Past(ctx, start, to, w.q.at, step)
-		if errors.Is(err, sqlstore.ErrCompacted) && from == "" {
+		if errors.Is(err, changelog.ErrCompacted) && from == "" {
 			err = notReached(fmt.Sprintf("revision %d", w.q.at))
 		}
 		if err != nil {
@@ -168,7 +168,7 @@ func (w *walk) state(ctx context.Context, from string, limit int, take visit) (n
 }
 
 // lookAt is look for an object of a state. Who has made it is not looked up.
-func (w *walk) lookAt(ctx context.Context, row *sqlstore.HistoryRow) (*v1.Version, error) {
+func (w *walk) lookAt(ctx context.Context, row *changelog.HistoryRow) (*v1.Version, error) {
 	p, ok := placeOf(row.Key)
 	if !ok || w.q.namespaced && p.namespace != w.q.namespace {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // resources are what changes and versions have in common. Upstream's interfaces of a registry say what
@@ -55,11 +55,11 @@ func (r *resources) Get(ctx context.Context, name string, _ *metav1.GetOptions) 
 	q.touched = r.form.values
 	var found *v1.Version
 	w := r.walk(ctx, q)
-	_, err = w.newest(ctx, 1, func(v *v1.Version, row *sqlstore.HistoryRow) (bool, error) {
+	_, err = w.newest(ctx, 1, func(v *v1.Version, row *changelog.HistoryRow) (bool, error) {
 		found = v
 		return true, w.addData(ctx, v, row)
 	})
-	if errors.Is(err, sqlstore.ErrCompacted) || err == nil && found == nil {
+	if errors.Is(err, changelog.ErrCompacted) || err == nil && found == nil {
 		return nil, missing
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/incarnation"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // rights are what the caller of one request may see of objects, now and in the past. It asks once for each
@@ -83,7 +84,7 @@ func (r *rights) mayForget(ctx context.Context, p place, key string) (may bool, 
 	if before <= r.store.Brought() {
 		return true, "", nil
 	}
-	oldest, err := r.store.History(ctx, sqlstore.HistoryQuery{From: key, To: key + "\x00", Through: before - 1, Oldest: true, Limit: 1})
+	oldest, err := r.store.History(ctx, changelog.HistoryQuery{From: key, To: key + "\x00", Through: before - 1, Oldest: true, Limit: 1})
 	switch {
 	case err != nil || len(oldest) == 0:
 		return err == nil, "", err
@@ -145,7 +146,7 @@ func (r *rights) isOf(ctx context.Context, since int64, key string, revision int
 		return true, nil
 	}
 	found, err := r.store.Past(ctx, key, key+"\x00", brought, 1)
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		return false, nil
 	}
 	return err == nil && len(found) == 1 && found[0].Revision == revision, err

@@ -12,6 +12,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/servertest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCopiedNamespace reads, with rights in a namespace alone, what came with it by a copy, which writes
@@ -53,7 +54,7 @@ func openOn(t *testing.T, dsn string) (p *past, stop func()) {
 
 func copyTo(t *testing.T, to, from string) {
 	t.Helper()
-	var logs []sqlstore.Log
+	var logs []changelog.Log
 	for _, dsn := range []string{to, from} {
 		log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -52,7 +52,7 @@ func kindsOf(set *kind.Set) kinds {
 
 // describe makes a version without data.
 // Rows up to brought came from another database.
-func (k kinds) describe(r *sqlstore.HistoryRow, p place, brought int64) v1.Version {
+func (k kinds) describe(r *changelog.HistoryRow, p place, brought int64) v1.Version {
 	at := time.UnixMilli(r.At)
 	v := v1.Version{
 		TypeMeta: typeMeta("Version"),

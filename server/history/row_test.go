@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	v1 "github.com/plinth-io/plinth/server/history/v1"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestDescribe has rows from another database, up to revision 10, and later ones.
@@ -21,7 +21,7 @@ func TestDescribe(t *testing.T) {
 		{12, 12, false, v1.Created},
 		{13, 12, true, v1.Deleted},
 	} {
-		r := sqlstore.HistoryRow{Row: sqlstore.Row{Revision: row.revision, CreateRevision: row.created, Deleted: row.deleted}}
+		r := changelog.HistoryRow{Row: changelog.Row{Revision: row.revision, CreateRevision: row.created, Deleted: row.deleted}}
 		if got := (kinds{}).describe(&r, place{name: "a"}, 10); got.Action != row.want {
 			t.Errorf("revision %d of what was created at %d: %s, want %s", row.revision, row.created, got.Action, row.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/plinth-io/plinth/server/history/fieldsets"
 	v1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -28,12 +29,12 @@ type touched struct {
 
 // touches tells whether the version of a row is to have the fields that the change touched: it changed an object, and the
 // request asks for them.
-func (w *walk) touches(row *sqlstore.HistoryRow) bool {
+func (w *walk) touches(row *changelog.HistoryRow) bool {
 	return w.q.touched && w.q.at == 0 && !row.Deleted && row.CreateRevision != row.Revision && row.Revision > w.Store.Brought()
 }
 
 // touchedBy compares what an object is after a change with the version before, which it looks for.
-func (w *walk) touchedBy(ctx context.Context, row *sqlstore.HistoryRow, after *sqlstore.Entry) (touched, error) {
+func (w *walk) touchedBy(ctx context.Context, row *changelog.HistoryRow, after *sqlstore.Entry) (touched, error) {
 	if !w.touches(row) {
 		return touched{}, nil
 	}
@@ -45,24 +46,24 @@ func (w *walk) touchedBy(ctx context.Context, row *sqlstore.HistoryRow, after *s
 }
 
 // before returns the version of an object before a change; nil if it is not kept, or if the caller may not see it.
-func (w *walk) before(ctx context.Context, row *sqlstore.HistoryRow) (*sqlstore.Entry, error) {
+func (w *walk) before(ctx context.Context, row *changelog.HistoryRow) (*sqlstore.Entry, error) {
 	rows, err := w.Store.Past(ctx, row.Key, row.Key+"\x00", row.Revision-1, 1)
 	if err == nil && len(rows) == 1 && rows[0].CreateRevision == row.CreateRevision {
 		var may bool
 		if may, err = w.maySeeRow(ctx, &rows[0]); may {
 			var entries []*sqlstore.Entry
-			if entries, err = w.Store.OldEntries(ctx, []*sqlstore.HistoryRow{&rows[0]}); err == nil {
+			if entries, err = w.Store.OldEntries(ctx, []*changelog.HistoryRow{&rows[0]}); err == nil {
 				return entries[0], nil
 			}
 		}
 	}
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		err = nil
 	}
 	return nil, err
 }
 
-func (w *walk) maySeeRow(ctx context.Context, row *sqlstore.HistoryRow) (bool, error) {
+func (w *walk) maySeeRow(ctx context.Context, row *changelog.HistoryRow) (bool, error) {
 	p, ok := placeOf(row.Key)
 	if !ok {
 		return false, nil
@@ -73,7 +74,7 @@ func (w *walk) maySeeRow(ctx context.Context, row *sqlstore.HistoryRow) (bool, e
 
 // beforeIn returns for each row of a part, the newest first, the index of the version before, -1 if that is not known to
 // be in the part.
-func (w *walk) beforeIn(rows []*sqlstore.HistoryRow) []int {
+func (w *walk) beforeIn(rows []*changelog.HistoryRow) []int {
 	out, last, all := make([]int, len(rows)), map[string]int{}, w.q.allOfObjects()
 	for i := len(rows) - 1; i >= 0; i-- {
 		out[i] = -1

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // None is since when something is there that is not there: no revision belongs to it.
-const None = sqlstore.Forever
+const None = changelog.Forever
 
 var (
 	namespaces  = object.Prefix("", "namespaces")
@@ -50,7 +51,7 @@ func LastOfNamespace(ctx context.Context, s *sqlstore.Store, name string) (int64
 	}
 	key := object.Key(namespaces, "", name)
 	from, to := key, key+"\x00"
-	rows, err := s.History(ctx, sqlstore.HistoryQuery{From: from, To: to, Through: sqlstore.Forever, Limit: 1})
+	rows, err := s.History(ctx, changelog.HistoryQuery{From: from, To: to, Through: changelog.Forever, Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

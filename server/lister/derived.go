@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Derived keeps what a reader derives from the objects of a resource, such as an index, in line
@@ -141,7 +142,7 @@ func (d *Derived) takeIn() {
 func (d *Derived) beginAnew() {
 	begun := time.Now()
 	view := d.store.Current(d.resource)
-	from, to := sqlstore.RangeOf(d.resource)
+	from, to := changelog.RangeOf(d.resource)
 	var all []*sqlstore.Entry
 	// In memory: the only error is about objects that cannot be read.
 	err := view.Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
@@ -49,7 +50,7 @@ func FollowFrom(ctx context.Context, store *sqlstore.Store, resource string, rev
 // revision at which they are so. Objects that cannot be decrypted are left out.
 func Read(ctx context.Context, store *sqlstore.Store, resource string, f func(*sqlstore.Event)) (int64, error) {
 	view := store.Current(resource)
-	from, to := sqlstore.RangeOf(resource)
+	from, to := changelog.RangeOf(resource)
 	err := view.Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		f(&sqlstore.Event{Type: sqlstore.Put, Entry: e})
 		return true
@@ -90,7 +91,7 @@ func (l *follower) follow(ctx context.Context) error {
 			l.pass(ev)
 		}
 		wait := l.w.Wait()
-		if errors.Is(err, sqlstore.ErrUnavailable) {
+		if errors.Is(err, changelog.ErrUnavailable) {
 			wait = nil
 		} else if err != nil {
 			return err
@@ -175,7 +176,7 @@ func sleepUnless(ctx context.Context, ready <-chan struct{}) error {
 
 // Ended returns nil for an error that a stop has caused: ctx has ended, or the store is closed.
 func Ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, sqlstore.ErrClosed) {
+	if ctx.Err() != nil || errors.Is(err, changelog.ErrClosed) {
 		return nil
 	}
 	return err

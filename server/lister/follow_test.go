@@ -10,6 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -97,7 +98,7 @@ func TestFollowLosesChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}, func(*sqlstore.Event) {})
-	if !errors.Is(err, sqlstore.ErrCompacted) {
-		t.Errorf("error %v, want %v", err, sqlstore.ErrCompacted)
+	if !errors.Is(err, changelog.ErrCompacted) {
+		t.Errorf("error %v, want %v", err, changelog.ErrCompacted)
 	}
 }

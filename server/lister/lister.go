@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // New returns a cache.Indexer of the objects whose keys begin with prefix, as *T, for the
@@ -85,7 +88,7 @@ func (i *indexer) IndexKeys(name, namespace string) (keys []string, err error) {
 	if name != cache.NamespaceIndex {
 		return nil, fmt.Errorf("there is no index %q", name)
 	}
-	from, to := sqlstore.RangeOf(i.prefix + namespace + "/")
+	from, to := changelog.RangeOf(i.prefix + namespace + "/")
 	err = i.store.Current(i.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		keys = append(keys, strings.TrimPrefix(e.Key, i.prefix))
 		return true
@@ -99,7 +102,7 @@ func (i *indexer) GetIndexers() cache.Indexers {
 }
 
 func (i *indexer) under(prefix string) (all []any) {
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	// In memory: there is no error.
 	_ = i.store.Current(i.prefix).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		if object, err := i.decode(e); err == nil {
@@ -135,7 +138,7 @@ func All[T any](store *sqlstore.Store, resource string) (all []*T) {
 // their keys, but for those that cannot be read. As long as an object is not changed, it
 // is the same pointer each time.
 func Each[T any](store *sqlstore.Store, resource, prefix string, f func(object *T)) {
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	// In memory: there is no error.
 	_ = store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		if object, err := Decode[T](e); err == nil {
@@ -157,7 +160,7 @@ func Unreadable(store *sqlstore.Store, prefix string) error {
 
 // Everything is All for objects that forbid something: an error says that one of them cannot be read.
 func Everything[T any](store *sqlstore.Store, resource string) (all []*T, err error) {
-	from, to := sqlstore.RangeOf(resource)
+	from, to := changelog.RangeOf(resource)
 	scanned := store.Current(resource).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		object, wrong := Decode[T](e)
 		if wrong != nil {
@@ -192,6 +195,29 @@ func Decode[T any](e *sqlstore.Entry) (*T, error) {
 		return nil, err
 	}
 	return v.(*T), nil
+}
+
+// decodedWhileUsed is where an entry remembers its decoded object for as long as somebody has it.
+type decodedWhileUsed[T any] struct {
+	object atomic.Pointer[weak.Pointer[T]]
+}
+
+// DecodeWhileUsed is Decode for an object that is read often, but only now and then: the memory of the object is free
+// again when no caller has it any more.
+func DecodeWhileUsed[T any](e *sqlstore.Entry) (*T, error) {
+	d := e.Memo(decodedKey[decodedWhileUsed[T]]{}, func() any { return new(decodedWhileUsed[T]) }).(*decodedWhileUsed[T])
+	if p := d.object.Load(); p != nil {
+		if object := p.Value(); object != nil {
+			return object, nil
+		}
+	}
+	object, err := DecodeAnew[T](e)
+	if err != nil {
+		return nil, err
+	}
+	p := weak.Make(object)
+	d.object.Store(&p)
+	return object, nil
 }
 
 // DecodeAnew returns the object of an entry. It is the caller's own.

@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 var (
@@ -22,16 +21,16 @@ var (
 // Database reports what the database takes. Only scrapes ask for it, and not each of them:
 // asking may cost a walk through an index.
 type Database struct {
-	size func(context.Context) (sqlstore.Size, error)
+	size func(context.Context) (changelog.Size, error)
 
 	mu    sync.Mutex
-	last  sqlstore.Size
+	last  changelog.Size
 	err   error
 	until time.Time // when last and err are too old
 }
 
 // NewDatabase returns a collector of what size says.
-func NewDatabase(size func(context.Context) (sqlstore.Size, error)) *Database {
+func NewDatabase(size func(context.Context) (changelog.Size, error)) *Database {
 	return &Database{size: size}
 }
 
@@ -42,10 +41,10 @@ const (
 )
 
 // Now returns the size, and says whether it is known. It is not asked for anew each time.
-func (d *Database) Now() (sqlstore.Size, bool) { return d.now() }
+func (d *Database) Now() (changelog.Size, bool) { return d.now() }
 
 // now returns the size, and says whether it is known.
-func (d *Database) now() (sqlstore.Size, bool) {
+func (d *Database) now() (changelog.Size, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	begun := time.Now()

@@ -7,16 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 func TestDatabase(t *testing.T) {
 	asked, fail := 0, error(nil)
-	d := NewDatabase(func(context.Context) (sqlstore.Size, error) {
+	d := NewDatabase(func(context.Context) (changelog.Size, error) {
 		asked++
-		return sqlstore.Size{Rows: 7, Past: 20, PastBytes: 512, Bytes: 4096, Free: 1 << 30}, fail
+		return changelog.Size{Rows: 7, Past: 20, PastBytes: 512, Bytes: 4096, Free: 1 << 30}, fail
 	})
 	m := New()
 	m.Register(d)
@@ -36,9 +35,9 @@ func TestDatabase(t *testing.T) {
 
 // A database that is slow to answer is asked less often.
 func TestDatabaseSlow(t *testing.T) {
-	d := NewDatabase(func(context.Context) (sqlstore.Size, error) {
+	d := NewDatabase(func(context.Context) (changelog.Size, error) {
 		time.Sleep(400 * time.Millisecond) // is what is measured
-		return sqlstore.Size{Free: -1}, nil
+		return changelog.Size{Free: -1}, nil
 	})
 	d.now()
 	if rest := time.Until(d.until); rest < sizeFresh+time.Second {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TextError is an answer in plain text. Upstream's server gives such answers before any API
@@ -104,17 +105,17 @@ const retryAfterSeconds = 1
 func fromStore(err error) apierrors.APIStatus {
 	var secret *sqlstore.Unreadable
 	switch {
-	case errors.As(err, &secret) && !errors.Is(err, sqlstore.ErrUnavailable): // a write that could not be encrypted
+	case errors.As(err, &secret) && !errors.Is(err, changelog.ErrUnavailable): // a write that could not be encrypted
 		return apierrors.NewInternalError(secret.Err)
-	case errors.Is(err, sqlstore.ErrUnknown):
+	case errors.Is(err, changelog.ErrUnknown):
 		return apierrors.NewTimeoutError("the write was sent to the database, but whether it was stored is not known: "+err.Error(), 0)
-	case errors.Is(err, sqlstore.ErrFull):
+	case errors.Is(err, changelog.ErrFull):
 		full := unavailable(err)
 		full.ErrStatus.Details = nil // no Retry-After: a retry frees no space
 		return full
-	case errors.Is(err, sqlstore.ErrUnavailable), errors.Is(err, sqlstore.ErrClosed):
+	case errors.Is(err, changelog.ErrUnavailable), errors.Is(err, changelog.ErrClosed):
 		return unavailable(err)
-	case errors.Is(err, sqlstore.ErrCompacted):
+	case errors.Is(err, changelog.ErrCompacted):
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	case errors.Is(err, sqlstore.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
@@ -125,7 +126,7 @@ func fromStore(err error) apierrors.APIStatus {
 // IsOutOfTime tells whether an error comes from the end of the request's own time. Errors
 // of the database may wrap that end too. They say more, so they do not count.
 func IsOutOfTime(err error) bool {
-	if errors.Is(err, sqlstore.ErrUnknown) || errors.Is(err, sqlstore.ErrUnavailable) {
+	if errors.Is(err, changelog.ErrUnknown) || errors.Is(err, changelog.ErrUnavailable) {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)

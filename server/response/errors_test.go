@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestStatusOf checks the table from errors to statuses.
@@ -25,11 +26,11 @@ func TestStatusOf(t *testing.T) {
 		"a wrapped status":             {fmt.Errorf("read: %w", apierrors.NewBadRequest("no")), 400, metav1.StatusReasonBadRequest},
 		"the request's time is over":   {context.DeadlineExceeded, 504, metav1.StatusReasonTimeout},
 		"the client has gone":          {fmt.Errorf("wait: %w", context.Canceled), 504, metav1.StatusReasonTimeout},
-		"an unknown outcome":           {fmt.Errorf("%w: %w", sqlstore.ErrUnknown, context.DeadlineExceeded), 504, metav1.StatusReasonTimeout},
-		"the database is away":         {fmt.Errorf("%w: %w", sqlstore.ErrUnavailable, context.Canceled), 503, metav1.StatusReasonServiceUnavailable},
-		"the disk is full":             {sqlstore.ErrFull, 503, metav1.StatusReasonServiceUnavailable},
-		"the store is closed":          {sqlstore.ErrClosed, 503, metav1.StatusReasonServiceUnavailable},
-		"a compacted revision":         {sqlstore.ErrCompacted, 410, metav1.StatusReasonExpired},
+		"an unknown outcome":           {fmt.Errorf("%w: %w", changelog.ErrUnknown, context.DeadlineExceeded), 504, metav1.StatusReasonTimeout},
+		"the database is away":         {fmt.Errorf("%w: %w", changelog.ErrUnavailable, context.Canceled), 503, metav1.StatusReasonServiceUnavailable},
+		"the disk is full":             {changelog.ErrFull, 503, metav1.StatusReasonServiceUnavailable},
+		"the store is closed":          {changelog.ErrClosed, 503, metav1.StatusReasonServiceUnavailable},
+		"a compacted revision":         {changelog.ErrCompacted, 410, metav1.StatusReasonExpired},
 		"a value that is too large":    {sqlstore.ErrTooLarge, 413, metav1.StatusReasonRequestEntityTooLarge},
 		"any other error":              {errors.New("broken"), 500, metav1.StatusReasonInternalError},
 		"an error of a library":        {Unreasoned(errors.New("broken")), 500, ""},
@@ -55,8 +56,8 @@ func TestRetryAfter(t *testing.T) {
 		err  error
 		want string
 	}{
-		{sqlstore.ErrUnavailable, "1"},
-		{sqlstore.ErrFull, ""},
+		{changelog.ErrUnavailable, "1"},
+		{changelog.ErrFull, ""},
 	} {
 		w := httptest.NewRecorder()
 		WriteError(w, httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil), row.err)

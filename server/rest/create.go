@@ -18,6 +18,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -202,7 +203,7 @@ func givenVersion(m metav1.Object) (version int64, ok bool) {
 // createError turns an error of the commit into upstream's answer: the object exists already, or
 // its name cannot be stored.
 func (t *target) createError(err error, m metav1.Object) error {
-	if errors.Is(err, sqlstore.ErrKey) {
+	if errors.Is(err, changelog.ErrKey) {
 		return apierrors.NewInvalid(t.gvk().GroupKind(), m.GetName(), field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), m.GetName(), err.Error()),
 		})

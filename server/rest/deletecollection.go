@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // deleteWorkers is how many deletions of a collection are under way at once: enough to
@@ -64,7 +65,7 @@ func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
 		return err
 	}
 	var entries []*sqlstore.Entry
-	from, to := sqlstore.RangeOf(k.Prefix())
+	from, to := changelog.RangeOf(k.Prefix())
 	err := a.store.Current(k.Prefix()).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		entries = append(entries, e)
 		return true
@@ -77,7 +78,7 @@ func (a *API) DeleteAll(ctx context.Context, k *kind.Kind) error {
 	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
 	own := Own
 	own.Verb = info.Verb
-	ctx = sqlstore.WithOrigin(ctx, &sqlstore.Origin{Author: own})
+	ctx = sqlstore.WithOrigin(ctx, &changelog.Origin{Author: own})
 	q := &request{
 		call:   &call{api: a, ctx: ctx, info: info, who: who, warn: response.NewWarnings(http.Header{})},
 		target: target{kind: k, version: version},

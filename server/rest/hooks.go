@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 
 	"github.com/plinth-io/plinth/server/response"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The hooks of a Kind are called where upstream's registry.Store calls its own, with two
@@ -50,7 +50,7 @@ func finishNothing(context.Context, bool) {}
 
 // finishCommitted tells finish of the outcome of a commit, if that is known.
 func finishCommitted(ctx context.Context, finish registry.FinishFunc, err error) {
-	if !errors.Is(err, sqlstore.ErrUnknown) {
+	if !errors.Is(err, changelog.ErrUnknown) {
 		finish(ctx, err == nil)
 	}
 }

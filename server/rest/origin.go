@@ -5,6 +5,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // writing are the verbs whose requests may change an object. Any request to a subresource may.
@@ -15,8 +16,8 @@ func (q *request) noteOrigin() {
 	if !writing[q.info.Verb] && q.info.Subresource == "" {
 		return
 	}
-	o := &sqlstore.Origin{
-		Author: sqlstore.Author{
+	o := &changelog.Origin{
+		Author: changelog.Author{
 			User: q.who.GetName(), Impersonator: audit.Impersonator(q.ctx),
 			Verb: q.info.Verb, Subresource: q.info.Subresource,
 		},
@@ -30,4 +31,4 @@ func (q *request) noteOrigin() {
 }
 
 // Own is the author of what the server writes by itself.
-var Own = sqlstore.Author{User: user.APIServerUser}
+var Own = changelog.Author{User: user.APIServerUser}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // page is the part of a list that one response holds.
@@ -197,7 +198,7 @@ func (r *reader) continued(ctx context.Context, o *metainternalversion.ListOptio
 // expiredToken turns the error for a compacted revision into upstream's 410, which has a token to
 // go on with the current state.
 func expiredToken(err error, from, prefix string) error {
-	if !errors.Is(err, sqlstore.ErrCompacted) {
+	if !errors.Is(err, changelog.ErrCompacted) {
 		return err
 	}
 	expired := apierrors.NewResourceExpired("The provided continue parameter is too old " +
@@ -216,7 +217,7 @@ func expiredToken(err error, from, prefix string) error {
 // scan reads up to limit matching entries of a view in key order; limit 0 means all.
 func (r *reader) scan(ctx context.Context, view sqlstore.View, from string, limit int64) (page, error) {
 	sel := r.sel
-	_, to := sqlstore.RangeOf(sel.prefix)
+	_, to := changelog.RangeOf(sel.prefix)
 	p := page{revision: view.Revision()}
 	if limit <= 0 {
 		limit = math.MaxInt64

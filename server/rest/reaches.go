@@ -9,7 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/server/incarnation"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // reaches returns ErrCompacted for a revision in the past that is not the caller's to read, as if it were
@@ -20,7 +20,7 @@ func (q *request) reaches(ctx context.Context, revision int64) error {
 	if q.kind.Custom != nil {
 		since := incarnation.OfDefinition(q.api.store, schema.GroupResource{Group: q.kind.Stored.Group, Resource: q.kind.Stored.Resource})
 		if since != incarnation.None && revision < since {
-			return fmt.Errorf("%d is from before the definition of %s: %w", revision, q.groupResource(), sqlstore.ErrCompacted)
+			return fmt.Errorf("%d is from before the definition of %s: %w", revision, q.groupResource(), changelog.ErrCompacted)
 		}
 	}
 	if q.namespace == "" || q.api.o.Authorizer == nil {
@@ -39,5 +39,5 @@ func (q *request) reaches(ctx context.Context, revision int64) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%d is from before the namespace %s: %w", revision, q.namespace, sqlstore.ErrCompacted)
+	return fmt.Errorf("%d is from before the namespace %s: %w", revision, q.namespace, changelog.ErrCompacted)
 }

@@ -13,6 +13,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Objects that cannot be decrypted, or are damaged. The answers are upstream's, which depend on the feature
@@ -77,7 +78,7 @@ func (t *target) unreadable(e *sqlstore.Entry) error {
 
 // isAway tells an entry whose value is only in a database that cannot be used now from one that cannot be decrypted.
 func isAway(err error) bool {
-	return errors.Is(err, sqlstore.ErrUnavailable) || errors.Is(err, sqlstore.ErrClosed)
+	return errors.Is(err, changelog.ErrUnavailable) || errors.Is(err, changelog.ErrClosed)
 }
 
 // unchangeable is the answer to a change of an entry that cannot be read; nil if it can be.

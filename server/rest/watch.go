@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // A watch is one goroutine, the request's own. It polls its store watcher and sleeps
@@ -122,7 +123,7 @@ func (s *watching) open(o *metainternalversion.ListOptions) (kind.Events, error)
 		return nil, nil
 	}
 	watcher, err := s.events(o)
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		s.failed = err
 		return nil, nil
 	}

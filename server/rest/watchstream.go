@@ -14,6 +14,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -266,10 +267,10 @@ func writeOut(out sink, b []byte) error {
 
 // writeError ends a stream with an ERROR event, because the HTTP status has been sent already.
 func (s *watching) writeError(out sink, err error) {
-	if errors.Is(err, errGone) || s.q.ctx.Err() != nil || errors.Is(err, sqlstore.ErrClosed) {
+	if errors.Is(err, errGone) || s.q.ctx.Err() != nil || errors.Is(err, changelog.ErrClosed) {
 		return
 	}
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		err = apierrors.NewResourceExpired(s.tooOld())
 	}
 	if b, err := s.enc.failure(response.StatusOf(err)); err == nil {

@@ -13,12 +13,13 @@ import (
 
 	"github.com/plinth-io/plinth/server/metrics"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
 // Scrubber looks at one database.
 type Scrubber struct {
-	Source      sqlstore.Source
+	Source      changelog.Source
 	Transformer sqlstore.Transformer         // nil: encrypted values are not decoded
 	Pace        func(context.Context) func() // of one look
 	// Memory is what the server has in memory; see scrub.Options.

@@ -9,31 +9,31 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/scrubs"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // breaking is a log whose database goes away when a row is read.
 type breaking struct {
-	sqlstore.Log
+	changelog.Log
 	at int64 // 0: none; negative: at any time
 }
 
 type breakingFrozen struct {
-	sqlstore.Frozen
+	changelog.Frozen
 	at int64
 }
 
-var errGone = fmt.Errorf("%w: the connection is lost", sqlstore.ErrUnavailable)
+var errGone = fmt.Errorf("%w: the connection is lost", changelog.ErrUnavailable)
 
-func (b *breaking) Freeze(ctx context.Context, f func(sqlstore.Frozen) error) error {
+func (b *breaking) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	if b.at < 0 {
 		return errGone
 	}
-	return b.Log.Freeze(ctx, func(z sqlstore.Frozen) error { return f(breakingFrozen{z, b.at}) })
+	return b.Log.Freeze(ctx, func(z changelog.Frozen) error { return f(breakingFrozen{z, b.at}) })
 }
 
-func (z breakingFrozen) Page(ctx context.Context, after int64, limit int, f func(*sqlstore.Row) error) error {
-	return z.Frozen.Page(ctx, after, limit, func(r *sqlstore.Row) error {
+func (z breakingFrozen) Page(ctx context.Context, after int64, limit int, f func(*changelog.Row) error) error {
+	return z.Frozen.Page(ctx, after, limit, func(r *changelog.Row) error {
 		if r.Revision == z.at {
 			return errGone
 		}
@@ -51,7 +51,7 @@ func TestSamePlace(t *testing.T) {
 	for i := range 9 {
 		name := fmt.Sprintf("c%d", i)
 		value := fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"}}`, name)
-		if _, err := log.Append(t.Context(), []sqlstore.Change{{Key: "/registry/core/configmaps/default/" + name, Value: value}}); err != nil {
+		if _, err := log.Append(t.Context(), []changelog.Change{{Key: "/registry/core/configmaps/default/" + name, Value: value}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // objects is the storage of one resource. Objects are in hub form, upstream's internal
@@ -52,7 +53,7 @@ func (o *objects) GetCurrentResourceVersion(ctx context.Context) (uint64, error)
 // Stats counts the objects. Upstream publishes that as metrics, which the registries here do not do.
 func (o *objects) Stats(ctx context.Context) (storage.Stats, error) {
 	prefix := o.kind().Prefix()
-	from, to := sqlstore.RangeOf(prefix)
+	from, to := changelog.RangeOf(prefix)
 	count, err := o.store.Current(prefix).Count(ctx, from, to)
 	return storage.Stats{ObjectCount: count}, err
 }
@@ -87,7 +88,7 @@ func (o *objects) GetList(ctx context.Context, key string, opts storage.ListOpti
 	if err != nil {
 		return err
 	}
-	from, to := sqlstore.RangeOf(strings.TrimSuffix(key, "/") + "/")
+	from, to := changelog.RangeOf(strings.TrimSuffix(key, "/") + "/")
 	var bad error
 	err = o.store.Current(o.kind().Prefix()).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		bad = o.appendSelected(items, e, opts.Predicate)

@@ -27,6 +27,7 @@ import (
 	"github.com/plinth-io/plinth/server/apitest"
 	"github.com/plinth-io/plinth/server/tokens"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/storetest"
 )
 
@@ -329,7 +330,7 @@ func TestPublishedKeysBounded(t *testing.T) {
 // publishedKeys are the IDs of the keys that servers have published.
 func publishedKeys(t *testing.T, store *sqlstore.Store) (ids []string) {
 	t.Helper()
-	from, to := sqlstore.RangeOf(publishedAt)
+	from, to := changelog.RangeOf(publishedAt)
 	err := store.Current(publishedAt).Scan(t.Context(), from, to, func(e *sqlstore.Entry) bool {
 		ids = append(ids, strings.TrimPrefix(e.Key, publishedAt))
 		return true

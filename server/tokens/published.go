@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -128,7 +129,7 @@ func (t *Tokens) forget(ctx context.Context) error {
 }
 
 func eachPublished(store *sqlstore.Store, f func(*sqlstore.Entry)) {
-	from, to := sqlstore.RangeOf(publishedKeys)
+	from, to := changelog.RangeOf(publishedKeys)
 	// In memory: there is no error.
 	_ = store.Current(publishedKeys).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		f(e)

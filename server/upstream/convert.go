@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -17,7 +17,7 @@ type outcome struct {
 	key     string
 	deleted bool
 	fate
-	change sqlstore.Change // without a key: nothing is to be written
+	change changelog.Change // without a key: nothing is to be written
 }
 
 // convertPage converts pairs on all processors. It fails for values that cannot be decrypted.
@@ -45,8 +45,8 @@ func (im *Import) convert(ctx context.Context, p Pair) (outcome, error) {
 		return o.skip(err), nil
 	}
 	key := at.logKey()
-	if len(key) > sqlstore.MaxKeyBytes {
-		return o.skip(fmt.Errorf("its key has more than %d bytes", sqlstore.MaxKeyBytes)), nil
+	if len(key) > changelog.MaxKeyBytes {
+		return o.skip(fmt.Errorf("its key has more than %d bytes", changelog.MaxKeyBytes)), nil
 	}
 	plain, err := im.Encryption.FromUpstream(ctx, at.resource.name, p.Key, p.Value)
 	if err != nil {
@@ -65,7 +65,7 @@ func (im *Import) convert(ctx context.Context, p Pair) (outcome, error) {
 	if stored, err = im.Encryption.ToStorage(ctx, key, stored); err != nil {
 		return o, fmt.Errorf("encrypt %s: %w", p.Key, err)
 	}
-	o.resource, o.change = at.resource, sqlstore.Change{Key: key, Value: stored}
+	o.resource, o.change = at.resource, changelog.Change{Key: key, Value: stored}
 	return o, nil
 }
 
@@ -100,7 +100,7 @@ func (im *Import) convertEvents(ctx context.Context, events []Event) ([]outcome,
 func (im *Import) deletion(e Event) outcome {
 	o := outcome{key: e.Key, deleted: true}
 	if at, err := im.Layout.find(e.Key); err == nil {
-		o.change = sqlstore.Change{Key: at.logKey(), Delete: true}
+		o.change = changelog.Change{Key: at.logKey(), Delete: true}
 	}
 	return o
 }

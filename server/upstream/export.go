@@ -16,13 +16,14 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Export writes the objects of a log as a kube-apiserver keeps them, as they were at one revision.
 // Others may write to the log meanwhile.
 type Export struct {
-	From   sqlstore.Log
+	From   changelog.Log
 	Layout *Layout
 	// Encryption decrypts what the log has encrypted, and encrypts it again for the kube-apiserver.
 	Encryption *encryption.Providers
@@ -72,8 +73,8 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 	if ex.encodings, err = encodingsOf(ex.Layout); err != nil {
 		return err
 	}
-	if ex.From.Kind() != sqlstore.KindAPI {
-		return fmt.Errorf("%w: only the objects of a Kubernetes API are exported", sqlstore.ErrKind)
+	if ex.From.Kind() != changelog.KindAPI {
+		return fmt.Errorf("%w: only the objects of a Kubernetes API are exported", changelog.ErrKind)
 	}
 	if err := sqlstore.HalfCopied(ctx, ex.From); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 	}
 	ex.head, ex.start = head.Revision, time.Now()
 	sealed := &SealedError{}
-	err = ex.each(ctx, func(rows []sqlstore.Row) error {
+	err = ex.each(ctx, func(rows []changelog.Row) error {
 		for _, r := range rows {
 			ex.rows++
 			if err := ex.look(ctx, r); err != nil {
@@ -107,7 +108,7 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 }
 
 // look returns an error for a value that cannot be decrypted.
-func (ex *Export) look(ctx context.Context, r sqlstore.Row) error {
+func (ex *Export) look(ctx context.Context, r changelog.Row) error {
 	plain, _, err := ex.Encryption.FromStorage(ctx, r.Key, r.Value)
 	if err == nil && object.ResourceOf(r.Key) == object.Prefix(definitions.Group, definitions.Resource) {
 		_ = ex.Layout.Define(plain) // Run says what is wrong with a definition
@@ -116,10 +117,10 @@ func (ex *Export) look(ctx context.Context, r sqlstore.Row) error {
 }
 
 // each calls f with all rows, page by page, in the order of keys.
-func (ex *Export) each(ctx context.Context, f func([]sqlstore.Row) error) error {
+func (ex *Export) each(ctx context.Context, f func([]changelog.Row) error) error {
 	for next := ""; ; {
-		rows, err := ex.From.State(ctx, next, sqlstore.End, ex.head, pagePairs)
-		if errors.Is(err, sqlstore.ErrCompacted) {
+		rows, err := ex.From.State(ctx, next, changelog.End, ex.head, pagePairs)
+		if errors.Is(err, changelog.ErrCompacted) {
 			return ErrLogCompacted
 		}
 		if err != nil || len(rows) == 0 {
@@ -128,7 +129,7 @@ func (ex *Export) each(ctx context.Context, f func([]sqlstore.Row) error) error 
 		if err := f(rows); err != nil {
 			return err
 		}
-		if !sqlstore.Full(rows, pagePairs) {
+		if !changelog.Full(rows, pagePairs) {
 			return nil
 		}
 		next = rows[len(rows)-1].Key + "\x00"
@@ -162,7 +163,7 @@ func (nowhere) Finish(context.Context, int64) (int64, error) { return 0, nil }
 func (nowhere) Abandon(context.Context) error { return nil }
 
 func (ex *Export) write(ctx context.Context, to Target) (revision int64, err error) {
-	err = ex.each(ctx, func(rows []sqlstore.Row) error {
+	err = ex.each(ctx, func(rows []changelog.Row) error {
 		items, err := ex.convertPage(ctx, rows)
 		if err != nil {
 			return err
@@ -190,7 +191,7 @@ type exported struct {
 }
 
 // convertPage converts rows on all processors.
-func (ex *Export) convertPage(ctx context.Context, rows []sqlstore.Row) ([]Item, error) {
+func (ex *Export) convertPage(ctx context.Context, rows []changelog.Row) ([]Item, error) {
 	outcomes := make([]exported, len(rows))
 	var group errgroup.Group
 	workers := runtime.GOMAXPROCS(0)
@@ -221,7 +222,7 @@ func (ex *Export) convertPage(ctx context.Context, rows []sqlstore.Row) ([]Item,
 	return items, nil
 }
 
-func (ex *Export) convert(ctx context.Context, r sqlstore.Row) (o exported) {
+func (ex *Export) convert(ctx context.Context, r changelog.Row) (o exported) {
 	at, err := ex.Layout.findStored(r.Key)
 	if err != nil {
 		o.err = err

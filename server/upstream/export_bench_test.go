@@ -10,7 +10,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // BenchmarkExport exports a log with 100,000 objects of 1.3 KB to a file and to an etcd.
@@ -19,10 +19,10 @@ func BenchmarkExport(b *testing.B) {
 	log := openLog(b, logtest.SQLite(b))
 	data := strings.Repeat("x", 1000)
 	for n := 0; n < objects; n += 1000 {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for i := range 1000 {
 			name := fmt.Sprintf("c%06d", (n+i)*7919%objects) // revisions are not in the order of keys
-			batch = append(batch, sqlstore.Change{
+			batch = append(batch, changelog.Change{
 				Key: "/registry/core/configmaps/default/" + name,
 				Value: fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","uid":"5d6e8c62-1a4b-4c4e-8c3f-0a8c5f5b0c11","creationTimestamp":"2026-01-01T00:00:00Z","managedFields":[{"manager":"kubectl-create","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:a":{}}}}]},"data":{"a":%q}}`,
 					name, data),

@@ -21,6 +21,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // memory is a Target for tests.
@@ -47,13 +48,13 @@ func (m *memory) Abandon(context.Context) error {
 	return nil
 }
 
-func newExport(t testing.TB, from sqlstore.Log, p *encryption.Providers) *upstream.Export {
+func newExport(t testing.TB, from changelog.Log, p *encryption.Providers) *upstream.Export {
 	t.Helper()
 	return &upstream.Export{From: from, Layout: layout(t), Encryption: p, EventTTL: time.Hour}
 }
 
 // give exports a log to a target.
-func give(t testing.TB, from sqlstore.Log, to upstream.Target, p *encryption.Providers) upstream.ExportReport {
+func give(t testing.TB, from changelog.Log, to upstream.Target, p *encryption.Providers) upstream.ExportReport {
 	t.Helper()
 	ex := newExport(t, from, p)
 	must(t, ex.Survey(t.Context()))
@@ -166,7 +167,7 @@ func TestExportLargeLate(t *testing.T) {
 			data = strings.Repeat("x", bytes)
 		}
 		name := fmt.Sprintf("c%03d", i)
-		_, err := log.Append(t.Context(), []sqlstore.Change{{
+		_, err := log.Append(t.Context(), []changelog.Change{{
 			Key:   "/registry/core/configmaps/default/" + name,
 			Value: fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"},"data":{"a":%q}}`, name, data),
 		}})
@@ -236,11 +237,11 @@ func TestExportBack(t *testing.T) {
 
 // addOfEachKind writes an object of each built-in resource that is stored to a log, without
 // definitions, which need more than a name.
-func addOfEachKind(t *testing.T, log sqlstore.Log, p *encryption.Providers) (objects int) {
+func addOfEachKind(t *testing.T, log changelog.Log, p *encryption.Providers) (objects int) {
 	t.Helper()
 	all, err := builtin.ParseEnabled(map[string]string{"api/all": "true"}, builtin.Forward{})
 	must(t, err)
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	for _, k := range builtin.Kinds(builtin.Options{Enabled: all}) {
 		if k.Virtual != nil || k.Observed != nil || k.Group != k.Stored.Group || k.Kind == "CustomResourceDefinition" {
 			continue
@@ -258,7 +259,7 @@ func addOfEachKind(t *testing.T, log sqlstore.Log, p *encryption.Providers) (obj
 		key := k.Key(accessor.GetNamespace(), accessor.GetName())
 		value, err = p.ToStorage(t.Context(), key, value)
 		must(t, err)
-		batch = append(batch, sqlstore.Change{Key: key, Value: value})
+		batch = append(batch, changelog.Change{Key: key, Value: value})
 	}
 	_, err = log.Append(t.Context(), batch)
 	must(t, err)
@@ -266,10 +267,10 @@ func addOfEachKind(t *testing.T, log sqlstore.Log, p *encryption.Providers) (obj
 }
 
 // write appends objects to a log, in the order of pairs of key and value.
-func write(t *testing.T, log sqlstore.Log, pairs ...string) {
+func write(t *testing.T, log changelog.Log, pairs ...string) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
-		_, err := log.Append(t.Context(), []sqlstore.Change{{Key: pairs[i], Value: []byte(pairs[i+1])}})
+		_, err := log.Append(t.Context(), []changelog.Change{{Key: pairs[i], Value: []byte(pairs[i+1])}})
 		must(t, err)
 	}
 }

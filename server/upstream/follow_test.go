@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestFollowEtcd imports an etcd while it is written to.
@@ -94,7 +95,7 @@ func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error),
 	}
 }
 
-func sameRows(t *testing.T, whole, followed sqlstore.Log, p *encryption.Providers) {
+func sameRows(t *testing.T, whole, followed changelog.Log, p *encryption.Providers) {
 	t.Helper()
 	want, wantSealed := plainRows(t, whole, p)
 	got, gotSealed := plainRows(t, followed, p)
@@ -171,7 +172,7 @@ func away(t *testing.T) (*way.Way, store, *following) {
 }
 
 // follow begins to follow an etcd, and returns in step.
-func follow(t *testing.T, etcd string, log sqlstore.Log) *following {
+func follow(t *testing.T, etcd string, log changelog.Log) *following {
 	t.Helper()
 	source, err := upstream.OpenEtcd(t.Context(), upstream.Etcd{URLs: []string{etcd}})
 	must(t, err)
@@ -196,7 +197,7 @@ func configMap(name string) string {
 // following is an import that runs.
 type following struct {
 	im     *upstream.Import
-	log    sqlstore.Log
+	log    changelog.Log
 	steps  chan upstream.Step
 	end    context.CancelFunc
 	giveUp chan struct{}
@@ -384,7 +385,7 @@ func TestFollowGivenUpTarget(t *testing.T) {
 
 // askedLog tells when its marks are asked for.
 type askedLog struct {
-	sqlstore.Log
+	changelog.Log
 	marks chan struct{}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // testdata/snapshot.db.gz is what etcdctl 3.6 has saved of an etcd 3.6 on which a kube-apiserver
@@ -85,7 +85,7 @@ func layout(t testing.TB) *upstream.Layout {
 	return l
 }
 
-func openLog(t testing.TB, dsn string) sqlstore.Log {
+func openLog(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 	must(t, err)
@@ -94,7 +94,7 @@ func openLog(t testing.TB, dsn string) sqlstore.Log {
 }
 
 // take imports a source into a log.
-func take(t testing.TB, from upstream.Source, to sqlstore.Log, p *encryption.Providers) upstream.Report {
+func take(t testing.TB, from upstream.Source, to changelog.Log, p *encryption.Providers) upstream.Report {
 	t.Helper()
 	im := &upstream.Import{From: from, Layout: layout(t), Encryption: p}
 	must(t, im.Survey(t.Context()))
@@ -104,11 +104,11 @@ func take(t testing.TB, from upstream.Source, to sqlstore.Log, p *encryption.Pro
 }
 
 // plainRows returns all values of a log by key, decrypted, and the keys of those that are encrypted.
-func plainRows(t testing.TB, log sqlstore.Log, p *encryption.Providers) (values map[string]string, sealed []string) {
+func plainRows(t testing.TB, log changelog.Log, p *encryption.Providers) (values map[string]string, sealed []string) {
 	t.Helper()
 	head, err := log.Head(t.Context())
 	must(t, err)
-	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 100_000)
+	rows, err := log.State(t.Context(), "", changelog.End, head.Revision, 100_000)
 	must(t, err)
 	values = map[string]string{}
 	for _, r := range rows {

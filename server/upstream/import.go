@@ -8,6 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Import takes the objects of a Source into a log.
@@ -122,7 +123,7 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 // Run writes the objects to a log that is empty, or has what an Import has left that did not finish: of that
 // nothing stays. Objects that cannot be taken are in the report. An error after the log was marked wraps
 // sqlstore.ErrHalfCopied.
-func (im *Import) Run(ctx context.Context, to sqlstore.Log) (Report, error) {
+func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 	o := sqlstore.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
 	if im.Follow != nil {
 		o.Changes, o.Above = true, o.Above+followGap
@@ -236,7 +237,7 @@ func (im *Import) beat(waitsFor string) {
 
 // write writes what came of some pairs, and notes it.
 func (im *Import) write(ctx context.Context, w *sqlstore.Intake, outcomes []outcome) (written int64, err error) {
-	changes := make([]sqlstore.Change, 0, len(outcomes))
+	changes := make([]changelog.Change, 0, len(outcomes))
 	for _, o := range outcomes {
 		if o.change.Key != "" {
 			changes = append(changes, o.change)

@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/upstream"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestImport takes the recorded snapshot on each dialect: every object is as the kube-apiserver
@@ -40,7 +41,7 @@ func TestImport(t *testing.T) {
 		}
 		again := &upstream.Import{From: openSnapshot(t), Layout: layout(t), Encryption: p}
 		must(t, again.Survey(t.Context()))
-		if _, err := again.Run(t.Context(), log); !errors.Is(err, sqlstore.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := again.Run(t.Context(), log); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
 			t.Errorf("a second import: %v", err)
 		}
 	})
@@ -322,7 +323,7 @@ func TestImportInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 10)
+	rows, err := log.State(t.Context(), "", changelog.End, head.Revision, 10)
 	if err != nil || len(rows) != 1 || !strings.HasSuffix(rows[0].Key, "/b") {
 		t.Errorf("there are %+v, %v", rows, err)
 	}

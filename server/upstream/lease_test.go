@@ -12,17 +12,17 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestEventLeases exports Events that share leases, at most a thousand one.
 func TestEventLeases(t *testing.T) {
 	const objects = 2500
 	log := openLog(t, logtest.SQLite(t))
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	for i := range objects {
 		name := fmt.Sprintf("e%04d", i)
-		batch = append(batch, sqlstore.Change{
+		batch = append(batch, changelog.Change{
 			Key:   "/registry/core/events/n/" + name,
 			Value: fmt.Appendf(nil, `{"kind":"Event","apiVersion":"v1","metadata":{"name":%q,"namespace":"n"}}`, name),
 		})

@@ -7,12 +7,11 @@ import (
 	"io"
 	"slices"
 
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/plinth-io/plinth/sqlstore"
 )
 
 // Raw is all that a snapshot of an etcd has: each version of each key since the last compaction, as rows of a
@@ -80,7 +79,7 @@ func (r *Raw) Compacted() int64 {
 }
 
 // Leases returns all leases, with the times to live that they were granted.
-func (r *Raw) Leases() (leases []sqlstore.Lease) {
+func (r *Raw) Leases() (leases []changelog.Lease) {
 	bucket := r.tx.Bucket([]byte(leaseBucket))
 	if bucket == nil {
 		return nil
@@ -91,7 +90,7 @@ func (r *Raw) Leases() (leases []sqlstore.Lease) {
 		}
 		return nil
 	})
-	slices.SortFunc(leases, func(a, b sqlstore.Lease) int {
+	slices.SortFunc(leases, func(a, b changelog.Lease) int {
 		if a.ID < b.ID {
 			return -1
 		}
@@ -101,7 +100,7 @@ func (r *Raw) Leases() (leases []sqlstore.Lease) {
 }
 
 // readLease reads a leasepb.Lease, as leaseValue writes it.
-func readLease(value []byte) (l sqlstore.Lease) {
+func readLease(value []byte) (l changelog.Lease) {
 	for len(value) > 0 {
 		number, kind, n := protowire.ConsumeTag(value)
 		if n < 0 || kind != protowire.VarintType {
@@ -123,7 +122,7 @@ func readLease(value []byte) (l sqlstore.Lease) {
 }
 
 // Page returns the next rows, and none at the end.
-func (r *Raw) Page(ctx context.Context) (rows []sqlstore.Row, err error) {
+func (r *Raw) Page(ctx context.Context) (rows []changelog.Row, err error) {
 	size := 0
 	for len(rows) < pagePairs && size < pageBytes {
 		next := r.at.Next
@@ -138,8 +137,8 @@ func (r *Raw) Page(ctx context.Context) (rows []sqlstore.Row, err error) {
 		if err := proto.Unmarshal(value, &kv); err != nil { // which copies key and value
 			return nil, fmt.Errorf("a key at revision %d cannot be read: %w", revisionOf(at), err)
 		}
-		if len(kv.Key) > sqlstore.MaxKeyBytes {
-			return nil, fmt.Errorf("revision %d: its key has %d bytes, and plinth takes %d at most", revisionOf(at), len(kv.Key), sqlstore.MaxKeyBytes)
+		if len(kv.Key) > changelog.MaxKeyBytes {
+			return nil, fmt.Errorf("revision %d: its key has %d bytes, and plinth takes %d at most", revisionOf(at), len(kv.Key), changelog.MaxKeyBytes)
 		}
 		if row, ok := r.row(at, &kv); ok {
 			rows = append(rows, row)
@@ -150,9 +149,9 @@ func (r *Raw) Page(ctx context.Context) (rows []sqlstore.Row, err error) {
 }
 
 // row is false for a delete of a key that is not there.
-func (r *Raw) row(at []byte, kv *mvccpb.KeyValue) (sqlstore.Row, bool) {
+func (r *Raw) row(at []byte, kv *mvccpb.KeyValue) (changelog.Row, bool) {
 	key := string(kv.Key)
-	row := sqlstore.Row{Revision: sqlstore.FirstID(revisionOf(at)) + int64(binary.BigEndian.Uint64(at[9:revisionSize])), Key: key}
+	row := changelog.Row{Revision: changelog.FirstID(revisionOf(at)) + int64(binary.BigEndian.Uint64(at[9:revisionSize])), Key: key}
 	created, there := r.living[key]
 	if len(at) > revisionSize { // a tombstone
 		delete(r.living, key)
@@ -163,7 +162,7 @@ func (r *Raw) row(at []byte, kv *mvccpb.KeyValue) (sqlstore.Row, bool) {
 	case kv.Version == 1:
 		created = row.Revision
 	case !there: // earlier ones are compacted
-		created = sqlstore.FirstID(kv.CreateRevision)
+		created = changelog.FirstID(kv.CreateRevision)
 	}
 	r.living[key] = created
 	row.CreateRevision, row.Version, row.Lease, row.Value = created, kv.Version, kv.Lease, kv.Value

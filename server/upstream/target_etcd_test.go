@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func toEtcd(t testing.TB, address string) upstream.Target {
@@ -63,7 +63,7 @@ func TestEtcdTarget(t *testing.T) {
 }
 
 // large returns a log with n ConfigMaps of a size.
-func large(t *testing.T, n, size int) sqlstore.Log {
+func large(t *testing.T, n, size int) changelog.Log {
 	t.Helper()
 	log := openLog(t, logtest.SQLite(t))
 	for i := range n {
@@ -78,7 +78,7 @@ func large(t *testing.T, n, size int) sqlstore.Log {
 func TestEtcdTargetFails(t *testing.T) {
 	p := providers(t, "")
 	for name, c := range map[string]struct {
-		log   sqlstore.Log
+		log   changelog.Log
 		flags []string
 		want  string
 	}{

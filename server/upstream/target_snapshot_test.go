@@ -17,11 +17,11 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // filled returns a log with the recorded objects and an Event.
-func filled(t *testing.T) sqlstore.Log {
+func filled(t *testing.T) changelog.Log {
 	t.Helper()
 	log := openLog(t, logtest.SQLite(t))
 	take(t, openSnapshot(t), log, providers(t, "testdata/encryption.yaml"))
@@ -63,7 +63,7 @@ func TestSnapshotTarget(t *testing.T) {
 		t.Fatalf("etcdutl: %v: %s", err, out)
 	}
 	c := dialEtcd(t, etcdtest.StartAt(t, "--data-dir="+data))
-	rows, err := log.State(t.Context(), "", sqlstore.End, head.Revision, 10_000)
+	rows, err := log.State(t.Context(), "", changelog.End, head.Revision, 10_000)
 	must(t, err)
 	revisions := map[int64]bool{}
 	for _, r := range rows {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -40,7 +40,7 @@ type Header struct {
 	Time     time.Time         `json:"time"`
 	History  bool              `json:"history"`         // with old versions and deletions
 	About    int64             `json:"about"`           // how many rows follow, at most and roughly
-	Kept     map[string]int64  `json:"kept,omitempty"`  // see sqlstore.Frozen; without history none
+	Kept     map[string]int64  `json:"kept,omitempty"`  // see changelog.Frozen; without history none
 	Marks    map[string]string `json:"marks,omitempty"` // where the objects of the log came from
 }
 
@@ -69,8 +69,8 @@ func altered(format string, args ...any) error {
 
 // Record is an author, a row of the log, or an old version beside it.
 type Record struct {
-	Number int64            // of Author
-	Author *sqlstore.Author // nil: it is a row
-	Row    *sqlstore.Row    // valid until the next record is read
-	Old    *sqlstore.OldRow // the same
+	Number int64             // of Author
+	Author *changelog.Author // nil: it is a row
+	Row    *changelog.Row    // valid until the next record is read
+	Old    *changelog.OldRow // the same
 }

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // content is a backup in memory.
 type content struct {
 	header  Header
-	authors map[int64]sqlstore.Author
-	old     []sqlstore.OldRow
-	rows    []sqlstore.Row
+	authors map[int64]changelog.Author
+	old     []changelog.OldRow
+	rows    []changelog.Row
 }
 
 func (c *content) write(t testing.TB) []byte {
@@ -52,7 +52,7 @@ func read(from io.Reader) (c content, err error) {
 		return c, err
 	}
 	defer r.Close()
-	c = content{header: r.Header, authors: map[int64]sqlstore.Author{}}
+	c = content{header: r.Header, authors: map[int64]changelog.Author{}}
 	for {
 		rec, err := r.Next()
 		switch {
@@ -79,18 +79,18 @@ func random(seed uint64, n int) *content {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := &content{
 		header:  Header{Program: "v1", Cluster: "c", Revision: 1 << 40, Floor: 3, Swept: 2, Time: time.UnixMilli(1e12).UTC(), History: true, About: int64(n), Kept: map[string]int64{"": 3}, Marks: map[string]string{"origin/x": "12"}},
-		authors: map[int64]sqlstore.Author{1: {User: "a", Manager: "kubectl"}, 2: {Impersonator: "ü", Verb: "patch", Subresource: "status"}},
+		authors: map[int64]changelog.Author{1: {User: "a", Manager: "kubectl"}, 2: {Impersonator: "ü", Verb: "patch", Subresource: "status"}},
 	}
 	id, at := int64(0), int64(1e12)
 	for range n {
 		id, at = id+1+r.Int64N(1000), at+r.Int64N(1000)
-		row := sqlstore.Row{Revision: id, CreateRevision: id - r.Int64N(id), At: at, Deleted: r.IntN(5) == 0, Author: r.Int64N(3), Key: fmt.Sprintf("/registry/core/configmaps/default/c%d", r.IntN(100))}
+		row := changelog.Row{Revision: id, CreateRevision: id - r.Int64N(id), At: at, Deleted: r.IntN(5) == 0, Author: r.Int64N(3), Key: fmt.Sprintf("/registry/core/configmaps/default/c%d", r.IntN(100))}
 		row.Value = object(row.Key, r.IntN(300))
 		if r.IntN(2) == 0 {
 			row.AuditID = []byte(fmt.Sprintf("audit-%d", r.Int64()))
 		}
 		if r.IntN(4) == 0 {
-			c.old = append(c.old, sqlstore.OldRow{Row: row, UntilID: id + r.Int64N(9), UntilAt: at + r.Int64N(9), Expires: r.Int64()})
+			c.old = append(c.old, changelog.OldRow{Row: row, UntilID: id + r.Int64N(9), UntilAt: at + r.Int64N(9), Expires: r.Int64()})
 			continue
 		}
 		c.rows = append(c.rows, row)
@@ -104,7 +104,7 @@ func object(key string, n int) []byte {
 	return fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"},"data":{"a":%q}}`, name, bytes.Repeat([]byte("x"), n))
 }
 
-func openLog(t testing.TB, dsn string) sqlstore.Log {
+func openLog(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})
 	must(t, err)

@@ -13,8 +13,7 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Reader reads a backup. What it returns can be trusted when Next has said io.EOF: only then the
@@ -30,8 +29,8 @@ type Reader struct {
 	rest          []byte // of the chunk
 	summary       *Summary
 	seen          Summary
-	row           sqlstore.OldRow
-	author        sqlstore.Author
+	row           changelog.OldRow
+	author        changelog.Author
 	err           error // that ended the reading
 }
 

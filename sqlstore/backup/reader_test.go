@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // What was written is read.
@@ -27,7 +27,7 @@ func TestRoundTrip(t *testing.T) {
 
 // A row may be longer than a chunk is otherwise, and not longer than one can be.
 func TestLargeRow(t *testing.T) {
-	c := content{rows: []sqlstore.Row{{Revision: 1, CreateRevision: 1, Key: "/registry/core/configmaps/default/a", Value: object("/registry/core/configmaps/default/a", 4<<20)}}}
+	c := content{rows: []changelog.Row{{Revision: 1, CreateRevision: 1, Key: "/registry/core/configmaps/default/a", Value: object("/registry/core/configmaps/default/a", 4<<20)}}}
 	got, err := read(bytes.NewReader(c.write(t)))
 	must(t, err)
 	if len(got.rows[0].Value) != len(c.rows[0].Value) {
@@ -35,7 +35,7 @@ func TestLargeRow(t *testing.T) {
 	}
 	w, err := NewWriter(io.Discard, Header{})
 	must(t, err)
-	if err := w.Row(&sqlstore.Row{Revision: 1, Value: make([]byte, 17<<20)}); err == nil {
+	if err := w.Row(&changelog.Row{Revision: 1, Value: make([]byte, 17<<20)}); err == nil {
 		t.Error("a row of 17 MiB was written, which cannot be read")
 	}
 }

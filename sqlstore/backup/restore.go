@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Above is by how much a restored log continues above the revision of the backup. The log that the
@@ -30,14 +31,14 @@ type Restored struct {
 // Rows keep their revisions, but the log goes on far above them, and everything below is compacted: so
 // clients of the old log list anew, and no revision means two things. The log remembers where its
 // objects came from; see sqlstore.CopiedFrom.
-func Restore(ctx context.Context, to sqlstore.Log, from io.Reader, progress func(rows, about int64)) (Restored, error) {
+func Restore(ctx context.Context, to changelog.Log, from io.Reader, progress func(rows, about int64)) (Restored, error) {
 	r, err := NewReader(from)
 	if err != nil {
 		return Restored{}, err
 	}
 	defer r.Close()
 	in := &restoring{r: r, numbers: map[int64]int64{0: 0}, progress: progress}
-	err = to.Fill(ctx, func(f sqlstore.Filler) error { return in.run(ctx, f) })
+	err = to.Fill(ctx, func(f changelog.Filler) error { return in.run(ctx, f) })
 	return Restored{r.Header, r.Summary(), r.Header.Revision + Above}, err
 }
 
@@ -45,15 +46,15 @@ func Restore(ctx context.Context, to sqlstore.Log, from io.Reader, progress func
 type restoring struct {
 	r         *Reader
 	numbers   map[int64]int64 // of authors, in the log by those in the backup
-	batch     []sqlstore.Row
-	old       []sqlstore.OldRow
+	batch     []changelog.Row
+	old       []changelog.OldRow
 	bytes     int
 	newest    int64 // row
 	newestOld int64
 	progress  func(rows, about int64)
 }
 
-func (in *restoring) run(ctx context.Context, to sqlstore.Filler) error {
+func (in *restoring) run(ctx context.Context, to changelog.Filler) error {
 	for {
 		rec, err := in.r.Next()
 		if errors.Is(err, io.EOF) {
@@ -68,9 +69,9 @@ func (in *restoring) run(ctx context.Context, to sqlstore.Filler) error {
 	}
 }
 
-func (in *restoring) add(ctx context.Context, to sqlstore.Filler, rec Record) error {
+func (in *restoring) add(ctx context.Context, to changelog.Filler, rec Record) error {
 	if rec.Author != nil {
-		numbers, err := to.Add(ctx, []sqlstore.Author{*rec.Author})
+		numbers, err := to.Add(ctx, []changelog.Author{*rec.Author})
 		if err == nil {
 			in.numbers[rec.Number] = numbers[0]
 		}
@@ -96,7 +97,7 @@ func (in *restoring) add(ctx context.Context, to sqlstore.Filler, rec Record) er
 }
 
 // take makes a row the log's.
-func (in *restoring) take(row *sqlstore.Row, newest *int64) error {
+func (in *restoring) take(row *changelog.Row, newest *int64) error {
 	number, known := in.numbers[row.Author]
 	switch {
 	case !known:
@@ -110,7 +111,7 @@ func (in *restoring) take(row *sqlstore.Row, newest *int64) error {
 	return nil
 }
 
-func (in *restoring) insert(ctx context.Context, to sqlstore.Filler) error {
+func (in *restoring) insert(ctx context.Context, to changelog.Filler) error {
 	if len(in.old) > 0 {
 		if err := to.InsertOld(ctx, in.old); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (in *restoring) insert(ctx context.Context, to sqlstore.Filler) error {
 }
 
 // finish notes where the log continues. Without history there is nothing left for compaction to look at.
-func (in *restoring) finish(ctx context.Context, to sqlstore.Filler) error {
+func (in *restoring) finish(ctx context.Context, to changelog.Filler) error {
 	if err := in.insert(ctx, to); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (in *restoring) finish(ctx context.Context, to sqlstore.Filler) error {
 	if !h.History {
 		swept = in.newest
 	}
-	return to.End(ctx, sqlstore.Ending{
+	return to.End(ctx, changelog.Ending{
 		Floor: h.Revision + Above, Swept: swept, Kept: h.Kept,
 		Marks: sqlstore.Descent(h.Cluster, h.Revision, h.Marks),
 	})

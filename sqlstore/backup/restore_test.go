@@ -12,18 +12,19 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
 func key(i int) string { return fmt.Sprintf("/registry/core/configmaps/default/c%04d", i) }
 
 // fill makes a log with a history: n objects, some changed, deleted, and made again.
-func fill(t testing.TB, log sqlstore.Log, n int) {
+func fill(t testing.TB, log changelog.Log, n int) {
 	t.Helper()
-	numbers, err := log.AddAuthors(t.Context(), []sqlstore.Author{{User: "unused"}, {User: "jane", Verb: "create", Manager: "kubectl"}})
+	numbers, err := log.AddAuthors(t.Context(), []changelog.Author{{User: "unused"}, {User: "jane", Verb: "create", Manager: "kubectl"}})
 	must(t, err)
 	at := map[string]int64{}
-	write := func(batch ...sqlstore.Change) {
+	write := func(batch ...changelog.Change) {
 		for i := range batch {
 			batch[i].Expect = at[batch[i].Key]
 			batch[i].Value = object(batch[i].Key, 10*len(at)%700)
@@ -40,38 +41,38 @@ func fill(t testing.TB, log sqlstore.Log, n int) {
 		}
 	}
 	for i := range n {
-		write(sqlstore.Change{Key: key(i)})
+		write(changelog.Change{Key: key(i)})
 	}
 	for i := 0; i < n; i += 3 {
-		write(sqlstore.Change{Key: key(i)})
+		write(changelog.Change{Key: key(i)})
 	}
 	for i := 0; i < n; i += 5 {
-		write(sqlstore.Change{Key: key(i), Delete: true})
+		write(changelog.Change{Key: key(i), Delete: true})
 	}
 	for i := 0; i < n; i += 10 {
-		write(sqlstore.Change{Key: key(i)})
+		write(changelog.Change{Key: key(i)})
 	}
 	_ = numbers
 	keepForever(t, log, int64(n+n/3+n/6))
 }
 
 // keepForever compacts a log up to a revision, and keeps all old versions beside it.
-func keepForever(t testing.TB, log sqlstore.Log, through int64) {
+func keepForever(t testing.TB, log changelog.Log, through int64) {
 	t.Helper()
-	c, err := log.Compact(t.Context(), through, 100_000, sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever}))
+	c, err := log.Compact(t.Context(), through, 100_000, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
 	if err != nil || c.Floor != through {
 		t.Fatalf("compacted %+v, %v", c, err)
 	}
 }
 
 // oldOf returns what is kept beside the log.
-func oldOf(t testing.TB, source sqlstore.Source) (old []sqlstore.OldRow, kept map[string]int64) {
+func oldOf(t testing.TB, source changelog.Source) (old []changelog.OldRow, kept map[string]int64) {
 	t.Helper()
-	must(t, source.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+	must(t, source.Freeze(t.Context(), func(z changelog.Frozen) (err error) {
 		if kept, err = z.Kept(t.Context()); err != nil {
 			return err
 		}
-		return z.Old(t.Context(), func(r *sqlstore.OldRow) error {
+		return z.Old(t.Context(), func(r *changelog.OldRow) error {
 			row := *r
 			row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
 			old = append(old, row)
@@ -82,13 +83,13 @@ func oldOf(t testing.TB, source sqlstore.Source) (old []sqlstore.OldRow, kept ma
 }
 
 // contentOf returns what is in force, or all rows.
-func contentOf(t testing.TB, source sqlstore.Source, inForce bool) (rows []sqlstore.Row, head sqlstore.Head) {
+func contentOf(t testing.TB, source changelog.Source, inForce bool) (rows []changelog.Row, head changelog.Head) {
 	t.Helper()
-	must(t, source.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+	must(t, source.Freeze(t.Context(), func(z changelog.Frozen) (err error) {
 		if head, err = z.Head(t.Context()); err != nil {
 			return err
 		}
-		return z.All(t.Context(), inForce, func(r *sqlstore.Row) error {
+		return z.All(t.Context(), inForce, func(r *changelog.Row) error {
 			row := *r
 			row.Value, row.AuditID = bytes.Clone(r.Value), bytes.Clone(r.AuditID)
 			rows = append(rows, row)
@@ -117,7 +118,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, history bool) {
+func backAndForth(t *testing.T, source changelog.Source, to logtest.Dialect, history bool) {
 	var file bytes.Buffer
 	taken, err := Take(t.Context(), source, &file, Options{Program: "v1", History: history})
 	must(t, err)
@@ -159,7 +160,7 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	if of, err := sqlstore.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
 		t.Errorf("the target does not know where its objects come from: %v", err)
 	}
-	a, err := target.Append(t.Context(), []sqlstore.Change{{Key: key(1), Expect: 2, Value: object(key(1), 1)}})
+	a, err := target.Append(t.Context(), []changelog.Change{{Key: key(1), Expect: 2, Value: object(key(1), 1)}})
 	if err != nil || a.Results[0].Revision <= now.Floor {
 		t.Errorf("a write after it: %+v, %v", a, err)
 	}
@@ -170,13 +171,13 @@ func backAndForth(t *testing.T, source sqlstore.Source, to logtest.Dialect, hist
 	if err != nil || report.Problems > 0 {
 		t.Errorf("the target: %+v, %v", report, err)
 	}
-	if _, err := Restore(t.Context(), target, bytes.NewReader(file.Bytes()), nil); !errors.Is(err, sqlstore.ErrNotEmpty) {
+	if _, err := Restore(t.Context(), target, bytes.NewReader(file.Bytes()), nil); !errors.Is(err, changelog.ErrNotEmpty) {
 		t.Errorf("restored twice: %v", err)
 	}
 }
 
 // samePast compares what is known of the past.
-func samePast(t *testing.T, source sqlstore.Source, target sqlstore.Log, head sqlstore.Head) {
+func samePast(t *testing.T, source changelog.Source, target changelog.Log, head changelog.Head) {
 	t.Helper()
 	now, _ := contentOf(t, source, true)
 	restored, err := target.Past(t.Context(), "/registry/", "/registry0", head.Revision, 10_000)

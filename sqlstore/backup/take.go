@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Options say what a backup has.
@@ -29,15 +30,15 @@ type Taken struct {
 }
 
 // Take writes a backup of a log, as it is at one moment, while others write to the log.
-func Take(ctx context.Context, from sqlstore.Source, to io.Writer, o Options) (t Taken, err error) {
-	if from.Kind() != sqlstore.KindAPI {
-		return t, fmt.Errorf("%w: it holds the keys of an etcd endpoint, of which etcdctl snapshot save makes a backup", sqlstore.ErrKind)
+func Take(ctx context.Context, from changelog.Source, to io.Writer, o Options) (t Taken, err error) {
+	if from.Kind() != changelog.KindAPI {
+		return t, fmt.Errorf("%w: it holds the keys of an etcd endpoint, of which etcdctl snapshot save makes a backup", changelog.ErrKind)
 	}
 	size, err := from.Size(ctx)
 	if err != nil {
 		return t, err
 	}
-	err = from.Freeze(ctx, func(z sqlstore.Frozen) error {
+	err = from.Freeze(ctx, func(z changelog.Frozen) error {
 		t.Header = Header{Program: o.Program, Cluster: from.ClusterID(), Time: time.Now().UTC(), History: o.History, About: size.Rows}
 		if o.History {
 			t.About += size.Past
@@ -59,7 +60,7 @@ func Take(ctx context.Context, from sqlstore.Source, to io.Writer, o Options) (t
 }
 
 // read reads what the log says of itself.
-func (h *Header) read(ctx context.Context, z sqlstore.Frozen) error {
+func (h *Header) read(ctx context.Context, z changelog.Frozen) error {
 	head, err := z.Head(ctx)
 	if err != nil {
 		return err
@@ -69,12 +70,12 @@ func (h *Header) read(ctx context.Context, z sqlstore.Frozen) error {
 	if err != nil {
 		return err
 	}
-	if h.Swept, err = strconv.ParseInt(meta[sqlstore.MetaSwept], 10, 64); err != nil {
-		return fmt.Errorf("the database says %q in place of the revision up to which old versions are deleted", meta[sqlstore.MetaSwept])
+	if h.Swept, err = strconv.ParseInt(meta[changelog.MetaSwept], 10, 64); err != nil {
+		return fmt.Errorf("the database says %q in place of the revision up to which old versions are deleted", meta[changelog.MetaSwept])
 	}
 	marks := map[string]string{}
 	for name, value := range meta {
-		if mark, ok := strings.CutPrefix(name, sqlstore.MetaMark); ok {
+		if mark, ok := strings.CutPrefix(name, changelog.MetaMark); ok {
 			marks[mark] = value
 		}
 	}
@@ -91,7 +92,7 @@ func (h *Header) read(ctx context.Context, z sqlstore.Frozen) error {
 	return err
 }
 
-func (o *Options) copyAll(ctx context.Context, z sqlstore.Frozen, w *Writer, about int64) error {
+func (o *Options) copyAll(ctx context.Context, z changelog.Frozen, w *Writer, about int64) error {
 	err := z.Writers(ctx, w.Author)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func (o *Options) copyAll(ctx context.Context, z sqlstore.Frozen, w *Writer, abo
 		}
 	}
 	if o.History {
-		err := z.Old(ctx, func(r *sqlstore.OldRow) error {
+		err := z.Old(ctx, func(r *changelog.OldRow) error {
 			defer written()
 			return w.Old(r)
 		})
@@ -115,7 +116,7 @@ func (o *Options) copyAll(ctx context.Context, z sqlstore.Frozen, w *Writer, abo
 			return err
 		}
 	}
-	return z.All(ctx, !o.History, func(r *sqlstore.Row) error {
+	return z.All(ctx, !o.History, func(r *changelog.Row) error {
 		defer written()
 		return w.Row(r)
 	})

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore/backup"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -35,10 +35,10 @@ func podLog(b *testing.B, size int) (dsn string, bytes int64) {
 	must(b, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := 0; int(bytes) < size; {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for range 500 {
 			name := fmt.Sprintf("web-%07d", i)
-			batch = append(batch, sqlstore.Change{Key: "/registry/core/pods/default/" + name, Value: podLike(r, name)})
+			batch = append(batch, changelog.Change{Key: "/registry/core/pods/default/" + name, Value: podLike(r, name)})
 			bytes += int64(len(batch[len(batch)-1].Value))
 			i++
 		}
@@ -68,7 +68,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-func sourceOf(b *testing.B, dsn string, beside bool) sqlstore.Source {
+func sourceOf(b *testing.B, dsn string, beside bool) changelog.Source {
 	b.Helper()
 	if !beside {
 		return openLog(b, dsn)

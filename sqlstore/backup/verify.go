@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -27,7 +27,7 @@ func Verify(ctx context.Context, from io.Reader, o scrub.Options) (h Header, rep
 		case errors.Is(err, io.EOF):
 			rows.Settle()
 			report = rows.Report()
-			report.Head = sqlstore.Head{Revision: r.Header.Revision, Floor: r.Header.Floor}
+			report.Head = changelog.Head{Revision: r.Header.Revision, Floor: r.Header.Floor}
 			if !r.Header.History {
 				report.Objects = report.Rows
 			}

@@ -9,8 +9,7 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Writer writes a backup.
@@ -20,7 +19,7 @@ type Writer struct {
 	encoder *zstd.Encoder
 
 	chunk, packed []byte
-	last          sqlstore.Row // id and time of the row before
+	last          changelog.Row // id and time of the row before
 	summary       Summary
 	written       int64
 }
@@ -39,7 +38,7 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 }
 
 // Author adds an author. It comes before the rows that have its number.
-func (w *Writer) Author(number int64, a sqlstore.Author) error {
+func (w *Writer) Author(number int64, a changelog.Author) error {
 	w.summary.Authors++
 	w.chunk = binary.AppendVarint(append(w.chunk, kindAuthor), number)
 	for _, text := range []string{a.User, a.Impersonator, a.Verb, a.Subresource, a.Manager} {
@@ -49,14 +48,14 @@ func (w *Writer) Author(number int64, a sqlstore.Author) error {
 }
 
 // Row adds a row of the log.
-func (w *Writer) Row(r *sqlstore.Row) error {
+func (w *Writer) Row(r *changelog.Row) error {
 	w.summary.Rows++
 	w.row(kindRow, r)
 	return w.flush(fullChunk)
 }
 
 // Old adds an old version.
-func (w *Writer) Old(r *sqlstore.OldRow) error {
+func (w *Writer) Old(r *changelog.OldRow) error {
 	w.summary.Old++
 	w.row(kindOld, &r.Row)
 	for _, n := range []int64{r.UntilID - r.Revision, r.UntilAt - r.At, r.Expires} {
@@ -65,7 +64,7 @@ func (w *Writer) Old(r *sqlstore.OldRow) error {
 	return w.flush(fullChunk)
 }
 
-func (w *Writer) row(kind byte, r *sqlstore.Row) {
+func (w *Writer) row(kind byte, r *changelog.Row) {
 	w.summary.Bytes += int64(len(r.Value))
 	flags := byte(0)
 	if r.Deleted {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -47,14 +47,14 @@ func SplitPrefix(prefix string) (group, resource string) {
 
 // ResourceOf returns the part of key that names its resource, with the trailing slash:
 // /registry/<group>/<resource>/. It is empty if key has fewer segments.
-func ResourceOf(key string) string { return sqlstore.ResourceOf(key) }
+func ResourceOf(key string) string { return changelog.ResourceOf(key) }
 
 func checkKey(key string) error {
 	switch {
 	case ResourceOf(key) == "":
-		return fmt.Errorf("%w: %q does not name a resource", sqlstore.ErrKey, key)
+		return fmt.Errorf("%w: %q does not name a resource", changelog.ErrKey, key)
 	case !utf8.ValidString(key) || strings.ContainsFunc(key, isControl):
-		return fmt.Errorf("%w: %q has control characters or is not UTF-8", sqlstore.ErrKey, key)
+		return fmt.Errorf("%w: %q has control characters or is not UTF-8", changelog.ErrKey, key)
 	}
 	return nil
 }

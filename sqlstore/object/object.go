@@ -22,10 +22,11 @@ import (
 	"context"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Open opens a Store of objects on log. A server checks what it reads (Check, and more): Options.Check.
-func Open(ctx context.Context, log sqlstore.Log, o sqlstore.Options) (*sqlstore.Store, error) {
+func Open(ctx context.Context, log changelog.Log, o sqlstore.Options) (*sqlstore.Store, error) {
 	o.Format = format{}
 	return sqlstore.Open(ctx, log, o)
 }
@@ -33,7 +34,7 @@ func Open(ctx context.Context, log sqlstore.Log, o sqlstore.Options) (*sqlstore.
 // format is the sqlstore.Format of objects.
 type format struct{}
 
-func (format) Range() (from, to string)                  { return sqlstore.RangeOf(Root) }
+func (format) Range() (from, to string)                  { return changelog.RangeOf(Root) }
 func (format) ResourceOf(key string) string              { return ResourceOf(key) }
 func (format) CheckKey(key string) error                 { return checkKey(key) }
 func (format) Show(value []byte, revision int64) []byte  { return Splice(value, revision) }

@@ -1,19 +1,19 @@
 package scrub
 
-import "github.com/plinth-io/plinth/sqlstore"
+import "github.com/plinth-io/plinth/sqlstore/changelog"
 
 // chains looks at rows in order of their keys: whether each follows from the one before.
 type chains struct {
 	*finder
 	floor  int64
-	last   sqlstore.Row // of the same key, or the key before
-	unsure string       // a key of which a row cannot be read
+	last   changelog.Row // of the same key, or the key before
+	unsure string        // a key of which a row cannot be read
 
 	rows, ids         int64 // number and sum of all
 	objects, versions int64 // of those in force
 }
 
-func (c *chains) look(r *sqlstore.Row) {
+func (c *chains) look(r *changelog.Row) {
 	c.rows++
 	c.ids += r.Revision
 	switch {
@@ -34,13 +34,13 @@ func (c *chains) look(r *sqlstore.Row) {
 }
 
 // first looks at the oldest row of a key. What was before it can only be missing if it was compacted.
-func (c *chains) first(r *sqlstore.Row) {
+func (c *chains) first(r *changelog.Row) {
 	if r.CreateRevision < r.Revision && r.Revision > c.floor {
 		c.found(r, "the revision before it is missing: its object was created at %d, and only what is below %d is compacted", r.CreateRevision, c.floor)
 	}
 }
 
-func (c *chains) afterTombstone(r *sqlstore.Row) {
+func (c *chains) afterTombstone(r *changelog.Row) {
 	switch {
 	case r.Deleted:
 		c.found(r, "it is the second deletion in a row, after revision %d", c.last.Revision)

@@ -9,18 +9,19 @@ import (
 	"strings"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
 // Log looks at a whole log, as it is at one moment. An error, which may be an InterruptedError, says that the
 // database is away, or that ctx has ended. Whatever else keeps something from being read is damage: it is in the report,
 // and the search goes on behind it.
-func Log(ctx context.Context, source sqlstore.Source, o Options) (Report, error) {
+func Log(ctx context.Context, source changelog.Source, o Options) (Report, error) {
 	rows := NewRows(o)
-	if source.Kind() != sqlstore.KindAPI {
-		return rows.report, fmt.Errorf("%w: only the objects of a Kubernetes API can be verified", sqlstore.ErrKind)
+	if source.Kind() != changelog.KindAPI {
+		return rows.report, fmt.Errorf("%w: only the objects of a Kubernetes API can be verified", changelog.ErrKind)
 	}
-	err := source.Freeze(ctx, func(z sqlstore.Frozen) error { return look(ctx, z, source.ClusterID(), rows) })
+	err := source.Freeze(ctx, func(z changelog.Frozen) error { return look(ctx, z, source.ClusterID(), rows) })
 	if err := rows.unless(ctx, err, Start); err != nil {
 		return rows.report, err
 	}
@@ -28,7 +29,7 @@ func Log(ctx context.Context, source sqlstore.Source, o Options) (Report, error)
 	return rows.report, rows.unless(ctx, err, Start)
 }
 
-func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) error {
+func look(ctx context.Context, z changelog.Frozen, cluster string, rows *Rows) error {
 	head, err := z.Head(ctx)
 	rows.report.Head = head
 	whole := err == nil
@@ -38,7 +39,7 @@ func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) er
 	if err := rows.unless(ctx, err, "table meta"); err != nil {
 		return err
 	}
-	compare := func(sqlstore.Frozen) error { return nil }
+	compare := func(changelog.Frozen) error { return nil }
 	if whole {
 		if compare, err = rememberMemory(ctx, rows); err != nil {
 			return err
@@ -73,8 +74,8 @@ func look(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) er
 }
 
 // lookAtRows looks at all rows of all tables in order of their numbers.
-func lookAtRows(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
-	err := z.Writers(ctx, func(number int64, _ sqlstore.Author) error {
+func lookAtRows(ctx context.Context, z changelog.Frozen, rows *Rows) error {
+	err := z.Writers(ctx, func(number int64, _ changelog.Author) error {
 		rows.Author(number)
 		return nil
 	})
@@ -84,7 +85,7 @@ func lookAtRows(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 	}
 	err = rows.walk(ctx, "past", func(after int64, limit int, wanted bool) (last int64, _ error) {
 		last = after
-		return last, z.OldPage(ctx, after, limit, func(r *sqlstore.OldRow) error {
+		return last, z.OldPage(ctx, after, limit, func(r *changelog.OldRow) error {
 			if last = r.Revision; wanted {
 				rows.LookOld(ctx, r)
 			}
@@ -96,7 +97,7 @@ func lookAtRows(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 	}
 	return rows.walk(ctx, "log", func(after int64, limit int, wanted bool) (last int64, _ error) {
 		last = after
-		return last, z.Page(ctx, after, limit, func(r *sqlstore.Row) error {
+		return last, z.Page(ctx, after, limit, func(r *changelog.Row) error {
 			if last = r.Revision; wanted {
 				rows.Look(ctx, r)
 			}
@@ -107,13 +108,13 @@ func lookAtRows(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 
 // rememberMemory takes the digest of memory, before it moves on too far, and returns what compares that
 // with the log.
-func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Frozen) error, err error) {
-	none := func(sqlstore.Frozen) error { return nil }
+func rememberMemory(ctx context.Context, rows *Rows) (compare func(changelog.Frozen) error, err error) {
+	none := func(changelog.Frozen) error { return nil }
 	if rows.o.Memory == nil {
 		return none, nil
 	}
 	memory, err := rows.o.Memory(ctx, rows.report.Head.Revision)
-	if errors.Is(err, sqlstore.ErrCompacted) {
+	if errors.Is(err, changelog.ErrCompacted) {
 		return none, nil
 	}
 	if err != nil { // values that are not in memory could not be read
@@ -122,7 +123,7 @@ func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Froz
 		}
 		return none, rows.unless(ctx, err, "memory")
 	}
-	return func(z sqlstore.Frozen) (err error) {
+	return func(z changelog.Frozen) (err error) {
 		d, err := object.Digest(ctx, z, rows.o.Transformer)
 		rows.report.Digest = d
 		if err == nil && memory.Unreadable == d.Unreadable && memory != d {
@@ -133,13 +134,13 @@ func rememberMemory(ctx context.Context, rows *Rows) (compare func(sqlstore.Froz
 }
 
 // lookAtMeta looks at what the log says of itself.
-func lookAtMeta(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Rows) error {
+func lookAtMeta(ctx context.Context, z changelog.Frozen, cluster string, rows *Rows) error {
 	meta, err := z.Meta(ctx)
 	if err != nil {
 		return rows.unless(ctx, err, "table meta")
 	}
 	numbers := map[string]int64{}
-	for _, name := range []string{sqlstore.MetaFloor, sqlstore.MetaSwept} {
+	for _, name := range []string{changelog.MetaFloor, changelog.MetaSwept} {
 		n, err := strconv.ParseInt(meta[name], 10, 64)
 		if err != nil || n < 0 {
 			rows.Problem("meta: %s is %q, not a revision", name, meta[name])
@@ -147,24 +148,24 @@ func lookAtMeta(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Ro
 		}
 		numbers[name] = n
 	}
-	if floor, swept := numbers[sqlstore.MetaFloor], numbers[sqlstore.MetaSwept]; swept > floor {
+	if floor, swept := numbers[changelog.MetaFloor], numbers[changelog.MetaSwept]; swept > floor {
 		rows.Problem("meta: what is up to revision %d is deleted, and only what is below %d is compacted", swept, floor)
 	}
-	switch id := meta[sqlstore.MetaCluster]; {
+	switch id := meta[changelog.MetaCluster]; {
 	case id == "":
 		rows.Problem("meta: there is no cluster id")
 	case id != cluster:
 		rows.Problem("meta: the cluster id is %q, and was %q", id, cluster)
 	}
-	if format := meta[sqlstore.MetaFormat]; format != sqlstore.Format1 {
-		rows.Problem("meta: the format is %q, not %q", format, sqlstore.Format1)
+	if format := meta[changelog.MetaFormat]; format != changelog.Format1 {
+		rows.Problem("meta: the format is %q, not %q", format, changelog.Format1)
 	}
-	if kind := meta[sqlstore.MetaKind]; kind != string(sqlstore.KindAPI) {
-		rows.Problem("meta: the kind is %q, not %q", kind, sqlstore.KindAPI)
+	if kind := meta[changelog.MetaKind]; kind != string(changelog.KindAPI) {
+		rows.Problem("meta: the kind is %q, not %q", kind, changelog.KindAPI)
 	}
 	marks := map[string]string{}
 	for name, value := range meta {
-		if mark, ok := strings.CutPrefix(name, sqlstore.MetaMark); ok {
+		if mark, ok := strings.CutPrefix(name, changelog.MetaMark); ok {
 			marks[mark] = value
 		}
 	}
@@ -176,7 +177,7 @@ func lookAtMeta(ctx context.Context, z sqlstore.Frozen, cluster string, rows *Ro
 
 // lookAtIndex reads all rows again, in order of their keys, and compares what it finds with the table
 // and with the view.
-func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+func lookAtIndex(ctx context.Context, z changelog.Frozen, rows *Rows) error {
 	c, err := rows.walkChains(ctx, z, rows.report.Head.Floor)
 	if err != nil {
 		return err
@@ -198,7 +199,7 @@ func lookAtIndex(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 
 // lookAtHistory looks whether each old version beside the log leads to the next one, unless none is to be
 // kept any more, and compares the view history with the rows.
-func lookAtHistory(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
+func lookAtHistory(ctx context.Context, z changelog.Frozen, rows *Rows) error {
 	kept, err := z.Kept(ctx)
 	if err := rows.unless(ctx, err, "table kept"); err != nil {
 		return err
@@ -209,7 +210,7 @@ func lookAtHistory(ctx context.Context, z sqlstore.Frozen, rows *Rows) error {
 		}
 	}
 	if err == nil && len(kept) > 0 {
-		err := z.Broken(ctx, func(r *sqlstore.Row) error {
+		err := z.Broken(ctx, func(r *changelog.Row) error {
 			rows.found(r, "the version that superseded it is missing")
 			return nil
 		})

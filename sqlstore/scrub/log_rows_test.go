@@ -11,7 +11,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -147,7 +147,7 @@ func TestEveryHarm(t *testing.T) {
 // harmed returns what gives a database with the rows of fill, a log that is open on it, and what mends the named
 // tables and views afterwards. Databases are copies of one in SQLite, schemas of one in Postgres, and in MariaDB the
 // same again and again: to make them takes the most time.
-func harmed(t *testing.T, d logtest.Dialect) func(tables string) (string, sqlstore.Log, func()) {
+func harmed(t *testing.T, d logtest.Dialect) func(tables string) (string, changelog.Log, func()) {
 	t.Helper()
 	base := d.Fresh(t)
 	switch d.Name {
@@ -157,7 +157,7 @@ func harmed(t *testing.T, d logtest.Dialect) func(tables string) (string, sqlsto
 		return mended(t, base, log)
 	case "postgres":
 		schemas := 0
-		return func(string) (string, sqlstore.Log, func()) {
+		return func(string) (string, changelog.Log, func()) {
 			schemas++
 			name := fmt.Sprintf("s%d", schemas)
 			logtest.Exec(t, base, "CREATE SCHEMA "+name)
@@ -172,7 +172,7 @@ func harmed(t *testing.T, d logtest.Dialect) func(tables string) (string, sqlsto
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return func(string) (string, sqlstore.Log, func()) {
+	return func(string) (string, changelog.Log, func()) {
 		dsn := copied(t, base)
 		log := openLog(t, dsn)
 		return dsn, log, func() { log.Close() }
@@ -194,7 +194,7 @@ func copied(t *testing.T, base string) string {
 }
 
 // mended returns one database of MariaDB again and again, whose tables are put back from copies.
-func mended(t *testing.T, dsn string, log sqlstore.Log) func(tables string) (string, sqlstore.Log, func()) {
+func mended(t *testing.T, dsn string, log changelog.Log) func(tables string) (string, changelog.Log, func()) {
 	t.Helper()
 	db, err := dbserver.OpenMySQL(dsn)
 	if err != nil {
@@ -219,7 +219,7 @@ func mended(t *testing.T, dsn string, log sqlstore.Log) func(tables string) (str
 		}
 		views[name] = text
 	}
-	return func(tables string) (string, sqlstore.Log, func()) {
+	return func(tables string) (string, changelog.Log, func()) {
 		return dsn, log, func() {
 			for _, name := range strings.Fields(tables) {
 				if view, ok := views[name]; ok {
@@ -248,7 +248,7 @@ func TestNoMeta(t *testing.T) {
 		if err == nil {
 			source.Close()
 		}
-		if !errors.Is(err, sqlstore.ErrDamaged) || errors.Is(err, sqlstore.ErrUnavailable) || !strings.Contains(err.Error(), "table meta") {
+		if !errors.Is(err, changelog.ErrDamaged) || errors.Is(err, changelog.ErrUnavailable) || !strings.Contains(err.Error(), "table meta") {
 			t.Errorf("peek: %v", err)
 		}
 	})

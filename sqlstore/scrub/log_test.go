@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
@@ -23,15 +24,15 @@ func value(name string) []byte {
 
 // fill makes a log of ten objects, each of which was changed once; c3 was deleted and made again. It
 // has 22 rows, of which revision 11 is the change of c0.
-func fill(t testing.TB, log sqlstore.Log) {
+func fill(t testing.TB, log changelog.Log) {
 	t.Helper()
 	write := func(name string, expect int64, deletes bool) {
-		a, err := log.Append(t.Context(), []sqlstore.Change{{Key: prefix + name, Expect: expect, Value: value(name), Delete: deletes}})
+		a, err := log.Append(t.Context(), []changelog.Change{{Key: prefix + name, Expect: expect, Value: value(name), Delete: deletes}})
 		if err != nil || a.Results[0].Revision == 0 {
 			t.Fatalf("write %s: %+v, %v", name, a, err)
 		}
 	}
-	if _, err := log.AddAuthors(t.Context(), []sqlstore.Author{{User: "anna"}}); err != nil {
+	if _, err := log.AddAuthors(t.Context(), []changelog.Author{{User: "anna"}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 10 {
@@ -44,7 +45,7 @@ func fill(t testing.TB, log sqlstore.Log) {
 	write("c3", 0, false)
 }
 
-func openLog(t testing.TB, dsn string) sqlstore.Log {
+func openLog(t testing.TB, dsn string) changelog.Log {
 	t.Helper()
 	log, err := dialects.Open(context.Background(), dsn, dialects.Options{})
 	if err != nil {
@@ -81,7 +82,7 @@ func TestSound(t *testing.T) {
 			t.Errorf("an empty log: %+v, %q", r, problems)
 		}
 		fill(t, log)
-		want := Report{Head: sqlstore.Head{Revision: 22}, Rows: 22, Objects: 10, Bytes: int64(22 * len(value("c0")))}
+		want := Report{Head: changelog.Head{Revision: 22}, Rows: 22, Objects: 10, Bytes: int64(22 * len(value("c0")))}
 		if r, problems := scrub(t, dsn); r != want || problems != nil {
 			t.Errorf("%+v, want %+v; %q", r, want, problems)
 		}
@@ -244,12 +245,12 @@ func TestDamagedIndex(t *testing.T) {
 
 // Keys of an etcd endpoint are no objects.
 func TestOtherKind(t *testing.T) {
-	log, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: sqlstore.KindEtcd})
+	log, err := dialects.Open(t.Context(), "sqlite://:memory:", dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if _, err := Log(t.Context(), log, Options{}); !errors.Is(err, sqlstore.ErrKind) {
+	if _, err := Log(t.Context(), log, Options{}); !errors.Is(err, changelog.ErrKind) {
 		t.Error(err)
 	}
 }
@@ -260,7 +261,7 @@ func TestDamagedPast(t *testing.T) {
 		dsn := d.Fresh(t)
 		log := openLog(t, dsn)
 		fill(t, log)
-		if _, err := log.Compact(t.Context(), 21, 100, sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever})); err != nil {
+		if _, err := log.Compact(t.Context(), 21, 100, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever})); err != nil {
 			t.Fatal(err)
 		}
 		if r, problems := scrub(t, dsn); r.Rows != 10 || r.Old != 12 || problems != nil {
@@ -313,7 +314,7 @@ func TestMemory(t *testing.T) {
 	log := openLog(t, logtest.SQLite(t))
 	fill(t, log)
 	var stored sqlstore.Digest
-	err := log.Freeze(t.Context(), func(z sqlstore.Frozen) (err error) {
+	err := log.Freeze(t.Context(), func(z changelog.Frozen) (err error) {
 		stored, err = object.Digest(t.Context(), z, nil)
 		return err
 	})
@@ -327,7 +328,7 @@ func TestMemory(t *testing.T) {
 		err      error
 		problems int64
 	}{
-		"the same": {memory: stored}, "another": {memory: other, problems: 1}, "not known any more": {err: sqlstore.ErrCompacted},
+		"the same": {memory: stored}, "another": {memory: other, problems: 1}, "not known any more": {err: changelog.ErrCompacted},
 	} {
 		report, err := Log(t.Context(), log, Options{
 			Memory: func(_ context.Context, revision int64) (sqlstore.Digest, error) {

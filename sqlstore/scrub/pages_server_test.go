@@ -16,11 +16,12 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/dialects/logtest/dbserver"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
-var author = []sqlstore.Author{{User: "somebody", Verb: "create"}}
+var author = []changelog.Author{{User: "somebody", Verb: "create"}}
 
 // place is one in a server's files.
 type place struct {

@@ -11,20 +11,20 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
 // fillMany makes a log of some hundred kilobytes, with old versions beside it if they are wanted, and returns how many rows are in it.
-func fillMany(t testing.TB, log sqlstore.Log, past bool) (rows int64) {
+func fillMany(t testing.TB, log changelog.Log, past bool) (rows int64) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
-	var batch []sqlstore.Change
+	var batch []changelog.Change
 	for i := range 120 {
 		text := make([]byte, 1+i*i*4%4000) // of which no database compresses half
 		_, _ = random.Read(text)
 		value := fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%d","namespace":"default"},"data":{"a":"%x"}}`, i, text)
-		batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("%sc%d", prefix, i), Value: value})
+		batch = append(batch, changelog.Change{Key: fmt.Sprintf("%sc%d", prefix, i), Value: value})
 	}
 	for turn := range int64(3) {
 		a, err := log.Append(t.Context(), batch)
@@ -38,7 +38,7 @@ func fillMany(t testing.TB, log sqlstore.Log, past bool) (rows int64) {
 		}
 		rows += int64(len(batch))
 		if turn == 1 && past { // the first third goes to table past
-			c, err := log.Compact(t.Context(), 2*int64(len(batch)), 10000, sqlstore.NewKeep(sqlstore.Rule{Resource: "*", For: sqlstore.KeepForever}))
+			c, err := log.Compact(t.Context(), 2*int64(len(batch)), 10000, changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever}))
 			if err != nil || c.Kept == 0 {
 				t.Fatalf("%+v, %v", c, err)
 			}

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Report is what was looked at, and how much of it is damaged.
 type Report struct {
-	Head      sqlstore.Head
+	Head      changelog.Head
 	Rows      int64 // of the log
 	Old       int64 // versions beside the log
 	Objects   int64 // in force
@@ -62,7 +63,7 @@ type finder struct {
 	partial bool     // something could not be read, so that counts cannot be compared
 }
 
-func (f *finder) found(r *sqlstore.Row, format string, args ...any) {
+func (f *finder) found(r *changelog.Row, format string, args ...any) {
 	p := Problem{What: fmt.Sprintf(format, args...)}
 	if r != nil {
 		p.Revision, p.Key = r.Revision, r.Key

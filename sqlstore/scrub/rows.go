@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -14,11 +14,11 @@ import (
 type Rows struct {
 	finder
 	authors map[int64]bool
-	last    sqlstore.Row // without value
-	lastOld int64        // revision
-	ids     int64        // sum of all ids
-	told    int64        // rows that the view history has
-	toldIDs int64        // sum of their ids
+	last    changelog.Row // without value
+	lastOld int64         // revision
+	ids     int64         // sum of all ids
+	told    int64         // rows that the view history has
+	toldIDs int64         // sum of their ids
 
 	noAuthors bool // not all of them are known
 	unserved  unserved
@@ -39,7 +39,7 @@ func (c *Rows) Report() Report { return c.report }
 func (c *Rows) Problem(format string, args ...any) { c.found(nil, format, args...) }
 
 // Look looks at the next row.
-func (c *Rows) Look(ctx context.Context, r *sqlstore.Row) {
+func (c *Rows) Look(ctx context.Context, r *changelog.Row) {
 	c.report.Rows++
 	c.report.Bytes += int64(len(r.Value))
 	c.ids += r.Revision
@@ -66,7 +66,7 @@ func (c *Rows) emptied() bool {
 }
 
 // LookOld looks at the next old version that is kept beside the log.
-func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
+func (c *Rows) LookOld(ctx context.Context, r *changelog.OldRow) {
 	c.report.Old++
 	c.report.Bytes += int64(len(r.Value))
 	if r.Revision <= c.lastOld {
@@ -89,7 +89,7 @@ func (c *Rows) LookOld(ctx context.Context, r *sqlstore.OldRow) {
 	c.looked(&r.Row)
 }
 
-func (c *Rows) looked(r *sqlstore.Row) {
+func (c *Rows) looked(r *changelog.Row) {
 	if object.ResourceOf(r.Key) != "" {
 		c.told++
 		c.toldIDs += r.Revision
@@ -104,7 +104,7 @@ func (c *Rows) looked(r *sqlstore.Row) {
 var encrypted = []byte("k8s:enc:")
 
 // decode returns the object of a row, nil if it is damaged, or encrypted and cannot be decoded.
-func (c *Rows) decode(ctx context.Context, r *sqlstore.Row) []byte {
+func (c *Rows) decode(ctx context.Context, r *changelog.Row) []byte {
 	value := r.Value
 	if len(value) == 0 {
 		c.found(r, "it has no value")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -24,7 +24,7 @@ type unserved struct {
 }
 
 // judge asks whether the object of the next row of the log can be served. value is nil if the row cannot be decoded.
-func (c *Rows) judge(r *sqlstore.Row, value []byte) {
+func (c *Rows) judge(r *changelog.Row, value []byte) {
 	if c.o.Served == nil {
 		return
 	}

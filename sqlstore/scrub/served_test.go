@@ -10,7 +10,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	. "github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
@@ -54,8 +54,8 @@ func TestServed(t *testing.T) {
 			{things + "returns", "v0"},                   // 13
 			{"/registry/example.org/gone/defined", "v0"}, // 14
 		} {
-			c := sqlstore.Change{Key: w.key, Expect: last[w.key], Value: inVersion(w.key, cmp.Or(w.version, "v0")), Delete: w.version == ""}
-			a, err := log.Append(t.Context(), []sqlstore.Change{c})
+			c := changelog.Change{Key: w.key, Expect: last[w.key], Value: inVersion(w.key, cmp.Or(w.version, "v0")), Delete: w.version == ""}
+			a, err := log.Append(t.Context(), []changelog.Change{c})
 			if err != nil || a.Results[0].Revision == 0 {
 				t.Fatalf("write %+v: %+v, %v", w, a, err)
 			}
@@ -93,7 +93,7 @@ func TestServedBad(t *testing.T) {
 	o := Options{Served: notV0, Found: func(p Problem) { problems = append(problems, p.String()) }}
 	rows := NewRows(o)
 	row := func(revision int64, key string, value []byte) {
-		rows.Look(t.Context(), &sqlstore.Row{Revision: revision, CreateRevision: 1, Key: key, Value: value})
+		rows.Look(t.Context(), &changelog.Row{Revision: revision, CreateRevision: 1, Key: key, Value: value})
 	}
 	row(1, "/registry/example.org/things/a", inVersion("a", "v0"))
 	row(2, "/registry/example.org/things/a", []byte("k8s:enc:aesgcm:v1:key:"))

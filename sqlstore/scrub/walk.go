@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Start is the place of a database that was away from the beginning.
@@ -27,8 +27,8 @@ func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // away says that an error is no damage: the database is away, or whoever asked has gone.
 func away(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqlstore.ErrClosed) ||
-		errors.Is(err, sqlstore.ErrUnavailable) && !errors.Is(err, sqlstore.ErrDamaged)
+	return ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, changelog.ErrClosed) ||
+		errors.Is(err, changelog.ErrUnavailable) && !errors.Is(err, changelog.ErrDamaged)
 }
 
 // interrupted returns err as the error of a search that cannot go on.
@@ -188,7 +188,7 @@ func behind(ctx context.Context, last int64, next page) (int64, error) {
 
 // walkChains looks at all rows in order of their keys. It goes on behind rows that cannot be read, whose keys it
 // notes; and if the index of keys cannot be read either, it begins anew without it.
-func (f *finder) walkChains(ctx context.Context, z sqlstore.Frozen, floor int64) (*chains, error) {
+func (f *finder) walkChains(ctx context.Context, z changelog.Frozen, floor int64) (*chains, error) {
 	c := &chains{finder: f, floor: floor}
 	err := c.walk(ctx, z, true)
 	if err == nil || away(ctx, err) {
@@ -206,11 +206,11 @@ func (f *finder) walkChains(ctx context.Context, z sqlstore.Frozen, floor int64)
 
 // walk looks at rows until their end. An error that is not away is of a row that the index of keys does not
 // lead to.
-func (c *chains) walk(ctx context.Context, z sqlstore.Frozen, indexed bool) error {
-	for at, gaps := (sqlstore.Link{Revision: math.MinInt64}), 0; ; {
+func (c *chains) walk(ctx context.Context, z changelog.Frozen, indexed bool) error {
+	for at, gaps := (changelog.Link{Revision: math.MinInt64}), 0; ; {
 		before := at
-		err := z.Links(ctx, at, indexed, pageRows, func(r *sqlstore.Row) error {
-			at = sqlstore.Link{Key: r.Key, Revision: r.Revision}
+		err := z.Links(ctx, at, indexed, pageRows, func(r *changelog.Row) error {
+			at = changelog.Link{Key: r.Key, Revision: r.Revision}
 			c.look(r)
 			return nil
 		})
@@ -232,7 +232,7 @@ func (c *chains) walk(ctx context.Context, z sqlstore.Frozen, indexed bool) erro
 	}
 }
 
-func interruptedIf(ctx context.Context, err error, at sqlstore.Link) error {
+func interruptedIf(ctx context.Context, err error, at changelog.Link) error {
 	if away(ctx, err) {
 		return interrupted(err, "index log_key_id of table log after key %q, revision %d", at.Key, at.Revision)
 	}
@@ -240,7 +240,7 @@ func interruptedIf(ctx context.Context, err error, at sqlstore.Link) error {
 }
 
 // skip notes a row that cannot be read.
-func (c *chains) skip(at sqlstore.Link, err error) {
+func (c *chains) skip(at changelog.Link, err error) {
 	c.damage("log")
 	c.unsure = at.Key
 	for _, g := range c.gaps {
@@ -251,5 +251,5 @@ func (c *chains) skip(at sqlstore.Link, err error) {
 			return
 		}
 	}
-	c.found(&sqlstore.Row{Key: at.Key, Revision: at.Revision}, "it cannot be read: %s", text(err))
+	c.found(&changelog.Row{Key: at.Key, Revision: at.Revision}, "it cannot be read: %s", text(err))
 }

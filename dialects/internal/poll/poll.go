@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // Poller asks for the head: soon again while there is news, ever more seldom while
 // there is none.
 type Poller struct {
-	Follower sqlstore.Follower
+	Follower changelog.Follower
 	Head     func(ctx context.Context) (int64, error)
 	// Most returns the longest pause. It is asked before each one. nil: Longest of the Follower.
 	Most func() time.Duration
@@ -41,7 +41,7 @@ type Poller struct {
 }
 
 // Longest is the longest pause while nothing but the questions tells of news, unless other processes do.
-func Longest(f sqlstore.Follower) time.Duration {
+func Longest(f changelog.Follower) time.Duration {
 	if f.AllTell != nil && f.AllTell() {
 		return Calm
 	}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // polled runs a Poller in a bubble of synctest, whose time costs none, and gives f the number of questions so
@@ -17,7 +17,7 @@ func polled(t *testing.T, allTell bool, f func(asked func() int64, head, known *
 		var asked, head, known atomic.Int64
 		told := make(chan struct{}, 1)
 		p := Poller{
-			Follower: sqlstore.Follower{Hint: func(int64) {}, Known: known.Load, Told: told, AllTell: func() bool { return allTell }},
+			Follower: changelog.Follower{Hint: func(int64) {}, Known: known.Load, Told: told, AllTell: func() bool { return allTell }},
 			Head: func(context.Context) (int64, error) {
 				asked.Add(1)
 				return head.Load(), nil

@@ -4,7 +4,7 @@ package raw
 import (
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Rejected is an error of Decide that is not the database's: a transaction ends with Err, without
@@ -14,7 +14,7 @@ type Rejected struct{ Err error }
 func (r *Rejected) Error() string { return r.Err.Error() }
 
 // Decide calls decide and checks what it returns. wrote says that there is something to write.
-func Decide(found *sqlstore.Found, decide func(*sqlstore.Found) (sqlstore.Decision, error)) (d sqlstore.Decision, wrote bool, err error) {
+func Decide(found *changelog.Found, decide func(*changelog.Found) (changelog.Decision, error)) (d changelog.Decision, wrote bool, err error) {
 	if d, err = decide(found); err != nil {
 		return d, false, &Rejected{err}
 	}
@@ -23,8 +23,8 @@ func Decide(found *sqlstore.Found, decide func(*sqlstore.Found) (sqlstore.Decisi
 		switch r := &d.Rows[i]; {
 		case r.Revision <= last:
 			return d, false, &Rejected{fmt.Errorf("transact: row %d comes after %d", r.Revision, last)}
-		case len(r.Key) > sqlstore.MaxKeyBytes:
-			return d, false, &Rejected{fmt.Errorf("transact: %w: it has %d bytes, and at most %d are possible", sqlstore.ErrKey, len(r.Key), sqlstore.MaxKeyBytes)}
+		case len(r.Key) > changelog.MaxKeyBytes:
+			return d, false, &Rejected{fmt.Errorf("transact: %w: it has %d bytes, and at most %d are possible", changelog.ErrKey, len(r.Key), changelog.MaxKeyBytes)}
 		default:
 			last = r.Revision
 		}
@@ -34,7 +34,7 @@ func Decide(found *sqlstore.Found, decide func(*sqlstore.Found) (sqlstore.Decisi
 
 // Due splits leases in order of their expiry: the ids of those that have expired now, and the
 // milliseconds until the next one does, 0 if one has, -1 if there is no lease.
-func Due(leases []sqlstore.Lease, now int64) (ids []int64, next int64) {
+func Due(leases []changelog.Lease, now int64) (ids []int64, next int64) {
 	if len(leases) == 0 {
 		return nil, -1
 	}

@@ -6,29 +6,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestDecide(t *testing.T) {
 	no := errors.New("no")
 	for _, test := range []struct {
 		name  string
-		d     sqlstore.Decision
+		d     changelog.Decision
 		err   error
 		wrote bool
 		bad   bool
 	}{
 		{name: "nothing"},
-		{name: "rows", d: sqlstore.Decision{Rows: []sqlstore.Row{{Revision: 8}, {Revision: 10}}}, wrote: true},
-		{name: "a lease", d: sqlstore.Decision{Grant: []sqlstore.Lease{{ID: 1}}}, wrote: true},
-		{name: "no lease", d: sqlstore.Decision{Revoke: []int64{1}}, wrote: true},
-		{name: "a row at the head", d: sqlstore.Decision{Rows: []sqlstore.Row{{Revision: 7}}}, bad: true},
-		{name: "rows out of order", d: sqlstore.Decision{Rows: []sqlstore.Row{{Revision: 9}, {Revision: 8}}}, bad: true},
-		{name: "a long key", d: sqlstore.Decision{Rows: []sqlstore.Row{{Revision: 9, Key: strings.Repeat("a", 1025)}}}, bad: true},
-		{name: "an error", d: sqlstore.Decision{Revoke: []int64{1}}, err: no, bad: true},
+		{name: "rows", d: changelog.Decision{Rows: []changelog.Row{{Revision: 8}, {Revision: 10}}}, wrote: true},
+		{name: "a lease", d: changelog.Decision{Grant: []changelog.Lease{{ID: 1}}}, wrote: true},
+		{name: "no lease", d: changelog.Decision{Revoke: []int64{1}}, wrote: true},
+		{name: "a row at the head", d: changelog.Decision{Rows: []changelog.Row{{Revision: 7}}}, bad: true},
+		{name: "rows out of order", d: changelog.Decision{Rows: []changelog.Row{{Revision: 9}, {Revision: 8}}}, bad: true},
+		{name: "a long key", d: changelog.Decision{Rows: []changelog.Row{{Revision: 9, Key: strings.Repeat("a", 1025)}}}, bad: true},
+		{name: "an error", d: changelog.Decision{Revoke: []int64{1}}, err: no, bad: true},
 	} {
-		found := &sqlstore.Found{Head: sqlstore.Head{Revision: 7}}
-		_, wrote, err := Decide(found, func(*sqlstore.Found) (sqlstore.Decision, error) { return test.d, test.err })
+		found := &changelog.Found{Head: changelog.Head{Revision: 7}}
+		_, wrote, err := Decide(found, func(*changelog.Found) (changelog.Decision, error) { return test.d, test.err })
 		var rejected *Rejected
 		if wrote != test.wrote || errors.As(err, &rejected) != test.bad || test.err != nil && rejected.Err != no {
 			t.Errorf("%s: %v, %v", test.name, wrote, err)
@@ -37,7 +37,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestDue(t *testing.T) {
-	leases := []sqlstore.Lease{{ID: 5, Expires: 10}, {ID: 3, Expires: 20}, {ID: 4, Expires: 30}}
+	leases := []changelog.Lease{{ID: 5, Expires: 10}, {ID: 3, Expires: 20}, {ID: 4, Expires: 30}}
 	for _, test := range []struct {
 		now, next int64
 		ids       []int64

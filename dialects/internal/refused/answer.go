@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // AnswerTimeout is how long a server may be silent while a log is opened, by default.
@@ -19,7 +19,7 @@ func Answer(ctx context.Context, wait time.Duration, f func(context.Context) err
 	defer cancel()
 	err := f(asked)
 	if err != nil && asked.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: no answer within %v; the server hangs, or another session has locked plinth's tables", sqlstore.ErrUnavailable, wait)
+		return fmt.Errorf("%w: no answer within %v; the server hangs, or another session has locked plinth's tables", changelog.ErrUnavailable, wait)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Err is what all errors here are.
@@ -39,7 +39,7 @@ func Schema(why, statement string) error {
 type missing string
 
 func (m missing) Error() string        { return string(m) }
-func (m missing) Is(target error) bool { return target == Err || target == sqlstore.ErrNoLog }
+func (m missing) Is(target error) bool { return target == Err || target == changelog.ErrNoLog }
 
 // Missing says why a database that must be there is not.
 func Missing(why string) error { return missing(why) }
@@ -106,16 +106,16 @@ func NeedsCertificate(user, parameters string) error {
 type otherKind string
 
 func (o otherKind) Error() string        { return string(o) }
-func (o otherKind) Is(target error) bool { return target == Err || target == sqlstore.ErrKind }
+func (o otherKind) Is(target error) bool { return target == Err || target == changelog.ErrKind }
 
 // Kind compares what a log is used for with what it is opened for.
-func Kind(found, wanted sqlstore.Kind) error {
+func Kind(found, wanted changelog.Kind) error {
 	switch {
 	case found == wanted:
 		return nil
-	case found == sqlstore.KindEtcd:
+	case found == changelog.KindEtcd:
 		return otherKind("the database holds the keys of an etcd endpoint: serve it with plinth etcd, or name another database")
-	case found == sqlstore.KindAPI:
+	case found == changelog.KindAPI:
 		return otherKind("the database holds the objects of a Kubernetes API: serve it with plinth serve, or name another database")
 	}
 	return otherKind(fmt.Sprintf("the database is used for %q, which this plinth does not know: use a newer one, or name another database", string(found)))

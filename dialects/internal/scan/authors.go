@@ -3,19 +3,19 @@ package scan
 import (
 	"database/sql"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Authors reads the result of a query for id, who, impersonator, verb, subresource and manager.
-func Authors(rows *sql.Rows, err error) (map[sqlstore.Author]int64, error) {
+func Authors(rows *sql.Rows, err error) (map[changelog.Author]int64, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	authors := make(map[sqlstore.Author]int64)
+	authors := make(map[changelog.Author]int64)
 	for rows.Next() {
 		var id int64
-		var a sqlstore.Author
+		var a changelog.Author
 		if err := rows.Scan(&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager); err != nil {
 			return nil, err
 		}

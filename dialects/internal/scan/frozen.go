@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // EachAuthor reads the result of a query for id, who, impersonator, verb, subresource and manager.
-func EachAuthor(f func(int64, sqlstore.Author) error) func(*sql.Rows, error) error {
+func EachAuthor(f func(int64, changelog.Author) error) func(*sql.Rows, error) error {
 	return func(rows *sql.Rows, err error) error {
 		if err != nil {
 			return fmt.Errorf("read authors: %w", err)
@@ -17,7 +17,7 @@ func EachAuthor(f func(int64, sqlstore.Author) error) func(*sql.Rows, error) err
 		defer rows.Close()
 		for rows.Next() {
 			var id int64
-			var a sqlstore.Author
+			var a changelog.Author
 			if err := rows.Scan(&id, &a.User, &a.Impersonator, &a.Verb, &a.Subresource, &a.Manager); err != nil {
 				return fmt.Errorf("read authors: %w", err)
 			}
@@ -31,8 +31,8 @@ func EachAuthor(f func(int64, sqlstore.Author) error) func(*sql.Rows, error) err
 
 // EachRow reads the result of a query for id, key, create_id, deleted, at, value, author and audit_id,
 // until f fails or ctx ends.
-func EachRow(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
-	var r sqlstore.Row
+func EachRow(ctx context.Context, f func(*changelog.Row) error) func(*sql.Rows, error) error {
+	var r changelog.Row
 	var author sql.NullInt64
 	var value, audit sql.RawBytes
 	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &author, &audit}
@@ -43,8 +43,8 @@ func EachRow(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, e
 }
 
 // EachOld is EachRow for a query that also has until_id, until_at and expires, at its end.
-func EachOld(ctx context.Context, f func(*sqlstore.OldRow) error) func(*sql.Rows, error) error {
-	var r sqlstore.OldRow
+func EachOld(ctx context.Context, f func(*changelog.OldRow) error) func(*sql.Rows, error) error {
+	var r changelog.OldRow
 	var author sql.NullInt64
 	var value, audit sql.RawBytes
 	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &value, &author, &audit, &r.UntilID, &r.UntilAt, &r.Expires}
@@ -73,14 +73,14 @@ func Kept(rows *sql.Rows, err error) (map[string]int64, error) {
 }
 
 // EachKey is EachRow for a query for id and key alone.
-func EachKey(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
-	var r sqlstore.Row
+func EachKey(ctx context.Context, f func(*changelog.Row) error) func(*sql.Rows, error) error {
+	var r changelog.Row
 	return each(ctx, []any{&r.Revision, &r.Key}, func() error { return f(&r) })
 }
 
 // EachLink is EachRow for a query without value and audit_id.
-func EachLink(ctx context.Context, f func(*sqlstore.Row) error) func(*sql.Rows, error) error {
-	var r sqlstore.Row
+func EachLink(ctx context.Context, f func(*changelog.Row) error) func(*sql.Rows, error) error {
+	var r changelog.Row
 	var author sql.NullInt64
 	into := []any{&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &author}
 	return each(ctx, into, func() error {

@@ -3,28 +3,28 @@ package scan
 import (
 	"database/sql"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // History reads and closes the answer of a query for id, key, create_id, deleted, at, size, audit_id,
 // who, impersonator, verb, subresource and manager, all but the first six of which may be NULL.
-func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
+func History(rows *sql.Rows, err error) ([]changelog.HistoryRow, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []sqlstore.HistoryRow
+	var out []changelog.HistoryRow
 	for rows.Next() {
-		var r sqlstore.HistoryRow
+		var r changelog.HistoryRow
 		var who, impersonator, verb, subresource, manager sql.NullString
 		err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size, &r.AuditID,
 			&who, &impersonator, &verb, &subresource, &manager)
 		if err != nil {
 			return nil, err
 		}
-		r.Origin = sqlstore.Origin{
-			AuditID: sqlstore.AuditText(r.AuditID),
-			Author: sqlstore.Author{
+		r.Origin = changelog.Origin{
+			AuditID: changelog.AuditText(r.AuditID),
+			Author: changelog.Author{
 				User: who.String, Impersonator: impersonator.String,
 				Verb: verb.String, Subresource: subresource.String, Manager: manager.String,
 			},
@@ -35,14 +35,14 @@ func History(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
 }
 
 // PastRows reads and closes the answer of a query for id, key, create_id, deleted, at and size.
-func PastRows(rows *sql.Rows, err error) ([]sqlstore.HistoryRow, error) {
+func PastRows(rows *sql.Rows, err error) ([]changelog.HistoryRow, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []sqlstore.HistoryRow
+	var out []changelog.HistoryRow
 	for rows.Next() {
-		var r sqlstore.HistoryRow
+		var r changelog.HistoryRow
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Size); err != nil {
 			return nil, err
 		}

@@ -3,17 +3,17 @@ package scan
 import (
 	"database/sql"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Origins reads and closes the answer of a query for id, audit_id, who, impersonator, verb, subresource
 // and manager, all but the first of which may be NULL.
-func Origins(rows *sql.Rows, err error) (map[int64]sqlstore.Origin, error) {
+func Origins(rows *sql.Rows, err error) (map[int64]changelog.Origin, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	origins := make(map[int64]sqlstore.Origin)
+	origins := make(map[int64]changelog.Origin)
 	for rows.Next() {
 		var id int64
 		var audit []byte
@@ -21,9 +21,9 @@ func Origins(rows *sql.Rows, err error) (map[int64]sqlstore.Origin, error) {
 		if err := rows.Scan(&id, &audit, &who, &impersonator, &verb, &subresource, &manager); err != nil {
 			return nil, err
 		}
-		origins[id] = sqlstore.Origin{
-			AuditID: sqlstore.AuditText(audit),
-			Author: sqlstore.Author{
+		origins[id] = changelog.Origin{
+			AuditID: changelog.AuditText(audit),
+			Author: changelog.Author{
 				User: who.String, Impersonator: impersonator.String,
 				Verb: verb.String, Subresource: subresource.String, Manager: manager.String,
 			},

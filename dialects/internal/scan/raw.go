@@ -4,11 +4,11 @@ import (
 	"database/sql"
 	"math"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // RawRows is Rows for a query that has version and lease as well.
-func RawRows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+func RawRows(rows *sql.Rows, err error) ([]changelog.Row, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -17,11 +17,11 @@ func RawRows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 }
 
 // NextRawRows reads the current result set of rows as RawRows does.
-func NextRawRows(rows *sql.Rows) ([]sqlstore.Row, error) { return nextRaw(rows, math.MaxInt) }
+func NextRawRows(rows *sql.Rows) ([]changelog.Row, error) { return nextRaw(rows, math.MaxInt) }
 
-func nextRaw(rows *sql.Rows, most int) (out []sqlstore.Row, err error) {
+func nextRaw(rows *sql.Rows, most int) (out []changelog.Row, err error) {
 	for bytes := 0; bytes < most && rows.Next(); {
-		var r sqlstore.Row
+		var r changelog.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value, &r.Version, &r.Lease); err != nil {
 			return nil, err
 		}
@@ -31,8 +31,8 @@ func nextRaw(rows *sql.Rows, most int) (out []sqlstore.Row, err error) {
 	return out, rows.Err()
 }
 
-// RawPage is RawRows as far as sqlstore.PageBytes.
-func RawPage(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+// RawPage is RawRows as far as changelog.PageBytes.
+func RawPage(rows *sql.Rows, err error) ([]changelog.Row, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -40,18 +40,18 @@ func RawPage(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 	return NextRawPage(rows)
 }
 
-// NextRawPage is NextRawRows as far as sqlstore.PageBytes.
-func NextRawPage(rows *sql.Rows) ([]sqlstore.Row, error) { return nextRaw(rows, sqlstore.PageBytes) }
+// NextRawPage is NextRawRows as far as changelog.PageBytes.
+func NextRawPage(rows *sql.Rows) ([]changelog.Row, error) { return nextRaw(rows, changelog.PageBytes) }
 
 // RawKeys is RawRows for a query without value.
-func RawKeys(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+func RawKeys(rows *sql.Rows, err error) ([]changelog.Row, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []sqlstore.Row
+	var out []changelog.Row
 	for rows.Next() {
-		var r sqlstore.Row
+		var r changelog.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Version, &r.Lease); err != nil {
 			return nil, err
 		}
@@ -61,14 +61,14 @@ func RawKeys(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 }
 
 // RawSteps is Steps for a query that has version and lease of both rows as well, after the values.
-func RawSteps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
+func RawSteps(rows *sql.Rows, err error) ([]changelog.Step, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var steps []sqlstore.Step
+	var steps []changelog.Step
 	for rows.Next() {
-		var s sqlstore.Step
+		var s changelog.Step
 		var id, created, at, version, lease sql.NullInt64
 		var value []byte
 		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &s.Version, &s.Lease,
@@ -77,7 +77,7 @@ func RawSteps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
 			return nil, err
 		}
 		if id.Valid {
-			s.Prev = &sqlstore.Row{
+			s.Prev = &changelog.Row{
 				Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value,
 				Version: version.Int64, Lease: lease.Int64,
 			}
@@ -110,7 +110,7 @@ func NextValues(values map[int64][]byte, rows *sql.Rows) error {
 }
 
 // Leases reads and closes the answer of a query for id, ttl and expires.
-func Leases(rows *sql.Rows, err error) ([]sqlstore.Lease, error) {
+func Leases(rows *sql.Rows, err error) ([]changelog.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -119,9 +119,9 @@ func Leases(rows *sql.Rows, err error) ([]sqlstore.Lease, error) {
 }
 
 // NextLeases reads the current result set of rows as Leases does.
-func NextLeases(rows *sql.Rows) (leases []sqlstore.Lease, err error) {
+func NextLeases(rows *sql.Rows) (leases []changelog.Lease, err error) {
 	for rows.Next() {
-		var l sqlstore.Lease
+		var l changelog.Lease
 		if err := rows.Scan(&l.ID, &l.TTL, &l.Expires); err != nil {
 			return nil, err
 		}

@@ -4,12 +4,12 @@ package scan
 import (
 	"database/sql"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Rows reads and closes the answer of a query for id, key, create_id, deleted, at, value, as far as
-// sqlstore.PageBytes. err is the query's.
-func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
+// changelog.PageBytes. err is the query's.
+func Rows(rows *sql.Rows, err error) ([]changelog.Row, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -18,9 +18,9 @@ func Rows(rows *sql.Rows, err error) ([]sqlstore.Row, error) {
 }
 
 // NextRows reads the current result set of rows as Rows does.
-func NextRows(rows *sql.Rows) (out []sqlstore.Row, err error) {
-	for bytes := 0; bytes < sqlstore.PageBytes && rows.Next(); {
-		var r sqlstore.Row
+func NextRows(rows *sql.Rows) (out []changelog.Row, err error) {
+	for bytes := 0; bytes < changelog.PageBytes && rows.Next(); {
+		var r changelog.Row
 		if err := rows.Scan(&r.Revision, &r.Key, &r.CreateRevision, &r.Deleted, &r.At, &r.Value); err != nil {
 			return nil, err
 		}
@@ -49,14 +49,14 @@ func Marks(rows *sql.Rows, err error) (map[string]string, error) {
 
 // Steps is Rows for a query that has id, create_id, at and value of the row before as
 // well, NULLs if the key was absent.
-func Steps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
+func Steps(rows *sql.Rows, err error) ([]changelog.Step, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var steps []sqlstore.Step
+	var steps []changelog.Step
 	for rows.Next() {
-		var s sqlstore.Step
+		var s changelog.Step
 		var id, created, at sql.NullInt64
 		var value []byte
 		err := rows.Scan(&s.Revision, &s.Key, &s.CreateRevision, &s.Deleted, &s.At, &s.Value, &id, &created, &at, &value)
@@ -64,7 +64,7 @@ func Steps(rows *sql.Rows, err error) ([]sqlstore.Step, error) {
 			return nil, err
 		}
 		if id.Valid {
-			s.Prev = &sqlstore.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
+			s.Prev = &changelog.Row{Revision: id.Int64, Key: s.Key, CreateRevision: created.Int64, At: at.Int64, Value: value}
 		}
 		steps = append(steps, s)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/response"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // params returns the objects of a paramKind. The error says that no such kind is served.
@@ -75,7 +76,7 @@ func (p *params) Get(name string) (runtime.Object, error) {
 
 // List returns the objects with matching labels. Only those are decoded.
 func (p *params) List(selector labels.Selector) (all []runtime.Object, err error) {
-	from, to := sqlstore.RangeOf(p.prefix)
+	from, to := changelog.RangeOf(p.prefix)
 	scanned := p.store.Current(p.kind.Prefix()).Scan(context.Background(), from, to, func(e *sqlstore.Entry) bool {
 		set, wrong := response.Labels(e)
 		if wrong != nil || !selector.Matches(set) {

@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
@@ -118,7 +119,7 @@ func (g *migration) rest(ctx context.Context, least time.Duration) error {
 // count sets how many objects there are, and how many of them may be out of date.
 func (g *migration) count(ctx context.Context) error {
 	view := g.config.Store.Current(g.prefix)
-	from, to := sqlstore.RangeOf(g.prefix)
+	from, to := changelog.RangeOf(g.prefix)
 	total, err := view.Count(ctx, from, to)
 	if err != nil {
 		return err
@@ -145,7 +146,7 @@ func (g *migration) count(ctx context.Context) error {
 // page looks at the objects from a key on, and returns those that may be out of date, and the key at which the next page
 // begins; empty: there is none.
 func (g *migration) page(ctx context.Context, from string) (page []*sqlstore.Entry, next string, err error) {
-	_, to := sqlstore.RangeOf(g.prefix)
+	_, to := changelog.RangeOf(g.prefix)
 	seen, size := 0, 0
 	err = g.config.Store.Current(g.prefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		if seen == pageObjects || size >= pageBytes {

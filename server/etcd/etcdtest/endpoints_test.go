@@ -11,6 +11,7 @@ import (
 	"github.com/plinth-io/plinth/server/etcd"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // endpoint starts a server with an empty key space that ends with the test, and returns HOST:PORT.
@@ -52,7 +53,7 @@ const progressFlag = "--watch-progress-notify-interval=1s"
 // servePlinth serves the database at dsn as plinth etcd does.
 func servePlinth(t testing.TB, dsn string, o sqlstore.Options) string {
 	t.Helper()
-	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: sqlstore.KindEtcd})
+	log, err := dialects.Open(t.Context(), dsn, dialects.Options{Kind: changelog.KindEtcd})
 	if err != nil {
 		t.Fatal(err)
 	}

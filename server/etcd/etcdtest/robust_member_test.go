@@ -18,6 +18,7 @@ import (
 	"github.com/plinth-io/plinth/server/etcd"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (
@@ -68,10 +69,10 @@ func runMember(dsn string) error {
 }
 
 // openPatiently waits for a database that is away, as plinth etcd does.
-func openPatiently(ctx context.Context, dsn string, logger *slog.Logger) (sqlstore.Log, error) {
+func openPatiently(ctx context.Context, dsn string, logger *slog.Logger) (changelog.Log, error) {
 	for end := time.Now().Add(etcdtest.Patience); ; time.Sleep(50 * time.Millisecond) {
-		log, err := dialects.Open(ctx, dsn, dialects.Options{Kind: sqlstore.KindEtcd, Wait: 10 * time.Second, Log: logger})
-		if !errors.Is(err, sqlstore.ErrUnavailable) || time.Now().After(end) {
+		log, err := dialects.Open(ctx, dsn, dialects.Options{Kind: changelog.KindEtcd, Wait: 10 * time.Second, Log: logger})
+		if !errors.Is(err, changelog.ErrUnavailable) || time.Now().After(end) {
 			return log, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -110,7 +111,7 @@ type Taken struct {
 
 // Each calls f with every port that is taken.
 func (p *Ports) Each(ctx context.Context, f func(Taken)) error {
-	from, to := sqlstore.RangeOf(portPrefix)
+	from, to := changelog.RangeOf(portPrefix)
 	return p.store.Current(portPrefix).Scan(ctx, from, to, func(e *sqlstore.Entry) bool {
 		number, err := strconv.Atoi(strings.TrimPrefix(e.Key, portPrefix))
 		row, bad := readPort(e)

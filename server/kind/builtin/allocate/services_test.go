@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
@@ -63,8 +64,8 @@ func TestStoreAway(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Hooks.ReserveNew(ctx, newService("b"), &metav1.CreateOptions{}); !errors.Is(err, sqlstore.ErrClosed) {
-		t.Errorf("got %v, want %v", err, sqlstore.ErrClosed)
+	if _, err := k.Hooks.ReserveNew(ctx, newService("b"), &metav1.CreateOptions{}); !errors.Is(err, changelog.ErrClosed) {
+		t.Errorf("got %v, want %v", err, changelog.ErrClosed)
 	}
 }
 
