@@ -1,6 +1,7 @@
-package measure
+package figures
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -26,6 +27,14 @@ func LatencyOf(samples []time.Duration) *Latency {
 		P99: Millis(percentile(samples, 99)),
 		Max: Millis(samples[len(samples)-1]),
 	}
+}
+
+// String is the 50th and the 99th percentile; empty if there are none.
+func (l *Latency) String() string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s / %s ms", Number(l.P50), Number(l.P99))
 }
 
 // percentile is the nearest rank: the smallest sample that p percent do not exceed.
@@ -55,3 +64,6 @@ func Ratios(a, b []float64) []float64 {
 	}
 	return out
 }
+
+// MiB returns mebibytes.
+func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,17 +1,14 @@
-package measure
+package figures
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"strings"
 )
 
 // SVG is a drawing under way. Coordinates are pixels from the upper left.
-type SVG struct {
-	Height float64
-
-	b strings.Builder
-}
+type SVG struct{ b strings.Builder }
 
 // Colours of text, lines and judgements.
 const (
@@ -27,7 +24,7 @@ var Hues = []string{"#0b6fb8", "#e07b00", "#3c9d5f", "#9b4f96", "#6b7280"}
 
 // NewSVG begins a drawing with a title and a line below it.
 func NewSVG(width, height float64, title, subtitle string) *SVG {
-	s := &SVG{Height: height}
+	s := &SVG{}
 	fmt.Fprintf(&s.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" font-family="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif">`+"\n", width, height, width, height)
 	fmt.Fprintf(&s.b, "<title>%s</title>\n", html.EscapeString(title))
 	s.Rect(0, 0, width, height, "#ffffff", 0)
@@ -38,6 +35,9 @@ func NewSVG(width, height float64, title, subtitle string) *SVG {
 
 // Text draws text; anchor is start, middle or end.
 func (s *SVG) Text(x, y float64, anchor string, size float64, colour, weight, text string) {
+	if text == "" {
+		return
+	}
 	fmt.Fprintf(&s.b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%g" fill="%s" font-weight="%s">%s</text>`+"\n",
 		x, y, anchor, size, colour, weight, html.EscapeString(text))
 }
@@ -55,21 +55,14 @@ func (s *SVG) Rect(x, y, w, h float64, colour string, radius float64) {
 
 // Line draws a line, dashed if dash says how.
 func (s *SVG) Line(x1, y1, x2, y2 float64, colour string, width float64, dash string) {
-	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%g"`, x1, y1, x2, y2, colour, width)
-	if dash != "" {
-		fmt.Fprintf(&s.b, ` stroke-dasharray="%s"`, dash)
-	}
-	s.b.WriteString("/>\n")
+	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%g" stroke-dasharray="%s"/>`+"\n", x1, y1, x2, y2, colour, width, cmp.Or(dash, "none"))
 }
 
-// Path draws a line through points.
-func (s *SVG) Path(points [][2]float64, colour string) {
-	s.b.WriteString(`<polyline fill="none" stroke-width="2.5" stroke-linejoin="round" stroke="` + colour + `" points="`)
-	for i, p := range points {
-		if i > 0 {
-			s.b.WriteByte(' ')
-		}
-		fmt.Fprintf(&s.b, "%.1f,%.1f", p[0], p[1])
+// Path draws a line through points, dashed if dash says how.
+func (s *SVG) Path(points [][2]float64, colour, dash string) {
+	fmt.Fprintf(&s.b, `<polyline fill="none" stroke-width="2.5" stroke-linejoin="round" stroke="%s" stroke-dasharray="%s" points="`, colour, cmp.Or(dash, "none"))
+	for _, p := range points {
+		fmt.Fprintf(&s.b, "%.1f,%.1f ", p[0], p[1])
 	}
 	s.b.WriteString(`"/>` + "\n")
 }

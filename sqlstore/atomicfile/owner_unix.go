@@ -1,13 +1,13 @@
 //go:build unix
 
-package pki
+package atomicfile
 
 import (
 	"os"
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file at path, if there is one: root may renew the files of a
+// keepOwner gives f the owner of the file at path, if there is one: root may rewrite the files of a
 // server that runs as another user. Only root can do so.
 func keepOwner(f *os.File, path string) error {
 	info, err := os.Stat(path)

@@ -1,4 +1,4 @@
-package measure
+package figures
 
 import "strconv"
 
@@ -6,6 +6,7 @@ import "strconv"
 type Line struct {
 	Name   string
 	Values []float64 // one for each place on the horizontal axis
+	Dash   string    // how it is dashed, if it belongs to the line before; empty: it has dots and a colour of its own
 }
 
 // LineChart draws lines over places, on a logarithmic vertical axis.
@@ -19,7 +20,7 @@ func LineChart(title, subtitle, across, up string, places []string, lines []Line
 	y := NewLogAxis(all, bottom, top)
 	for _, v := range y.Ticks() {
 		s.Line(left, y.At(v), right, y.At(v), Grid, 1, "")
-		s.Text(left-8, y.At(v)+4, "end", 11, Muted, "400", Tick(v))
+		s.Text(left-8, y.At(v)+4, "end", 11, Muted, "400", y.Label(v))
 	}
 	x := func(i int) float64 { return left + 40 + float64(i)*(right-left-80)/float64(max(len(places)-1, 1)) }
 	for i, place := range places {
@@ -27,19 +28,25 @@ func LineChart(title, subtitle, across, up string, places []string, lines []Line
 	}
 	s.Text((left+right)/2, bottom+44, "middle", 12, Muted, "400", across)
 	s.Upright(24, (top+bottom)/2, up+", logarithmic")
+	hues := 0
 	for i, line := range lines {
-		hue, legend := Hues[i%len(Hues)], top+10+float64(i)*24
-		s.Line(right+28, legend-4, right+52, legend-4, hue, 3, "")
-		s.Text(right+60, legend, "start", 13, Ink, "600", line.Name)
+		if line.Dash == "" {
+			hues++
+		}
+		hue, legend := Hues[max(hues-1, 0)%len(Hues)], top+10+float64(i)*22
+		s.Line(right+28, legend-4, right+52, legend-4, hue, 3, line.Dash)
+		s.Text(right+60, legend, "start", 12, Ink, "400", line.Name)
 		var points [][2]float64
 		for k, v := range line.Values {
 			if v > 0 {
 				points = append(points, [2]float64{x(k), y.At(v)})
 			}
 		}
-		s.Path(points, hue)
+		s.Path(points, hue, line.Dash)
 		for _, p := range points {
-			s.Dot(p[0], p[1], 5, hue)
+			if line.Dash == "" {
+				s.Dot(p[0], p[1], 5, hue)
+			}
 		}
 	}
 	return s.End()

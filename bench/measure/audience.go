@@ -1,4 +1,4 @@
-package beside
+package measure
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // maxNumber bounds the numbers that watches believe.
@@ -106,7 +107,7 @@ func (a *Audience) WriteAtPace(ctx context.Context, puts, perSecond int, put fun
 	var wg sync.WaitGroup
 	begun := time.Now()
 	for i := range puts {
-		Sleep(ctx, time.Until(begun.Add(time.Duration(i)*time.Second/time.Duration(perSecond))))
+		_ = sleep.Until(ctx, begun.Add(time.Duration(i)*time.Second/time.Duration(perSecond)))
 		if ctx.Err() != nil {
 			break
 		}
@@ -140,7 +141,7 @@ func (a *Audience) Settle(ctx context.Context) {
 		} else if !missing && time.Since(since) > time.Second {
 			return
 		}
-		Sleep(ctx, 5*time.Millisecond)
+		_ = sleep.For(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -181,42 +182,29 @@ func (a *Audience) Judge() (v Verdict) {
 }
 
 // Faults is the sample of how many events were lost, repeated, out of order or of no write.
-func (v *Verdict) Faults(plain func(error) string) Sample {
-	note := fmt.Sprintf("of %s", measure.Number(float64(v.Expected)))
+func (v *Verdict) Faults(plain func(error) string) figures.Sample {
+	note := fmt.Sprintf("of %s", figures.Number(float64(v.Expected)))
 	for _, f := range []struct {
 		n    int
 		what string
 	}{{v.lost, "lost"}, {v.again, "repeated"}, {v.disorder, "out of order"}, {v.strange, "of no write"}} {
 		if f.n > 0 {
-			note += fmt.Sprintf(", %s %s", measure.Number(float64(f.n)), f.what)
+			note += fmt.Sprintf(", %s %s", figures.Number(float64(f.n)), f.what)
 		}
 	}
 	if v.err != nil {
 		note += "; a watch ended: " + plain(v.err)
 	}
-	return Sample{Value: float64(v.lost + v.again + v.disorder + v.strange), Note: note}
+	return figures.Sample{Value: float64(v.lost + v.again + v.disorder + v.strange), Note: note}
 }
 
 // Delay is the sample of the 99th percentile of delays.
-func (v *Verdict) Delay() Sample {
-	s := Sample{Samples: v.delays}
-	if l := measure.LatencyOf(v.delays); l != nil {
+func (v *Verdict) Delay() figures.Sample {
+	s := figures.Sample{Samples: v.delays}
+	if l := figures.LatencyOf(v.delays); l != nil {
 		s.Value = l.P99
 	} else {
 		s.None = true
 	}
 	return s
-}
-
-// Sleep waits for d or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,32 +1,24 @@
-package beside
+package measure
 
 import (
 	"context"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
-// Sample is what one endpoint did in one round, for one row.
-type Sample struct {
-	Value   float64
-	Samples []time.Duration
-	Note    string
-	None    bool // this endpoint has no such figure
-}
-
 // RateOf returns the sample of a load in operations a second.
-func RateOf(l measure.Load) Sample { return Sample{Value: l.Rate(), Samples: l.Samples} }
+func RateOf(l Load) figures.Sample { return figures.Sample{Value: l.Rate(), Samples: l.Samples} }
 
 // MeanOf returns the sample of a load in milliseconds for each operation.
-func MeanOf(l measure.Load) Sample {
-	return Sample{Value: measure.Millis(l.Took) / float64(l.Ops), Samples: l.Samples}
+func MeanOf(l Load) figures.Sample {
+	return figures.Sample{Value: figures.Millis(l.Took) / float64(l.Ops), Samples: l.Samples}
 }
 
 // Rounds is how endpoints take turns.
 type Rounds struct {
-	Report   *Report
-	Progress *measure.Progress
+	Report   *figures.Comparison
+	Progress *Progress
 	Count    int
 	Warm     bool               // a round before the others warms up and does not count
 	Patience time.Duration      // with one round of an endpoint
@@ -35,7 +27,7 @@ type Rounds struct {
 
 // Compare loads all endpoints in turn, round by round. A load returns a sample for each row. An endpoint
 // that fails is left out from then on, and its rows say why.
-func Compare[E interface{ EndpointName() string }](ctx context.Context, r Rounds, endpoints []E, load func(context.Context, E) ([]Sample, error), rows ...*Row) error {
+func Compare[E interface{ EndpointName() string }](ctx context.Context, r Rounds, endpoints []E, load func(context.Context, E) ([]figures.Sample, error), rows ...*figures.Row) error {
 	r.Report.Rows = append(r.Report.Rows, rows...)
 	failed := map[string]bool{}
 	first := 0
@@ -68,14 +60,14 @@ func Compare[E interface{ EndpointName() string }](ctx context.Context, r Rounds
 	return nil
 }
 
-func bounded[E any](ctx context.Context, patience time.Duration, e E, load func(context.Context, E) ([]Sample, error)) ([]Sample, error) {
+func bounded[E any](ctx context.Context, patience time.Duration, e E, load func(context.Context, E) ([]figures.Sample, error)) ([]figures.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return load(ctx, e)
 }
 
 // add adds a sample to each row.
-func add(rows []*Row, name string, samples []Sample) {
+func add(rows []*figures.Row, name string, samples []figures.Sample) {
 	for i, s := range samples {
 		if !s.None {
 			rows[i].Cell(name).Add(s)

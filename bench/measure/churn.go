@@ -1,4 +1,4 @@
-package beside
+package measure
 
 import (
 	"context"
@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // requestPatience is after how long a request of the churn counts as failed, as with kube-apiserver's.
@@ -98,7 +99,7 @@ func (c *Churn) write(ctx context.Context, worker int) {
 	var took []time.Duration
 	for i := worker; ; i += c.Writers {
 		if c.Rate > 0 {
-			Sleep(ctx, time.Until(c.begun.Add(time.Duration(i)*time.Second/time.Duration(c.Rate))))
+			_ = sleep.Until(ctx, c.begun.Add(time.Duration(i)*time.Second/time.Duration(c.Rate)))
 		}
 		if ctx.Err() != nil || time.Since(c.begun) >= c.For {
 			break
@@ -166,52 +167,46 @@ func (c *Churn) fail(err error) {
 	}
 }
 
-// Spent is what was spent between two looks at an endpoint. What is not known is left out.
-type Spent struct {
-	Grown      int64 // bytes of the database
-	KnownGrown bool
-	measure.Spent
-	Known bool
-}
-
 // Rows are those of Samples, of which faults are the targets of what may not happen.
-func (c *Churn) Rows(watches int, faults []Target) []*Row {
-	row := func(what, unit string) *Row { return &Row{What: "churn: " + what, Unit: unit, Less: true} }
+func (c *Churn) Rows(watches int, faults []figures.Target) []*figures.Row {
+	row := func(what, unit string) *figures.Row {
+		return &figures.Row{What: "churn: " + what, Unit: unit, Less: true}
+	}
 	rate := "as fast as they can"
 	if c.Rate > 0 {
-		rate = fmt.Sprintf("at most %s/s", measure.Number(float64(c.Rate)))
+		rate = fmt.Sprintf("at most %s/s", figures.Number(float64(c.Rate)))
 	}
-	first := &Row{Unit: "/s", What: fmt.Sprintf("churn, %d writers on %s keys %s, %d watchers, %v: writes", c.Writers,
-		measure.Number(float64(c.Keys)), rate, watches, c.For)}
+	first := &figures.Row{Unit: "/s", What: fmt.Sprintf("churn, %d writers on %s keys %s, %d watchers, %v: writes", c.Writers,
+		figures.Number(float64(c.Keys)), rate, watches, c.For)}
 	failed, missing := row("failed writes", "writes"), row("events lost, repeated or out of order", "events")
 	failed.Targets, failed.Sum, missing.Targets, missing.Sum = faults, true, faults, true
-	return []*Row{
+	return []*figures.Row{
 		first, failed, missing,
 		row("p99 delay of watches", "ms"), row("growth of the database", "KiB/write"), row("written to disks", "KiB/write"), row("CPU of the endpoint", "ms/write"),
 	}
 }
 
 // Samples are in the order of Rows. The audience has ended.
-func (c *Churn) Samples(took time.Duration, spent Spent, plain func(error) string) []Sample {
+func (c *Churn) Samples(took time.Duration, used Footprint, plain func(error) string) []figures.Sample {
 	writes := float64(len(c.took))
-	perWrite := func(bytes int64, known bool) Sample {
-		return Sample{
+	perWrite := func(bytes int64, known bool) figures.Sample {
+		return figures.Sample{
 			Value: float64(bytes) / 1024 / max(writes, 1), None: !known,
-			Note: measure.Number(float64(bytes)/(1<<20)) + " MiB in all",
+			Note: figures.Number(figures.MiB(bytes)) + " MiB in all",
 		}
 	}
 	v := c.Audience.Judge()
-	failed := Sample{Value: float64(c.failed.Load())}
+	failed := figures.Sample{Value: float64(c.failed.Load())}
 	if c.failure != nil {
 		failed.Note = plain(c.failure)
 	}
-	return []Sample{
-		{Value: writes / took.Seconds(), Samples: c.took, Note: fmt.Sprintf("%s conflicts", measure.Number(float64(c.conflicts.Load())))},
+	return []figures.Sample{
+		{Value: writes / took.Seconds(), Samples: c.took, Note: fmt.Sprintf("%s conflicts", figures.Number(float64(c.conflicts.Load())))},
 		failed,
 		v.Faults(plain),
 		v.Delay(),
-		perWrite(spent.Grown, spent.KnownGrown),
-		perWrite(spent.Written, spent.Known),
-		{Value: measure.Millis(spent.CPU) / max(writes, 1), None: !spent.Known},
+		perWrite(used.Size, used.Sized),
+		perWrite(used.Spent.Written, used.Known),
+		{Value: figures.Millis(used.Spent.CPU) / max(writes, 1), None: !used.Known},
 	}
 }

@@ -1,4 +1,4 @@
-package measure
+package figures
 
 import (
 	"math"
@@ -50,10 +50,10 @@ func (a LogAxis) Ticks() (ticks []float64) {
 	return ticks
 }
 
-// Tick writes the number beside a tick.
-func Tick(v float64) string {
-	if v >= 1 {
-		return Number(math.Round(v))
+// Label writes the number beside a tick.
+func (a LogAxis) Label(tick float64) string {
+	if tick >= 1 {
+		return Number(math.Round(tick))
 	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
+	return strconv.FormatFloat(tick, 'g', 2, 64)
 }

@@ -1,4 +1,4 @@
-package beside
+package measure
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func TestChurn(t *testing.T) {
 			churn := &Churn{Store: s, Audience: audience, Keys: 3, Resources: 1, Writers: 4, For: 50 * time.Millisecond, Rate: 4000}
 			took := churn.Run(t.Context())
 			audience.End()
-			samples := churn.Samples(took, Spent{}, error.Error)
+			samples := churn.Samples(took, Footprint{}, error.Error)
 			if len(samples) != len(churn.Rows(1, nil)) || samples[0].Value <= 0 {
 				t.Errorf("%+v", samples)
 			}

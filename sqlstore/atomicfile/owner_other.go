@@ -1,6 +1,6 @@
 //go:build !unix
 
-package pki
+package atomicfile
 
 import "os"
 
