@@ -210,3 +210,12 @@ func (d *Definitions) peers(ctx context.Context, name string) (peers []*apiexten
 	})
 	return peers, err
 }
+
+// newConverters makes the converters between versions. Conversion webhooks are called by dial
+// at their URL, or where services finds their Service.
+func newConverters(services webhook.ServiceResolver, dial dialout.Func) (*custom.Converters, error) {
+	if services == nil {
+		services = webhook.NewDefaultServiceResolver()
+	}
+	return custom.NewConverters(services, dial)
+}

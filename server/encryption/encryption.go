@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -228,3 +230,17 @@ func (p *Providers) mayHaveRule(of schema.GroupResource) bool {
 }
 
 var _ sqlstore.Transformer = (*Providers)(nil)
+
+// metricPrefixes begin the names of upstream's metrics about encryption at rest.
+var metricPrefixes = []string{
+	"apiserver_storage_transformation_",
+	"apiserver_storage_data_key_generation_",
+	"apiserver_storage_envelope_transformation_",
+	"apiserver_envelope_encryption_",
+	"apiserver_encryption_config_controller_",
+}
+
+// UpstreamMetric knows the names of these metrics. They count all servers in the process.
+func UpstreamMetric(name string) bool {
+	return slices.ContainsFunc(metricPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8smetrics "k8s.io/component-base/metrics"
 )
@@ -240,4 +241,22 @@ func (m *Metrics) Inflight(kind string, now func() int64) {
 		Help:        "Requests that run now, by kind; watches are not in it.",
 		ConstLabels: prometheus.Labels{"request_kind": kind},
 	}, func() float64 { return float64(now()) }))
+}
+
+// ValueOf returns the value of a gauge.
+func ValueOf(g prometheus.Gauge) float64 {
+	var m dto.Metric
+	if err := g.Write(&m); err != nil {
+		return 0
+	}
+	return m.GetGauge().GetValue()
+}
+
+// TimeOf returns the time that a gauge has in seconds since 1970; zero if it has 0.
+func TimeOf(g prometheus.Gauge) time.Time {
+	seconds := ValueOf(g)
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(1000 * seconds))
 }

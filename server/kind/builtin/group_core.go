@@ -6,6 +6,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
@@ -227,4 +228,16 @@ func coreLimits() []*kind.Kind {
 			Subresources:  subresources(status(resourcequota.StatusStrategy)),
 		},
 	}
+}
+
+// withoutDefaults leaves out of a stored Service what upstream leaves out of its answers: a
+// default of a field that the Service's present type does not have.
+func withoutDefaults(obj runtime.Object) runtime.Object {
+	s, ok := obj.(*api.Service)
+	if !ok || s.Spec.Type != api.ServiceTypeExternalName || s.Spec.InternalTrafficPolicy == nil {
+		return obj
+	}
+	pruned := *s
+	pruned.Spec.InternalTrafficPolicy = nil
+	return &pruned
 }

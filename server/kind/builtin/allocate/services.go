@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
+	apirest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/networking"
@@ -177,4 +179,21 @@ func Owner(namespace, name string) networkingv1.ParentReference {
 // IsOwner tells whether ref, which may be nil, names a Service.
 func IsOwner(ref *networkingv1.ParentReference) bool {
 	return ref != nil && ref.Group == "" && ref.Resource == "services"
+}
+
+// newRegistry returns upstream's registry of k's objects.
+func newRegistry(getter generic.RESTOptionsGetter, k *kind.Kind) (*registry.Store, error) {
+	singular := k.GroupResource()
+	singular.Resource = k.Singular
+	r := &registry.Store{
+		NewFunc:                   func() runtime.Object { return k.Codec.New() },
+		NewListFunc:               func() runtime.Object { return k.Codec.NewList() },
+		DefaultQualifiedResource:  k.GroupResource(),
+		SingularQualifiedResource: singular,
+		CreateStrategy:            k.Create,
+		UpdateStrategy:            k.Update,
+		DeleteStrategy:            k.Delete,
+		TableConvertor:            apirest.NewDefaultTableConvertor(k.GroupResource()),
+	}
+	return r, r.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter})
 }
