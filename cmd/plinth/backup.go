@@ -18,17 +18,17 @@ const backupHelp = `Write all objects to a file, as they are at one revision, wh
 
 plinth is asked with an ordinary kubeconfig: the one that --kubeconfig names, or that is in
 --data-dir, or that the variable KUBECONFIG names, else that in the default data directory, else
-~/.kube/config. Only who may create backups in the API group plinth.io gets a backup: at first
-an administrator. With --dsn the database is read without asking a plinth, beside one that
-serves it or without one; a SQLite database has to be on the same machine.
+~/.kube/config. A user needs the right to create backups in the API group plinth.io; at first only
+an administrator has it. With --dsn the command reads the database itself, whether a plinth serves
+it or not; a SQLite database has to be on the same machine.
 
-The name - stands for standard output. A FILE has its name only when it is complete; one that
-was there before is replaced then. With --history the backup also has the old versions and
-deletions that are there: those that watches can still read, and those that --keep of serve keeps.
+The name - stands for standard output. A FILE gets its name only when it is complete, and then
+replaces an older file. With --history the backup also has old versions and deletions: those that
+watches can still read, and those that --keep of serve keeps.
 
-The file has all Secrets, as they are in the database: encrypted only if they are encrypted
-there. Only its owner can read it. It is compressed, and has a checksum of itself, which
-plinth verify and plinth restore compare.
+The file has all Secrets, as they are in the database: encrypted only if they are encrypted there.
+Only its owner can read it. It is compressed, and has a checksum, which plinth verify and plinth
+restore compare.
 
 The exit code is 0 if the backup is complete, 1 if it failed, and 2 if the command was wrong.`
 
@@ -63,7 +63,7 @@ func newBackup() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	addFlags(cmd, append(b.ask.serverFlags(),
 		dsnFlag(&b.dsn, dsnToReadHelp),
-		historyFlag(boolean(&b.history, false), "also back up old versions and deletions, with who made them, as far as they are there"),
+		historyFlag(boolean(&b.history, false), "also back up old versions and deletions, with their authors, as far as they are kept"),
 	)...)
 	return cmd
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/plinth-io/plinth/server/memory"
 )
 
-const benchHelp = `Measure plinth on this machine and compare it with what the machine can do: the store
-with the bare database driver, and the server with handlers that do nothing. The command
-prints a table. It writes charts (SVG) and the figures (JSON) to the output directory.
+const benchHelp = `Measure plinth on this machine and compare it with the limits of the machine: the store with the
+bare database driver, and the server with handlers that do nothing. The command prints a table. It
+writes charts (SVG) and the figures (JSON) to the output directory.
 
 Without --dsn, the command measures SQLite, on the disk of the output directory. It also
 measures the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set.
@@ -33,16 +33,16 @@ A run takes about five minutes for each database. The machine should do nothing 
 meanwhile. With --quick it takes about 20 seconds; the figures of a quick run are not
 compared with the targets.
 
-With --against the command measures something else: plinth beside other servers of the Kubernetes API,
-such as kube-apiserver on etcd or kine, which must be running. All take turns under the same load:
-gets, lists, creates, updates, patches, applies and deletes of ConfigMaps, watches, churn, and nodes
-with their leases, status and pods. A ratio is the median of the ratios of neighbouring rounds. Every
+With --against the command measures plinth beside other servers of the Kubernetes API, such as
+kube-apiserver on etcd or kine, which must be running. All take turns under the same load: gets,
+lists, creates, updates, patches, applies and deletes of ConfigMaps, watches, churn, and nodes with
+their leases, status and pods. A ratio is the median of the ratios of neighbouring rounds. Every
 event of a watch is checked: lost, repeated and disordered ones are counted. CPU time and writes to
-disks are those of plinth's own process and of the processes that --pid names, with all that they have
-started; name database servers too. Memory is that of the server alone: of plinth's process, or of
-the first that --pid names. The client must be an administrator. Other servers are written to, in a
-namespace and with nodes called plinth-bench-…, which the command deletes at the end. A run takes about
-six minutes for each server. --dsn none measures no plinth.
+disks are those of plinth's own process and of the processes that --pid names, with all that they
+have started; name database servers too. Memory is that of the server alone: of plinth's process, or
+of the first that --pid names. The client must be an administrator. The command writes to the other
+servers, in a namespace and to nodes called plinth-bench-…, which it deletes at the end. A run takes
+about six minutes for each server. --dsn none measures no plinth.
 
 Memory is in MiB. The exit code is 0 if everything could be measured, whether or not the
 targets are met, and 1 if something failed.`

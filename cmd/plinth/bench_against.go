@@ -36,7 +36,7 @@ func (b *benchAgainstFlags) flags() []Flag {
 		caFlag(&b.o.TLS.CA, "with --against, `file` of the authority of the servers' certificates"),
 		objectsFlag(number(&b.o.Objects, 0), "with --against, `number` of ConfigMaps of 1 KiB that are listed; 0: 10,000, or 200 with --quick"),
 		churnFlag(&b.o.Churn, "with --against, how long 200 writers and 100 watchers work on 1,000 objects"),
-		churnRateFlag(&b.o.ChurnRate, "with --against, most `writes` a second of all writers; 0: as many as they can"),
+		churnRateFlag(&b.o.ChurnRate, "with --against, most `writes` a second of all writers; 0: no limit"),
 		nodesFlag(numbers(&b.o.Nodes, nil), "with --against, `numbers` of nodes to simulate, separated by commas; by default 100 and 1,000"),
 		onlyFlag(&b.only, "with --against, `measurements` to make, separated by commas: ", apibench.Steps()),
 	}

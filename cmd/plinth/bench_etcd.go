@@ -29,7 +29,7 @@ set. On a server it creates scratch databases and drops them at the end. Other e
 running. Name them etcd… and kine…, such as kine-postgres, to have their ratios compared with
 plinth's targets.
 
-Other endpoints are written to, so do not name one that somebody needs. All keys are below
+The command writes to the other endpoints, so do not name one that is in use. All keys are below
 /registry/plinth-bench-…, and the command deletes them at the end.
 
 With --kubeconfig the command measures kube-apiservers, too, which must be running on the endpoints that
@@ -82,13 +82,13 @@ func (b *benchEtcdFlags) flags() []Flag {
 	return []Flag{
 		dsnsFlag(&b.o.DSNs, "`database` to measure plinth on, written as for plinth etcd; repeat the flag for several; none: no plinth"),
 		againstFlag(&b.against, "`NAME=URL` of an endpoint to measure beside plinth; repeat the flag for several"),
-		kubeconfigFlagOf(repeated(&b.servers, nil), "`NAME=FILE` of a kube-apiserver that runs on an endpoint, to measure what its clients get; repeat the flag for several"),
+		kubeconfigFlagOf(repeated(&b.servers, nil), "`NAME=FILE` of a kube-apiserver on an endpoint, to measure its clients; repeat the flag for several"),
 		pidFlag(&b.pids, "`NAME=PID` of a process whose memory, CPU and writes count as the endpoint's; repeat the flag for several"),
 		certFlag(&b.o.TLS.Cert, "`file` of the client's certificate, for endpoints with https://"),
 		keyFlag(&b.o.TLS.Key, "`file` of the certificate's key"),
 		caFlag(&b.o.TLS.CA, "`file` of the authority of the endpoints' certificates"),
 		churnFlag(&b.o.Churn, "how long 200 writers and 100 watchers work on 1,000 keys"),
-		churnRateFlag(&b.o.ChurnRate, "most `writes` a second of all writers; 0: as many as they can"),
+		churnRateFlag(&b.o.ChurnRate, "most `writes` a second of all writers; 0: no limit"),
 		{Name: "keys", Set: number(&b.o.Keys, 0), Help: "`number` of keys of 1 KiB while memory is measured; 0: 100,000, or 1,000 with --quick"},
 		onlyFlag(&b.only, "`measurements` to make, separated by commas: ", etcdbench.Steps()),
 		outFlag(&b.o.Dir, chartsHelp),

@@ -17,10 +17,10 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 )
 
-const benchIdleHelp = `Measure how much a cluster that does nothing writes to disks: nodes that renew their Leases every
-10 seconds and send their status every 5 minutes, and a controller manager and a scheduler that renew
-their Leases every 2 seconds. The command prints a table with the bytes that processes caused to be
-written, as /proc of Linux counts them, and what that makes in a day.
+const benchIdleHelp = `Measure how much an idle cluster writes to disks: nodes that renew their Leases every 10 seconds and
+send their status every 5 minutes, and a controller manager and a scheduler that renew their Leases
+every 2 seconds. The command prints a table with the bytes that processes caused to be written, as
+/proc of Linux counts them, and what that makes in a day.
 
 The command starts plinths by itself: without --dsn, on SQLite on the disk of the output directory,
 and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
@@ -42,7 +42,7 @@ func newBenchIdle() *cobra.Command {
 	var f benchIdleFlags
 	cmd := &cobra.Command{
 		Use:   "idle",
-		Short: "Measure what a cluster writes that does nothing",
+		Short: "Measure how much an idle cluster writes",
 		Long:  benchIdleHelp,
 		Args:  noArgs,
 		Example: `  plinth bench idle

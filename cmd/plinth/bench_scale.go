@@ -16,21 +16,20 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 )
 
-const benchScaleHelp = `Measure what plinth costs by how many objects there are: 1,000 ConfigMaps of 1 KiB, ten times as many,
-and so on up to --objects. At each number the command starts plinth anew and measures the time until
-it is ready, its memory, get, create, update, the delay of watches, a page of 500 of a list, the whole
-list, and lists of 1% by label and of one object by field. The first list by label stands apart, because
-an index is built for it. The command prints a table, and writes charts (SVG) and the figures (JSON) to
-the output directory.
+const benchScaleHelp = `Measure how the cost of plinth grows with the number of objects: with 1,000 ConfigMaps of 1 KiB, ten
+times as many, and so on up to --objects. At each number the command restarts plinth and measures
+the time until it is ready, its memory, get, create, update, the delay of watches, a page of 500 of
+a list, the whole list, and lists of 1% by label and of one object by field. The first list by label
+is measured separately, because it builds an index. The command prints a table, and writes charts
+(SVG) and the figures (JSON) to the output directory.
 
 The command starts plinths by itself: without --dsn, on SQLite on the disk of the output directory,
 and on the servers that PLINTH_TEST_POSTGRES and PLINTH_TEST_MYSQL name, if these are set. On a server
 it creates scratch databases and drops them at the end.
 
-Lists are checked: one that does not have all objects ends the command. A run up to 100,000 objects
-takes about three minutes for each database, up to a million about half an hour; a million objects
-need about 2 GB on the disk, and the memory that the table shows. Memory is not measured where there is
-no /proc.`
+The command ends if a list does not have all objects. A run up to 100,000 objects takes about three
+minutes for each database, up to a million about half an hour; a million objects need about 2 GB on
+the disk, and the memory that the table shows. Memory is not measured where there is no /proc.`
 
 // benchScaleFlags are flags that become Options.
 type benchScaleFlags struct {
@@ -43,7 +42,7 @@ func newBenchScale() *cobra.Command {
 	var f benchScaleFlags
 	cmd := &cobra.Command{
 		Use:   "scale",
-		Short: "Measure plinth by the number of objects",
+		Short: "Measure how plinth's cost grows with the number of objects",
 		Long:  benchScaleHelp,
 		Args:  noArgs,
 		Example: `  plinth bench scale

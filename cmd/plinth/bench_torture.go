@@ -16,13 +16,13 @@ import (
 	"github.com/plinth-io/plinth/server/logging"
 )
 
-const benchTortureHelp = `Try to break plinth's guarantees. Clients create, read, list, update, patch, apply, delete and
-watch objects through faults of one to three plinths on one database, and everything that they
-are told is checked against the log of changes that the database has in the end.
+const benchTortureHelp = `Inject faults and check plinth's guarantees. Clients create, read, list, update, patch, apply,
+delete and watch objects while one to three plinths on one database have faults. All answers and
+events are checked against the log of changes that the database has in the end.
 
-The command starts the plinths itself, on a database of their own, which it makes and drops: with
---dsn beside the database that DSN names, where it touches no other; else a SQLite file in the
-output directory. Replicas need Postgres, MySQL or MariaDB.
+The command starts the plinths itself, on a scratch database, which it creates and drops: with --dsn
+on the server of the database that DSN names, where it touches no other database; else a SQLite file
+in the output directory. Replicas need Postgres, MySQL or MariaDB.
 
 Faults are, if --faults does not choose:
   kill, stop               kill -9 of a plinth, SIGSTOP of one for longer than its timeouts
@@ -31,16 +31,17 @@ Faults are, if --faults does not choose:
                            delay it by 50 to 500 ms
   lose-commit              the database's answer to a COMMIT is lost
 
-What is checked: writes that were acknowledged are there, and refused ones are not; calls on each
-object are linearizable, and reads of the newest state see everything that was answered before
-them; a list, on all its pages, is the exact state at its revision; a watch gets every change once
-and in order, from any revision seen at any replica; bookmarks are true; old versions stay as
-long as --history says; and each plinth has in memory what the database has.
+The command checks these guarantees: acknowledged writes are there, and refused writes are not;
+calls on each object are linearizable, and reads of the newest state see everything that was
+answered earlier; a list, on all its pages, is the exact state at its revision; a watch gets every
+change once and in order, from any revision seen at any replica; all changes up to a bookmark were
+sent before it; old versions stay as long as --history says; and the memory of each plinth is equal
+to the database.
 
-The same seed makes the same calls and faults, as far as answers come in the same order. If a
-guarantee is broken the command leaves the history, a small part of it that still shows
-the fault, and a drawing (HTML) of that in the output directory. The exit code is 0 if every guarantee
-held, and 1 if not.`
+The same seed leads to the same calls and faults, as far as answers arrive in the same order. If a
+guarantee is broken the command leaves the history, a small part of it that still shows the fault,
+and a drawing (HTML) of that in the output directory. The exit code is 0 if every guarantee held,
+and 1 if not.`
 
 // mostTorturers bounds the clients: what more of them are told takes longer to check than to play.
 const mostTorturers = 100
@@ -55,7 +56,7 @@ func newBenchTorture() *cobra.Command {
 	var f benchTortureFlags
 	cmd := &cobra.Command{
 		Use:   "torture",
-		Short: "Try to break plinth's guarantees by faults",
+		Short: "Inject faults and check plinth's guarantees",
 		Long:  benchTortureHelp,
 		Args:  noArgs,
 		Example: `  plinth bench torture --seconds 60
@@ -71,13 +72,13 @@ func newBenchTorture() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	addFlags(cmd,
-		dsnFlagOf(text(&f.o.DSN, "sqlite://plinth.db"), "`database` beside which one is made for the run, written as for serve"),
+		dsnFlagOf(text(&f.o.DSN, "sqlite://plinth.db"), "`database` on whose server a scratch database is created for the run, written as for serve"),
 		Flag{Name: "replicas", Set: number(&f.o.Replicas, 1), Help: "`number` of plinths on the database, 1 to 3"},
-		Flag{Name: "seconds", Set: number(&f.seconds, 60), Help: "how many `seconds` faults are made"},
+		Flag{Name: "seconds", Set: number(&f.seconds, 60), Help: "for how many `seconds` faults are injected"},
 		Flag{Name: "clients", Set: number(&f.o.Clients, 6), Help: "`number` of clients that call; half as many watch"},
-		Flag{Name: "seed", Set: unsigned64(&f.o.Seed, 0), Help: "`number` that calls and faults follow from; 0: one that differs each time"},
+		Flag{Name: "seed", Set: unsigned64(&f.o.Seed, 0), Help: "`number` that determines calls and faults; 0: a different one each time"},
 		Flag{Name: "faults", Set: list(&f.o.Faults, nil),
-			Help: "`names` of the faults to make, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults"},
+			Help: "`names` of the faults to inject, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults"},
 		outFlag(&f.o.Dir, "`directory` that files are written to; it decides which disk SQLite is on"),
 	)
 	withVariables(cmd)

@@ -15,10 +15,10 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 )
 
-const certsHelp = `Look after the certificates of plinth's own authority, in the data directory.
+const certsHelp = `Show and renew the certificates of plinth's own authority, in the data directory.
 
-plinth renews them by itself, 90 days before they end, at its start and while it runs.
-Certificates that were given by flags are not among them.`
+plinth renews them by itself, 90 days before they expire, at its start and while it runs. These
+commands do not show certificates that flags name.`
 
 func newCerts() *cobra.Command {
 	cmd := &cobra.Command{
@@ -32,10 +32,10 @@ func newCerts() *cobra.Command {
 	return cmd
 }
 
-const certsCheckHelp = `Show the certificates in the data directory, who has signed them, and when they end.
+const certsCheckHelp = `Show the certificates in the data directory, their signers, and when they expire.
 
-The exit code is 0 if all of them can be used, 1 if one has ended, ends soon or cannot be
-used, and 2 if the question was wrong.`
+The exit code is 0 if all of them can be used, 1 if one has expired, expires soon or cannot be used,
+and 2 if the command was wrong.`
 
 // certsQuery is the flags of the command certs check.
 type certsQuery struct {
@@ -57,7 +57,7 @@ func newCertsCheck() *cobra.Command {
 	q := certsQuery{within: days(30 * 24 * time.Hour)}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Show when the certificates of plinth end",
+		Short: "Show when the certificates of plinth expire",
 		Long:  certsCheckHelp,
 		Args:  noArgs,
 		Example: `  plinth certs check
@@ -70,7 +70,7 @@ func newCertsCheck() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	addFlags(cmd,
 		dataDirFlag(&q.dataDir, ownDirHelp),
-		Flag{Name: "within", Set: value(&q.within), Help: "a certificate that ends within this time is a problem"},
+		Flag{Name: "within", Set: value(&q.within), Help: "a certificate that expires within this time is a problem"},
 		outputFlag(&q.output, outputHelp, "json", "yaml"),
 	)
 	return cmd
@@ -133,14 +133,14 @@ func printCertificates(w io.Writer, list []certificateStatus) error {
 	return table.Flush()
 }
 
-const certsRenewHelp = `Replace the certificates in the data directory by new ones that say the same.
+const certsRenewHelp = `Replace the certificates in the data directory by new ones with the same content.
 
-Without names, all but the authorities. An authority (ca, front-proxy-ca) that is named keeps
-its key: what it has signed stays valid, and clients trust the new certificate once they have it.
-The admin's kubeconfig in the data directory gets the new certificates, too.
+Without names, this replaces all but the authorities. An authority (ca, front-proxy-ca) keeps its
+key: certificates that it has signed stay valid, and clients trust the new certificate once they
+have it. The admin's kubeconfig in the data directory gets the new certificates, too.
 
-A plinth that runs takes the new files up within seconds. Kubeconfigs of other users are not
-renewed: make new ones with plinth kubeconfig.`
+A running plinth reads the new files within seconds. Kubeconfigs of other users are not renewed:
+create new ones with plinth kubeconfig.`
 
 func newCertsRenew() *cobra.Command {
 	var dataDir string

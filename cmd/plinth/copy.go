@@ -18,20 +18,20 @@ import (
 
 const copyHelp = `Copy all objects from one database to another, which must be empty.
 
-Both are given as for serve and may be of different kinds, so that a cluster can move
-from SQLite to Postgres and back. The source must exist. History stays behind:
-resourceVersions go on above those of the old database, and clients list anew when they
-meet the new one. Who wrote each object comes along.
+Both are written as for serve and may be of different kinds, so that a cluster can move from SQLite
+to Postgres and back. The source must exist. History is not copied: resourceVersions continue above
+those of the old database, and clients list again on the new one. The last author of each object is
+copied.
 
-No plinth may serve either database meanwhile, unless --online is given. Then plinth may
-go on serving the source. The copy follows it, and at the end stops it for good: all
-writes to it are refused, and plinth does not start on it any more. Start plinth on the
-target then. --prepare does the same without the end, for which you copy again later.
---take-back lets plinth serve the source again, without what was written to the target.
+No plinth may serve either database meanwhile, unless --online is set. With it, plinth may continue
+to serve the source. The copy follows the source, and at the end stops it for good: all writes to it
+are refused, and plinth does not start on it any more. Then start plinth on the target. --prepare
+does the same without the end; copy again later to finish. --take-back lets plinth serve the source
+again, without the writes to the target.
 
-The target remembers where its objects came from, so that "plinth serve" takes it for the
-database that it served before. A copy that is interrupted leaves a target that is not
-served. The same command goes on with it.`
+The target records the source of its objects, so that "plinth serve" accepts it as the database that
+it served before. plinth does not serve the target of an interrupted copy. The same command
+continues the copy.`
 
 // copyFlags are those of plinth copy.
 type copyFlags struct {
@@ -60,7 +60,7 @@ func newCopy() *cobra.Command {
 	addFlags(cmd,
 		fromFlag(text(&f.from, ""), "`database` to copy from", schemes),
 		toFlag(text(&f.to, ""), "empty `database` to copy to", schemes),
-		Flag{Name: "online", Set: boolean(&f.online, false), Help: "plinth may serve the source meanwhile, which is stopped at the end"},
+		Flag{Name: "online", Set: boolean(&f.online, false), Help: "plinth may serve the source meanwhile; the source is stopped at the end"},
 		Flag{Name: "prepare", Set: boolean(&f.prepare, false), Help: "with --online: end before the source is stopped"},
 		Flag{Name: "take-back", Set: boolean(&f.takeBack, false), Help: "let plinth serve the source of an online copy again"},
 	)

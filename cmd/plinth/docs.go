@@ -32,12 +32,12 @@ const referenceHead = `# Flags
 
 <!-- Made by go generate ./cmd/plinth. Change the help texts there, not this file. -->
 
-Every flag with a variable in these tables can also be set by it; the flag wins. An empty
-variable counts as none. Durations are written as ` + "`30s`, `5m` or `1h30m`" + `, lists with commas between
+Every flag with a variable in these tables can also be set by it; the flag has precedence. An empty
+variable counts as none. Durations are written as` + "`30s`, `5m` or `1h30m`" + `, lists with commas between
 their items. A variable whose name begins with ` + "`PLINTH_`" + ` and is not known is reported at the
 start and has no effect.
 
-The password of the database may stand in the DSN, in the variable ` + "`PLINTH_DB_PASSWORD`" + `, or in
+The password of the database may be in the DSN, in the variable` + "`PLINTH_DB_PASSWORD`" + `, or in
 a file that ` + "`?password_file=`" + ` in the DSN or ` + "`PLINTH_DB_PASSWORD_FILE`" + ` names.
 `
 

@@ -26,7 +26,7 @@ import (
 
 const apiServerHelp = `plinth in the place of kube-apiserver, beside an etcd that is plinth too (plinth test-assets).
 
-Flags of kube-apiserver that are not among these have no effect. No controllers run.`
+Other flags of kube-apiserver have no effect. No controllers run.`
 
 // apiServerOptions are the flags of kube-apiserver that the drop-in obeys.
 type apiServerOptions struct {

@@ -20,8 +20,8 @@ import (
 const etcdDropInHelp = `plinth in the place of etcd, for tests (plinth test-assets).
 
 It keeps all keys in a SQLite database in its data directory, and one more for each kube-apiserver
-that is plinth, too. Flags of etcd that are not among these have no effect. Flags that are not given
-are set by etcd's variables, such as ETCD_DATA_DIR.
+that is plinth, too. Other flags of etcd have no effect. etcd's variables, such as ETCD_DATA_DIR,
+set flags that the command line lacks.
 
 Flags:
 `

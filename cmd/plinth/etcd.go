@@ -16,13 +16,13 @@ const etcdHelp = `Serve etcd's API on a SQL database until SIGTERM or SIGINT, fo
 release, k3s, kubeadm, and all other clients of etcd.
 
 Flags have etcd's names where etcd has such a flag. Every flag can also be set by the environment
-variable in brackets, or by etcd's own, such as ETCD_NAME. The flag wins, then the variable in
-brackets. Flags of etcd that make no sense here, such as those about peers, are named in one
-warning and have no effect.
+variable in brackets, or by etcd's own, such as ETCD_NAME. The flag has precedence, then the
+variable in brackets. Flags of etcd that make no sense here, such as those about peers, have no
+effect, and one warning names them.
 
-The database (--dsn) is given as for "plinth serve", or as kine takes it. It has the keys of etcd's
-clients and nothing else: "plinth serve" needs another one. Any number of these servers may share
-a database in Postgres, MySQL or MariaDB; each is a member that answers for itself.`
+The database (--dsn) is written as for "plinth serve", or as for kine. It has only the keys of
+etcd's clients: "plinth serve" needs another database. Any number of these servers may share a
+database in Postgres, MySQL or MariaDB; each is a member that answers by itself.`
 
 // etcdOptions are what the flags of etcd set.
 type etcdOptions struct {

@@ -42,7 +42,7 @@ func (o *etcdOptions) databaseFlags() []Flag {
 		{Name: "cache-bytes", Set: value(&o.cacheBytes), DropIn: dropIn{lacks: true},
 			Help: "`size` of the values kept in memory, such as 256MiB; keys are all in memory, other values are read from the database"},
 		{Name: "quota-backend-bytes", Set: value((*quotaSize)(&o.server.QuotaBackendBytes)),
-			Help: "`size` of the database, such as 8GiB, above which only reads and deletes are taken; 0: 2 GiB, as in etcd; negative: no limit"},
+			Help: "`size` of the database, such as 8GiB, above which only reads and deletes are accepted; 0: 2 GiB, as in etcd; negative: no limit"},
 		{Name: "unsafe-no-fsync", Set: boolean(&o.unsafe, false), Check: o.checkUnsafe,
 			Help: "do not wait for the disk: faster, and a crash of the machine may lose data; for the database in the data directory, others have durability=off in their DSN"},
 		{Name: "auto-compaction-mode", Set: text(&o.compaction.mode, compactPeriodic), Complete: values(compactPeriodic, compactRevision),
@@ -71,9 +71,9 @@ func (o *etcdOptions) networkFlags() []Flag {
 		{Name: "listen-metrics-urls", Set: list(&o.listenMetrics, nil),
 			Help: "more `URLs` to listen on, for /metrics and /health"},
 		{Name: "advertise-client-urls", Set: list(&o.advertise, nil),
-			Help: "`URLs` on which clients reach this member, as it tells them; by default those that it listens on"},
+			Help: "`URLs` that this member tells clients to use; by default those that it listens on"},
 		{Name: "insecure-plaintext", Set: boolean(&o.plaintext, false), DropIn: dropIn{lacks: true},
-			Help: "listen without TLS on addresses that other machines reach: who reads along, or connects, has all keys"},
+			Help: "listen without TLS on addresses that other machines reach: every client there, and every reader of the traffic, can read all keys"},
 	}
 }
 
@@ -95,7 +95,7 @@ func (o *etcdOptions) limitFlags() []Flag {
 		{Name: "grpc-keepalive-timeout", Set: period(&t.KeepaliveTimeout, 20*time.Second), Check: notNegative(&t.KeepaliveTimeout),
 			Help: "how long to wait for the answer to a ping before the connection is closed"},
 		{Name: "watch-progress-notify-interval", Old: "experimental-watch-progress-notify-interval", Set: period(&s.WatchProgressInterval, 10*time.Minute), Check: notNegative(&s.WatchProgressInterval),
-			Help: "how often watches are told the revision, if their clients have asked for that"},
+			Help: "how often watches get the revision, if their clients have requested that"},
 		stop,
 	}
 }

@@ -19,18 +19,19 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
-const etcdImportHelp = `Take the keys of an etcd, or of kine, also that of k3s, into an empty database for plinth etcd.
+const etcdImportHelp = `Import the keys of an etcd, or of kine, also that of k3s, into an empty database for plinth etcd.
 
-Keys, values and revisions stay as they are, so that clients go on as if nothing had happened: what
-was compacted is compacted, and watches resume. An etcd is read from a snapshot (etcdctl snapshot
-save), or one that runs is asked for a snapshot, which is a temporary file meanwhile; nobody must
-write to it any more. Its leases stay, and begin anew.
+Keys, values, revisions and the compacted revision stay as they are, so that clients resume their
+watches. The command reads a snapshot of an etcd (etcdctl snapshot save), or requests a snapshot
+from a running etcd and keeps it in a temporary file meanwhile. No client may write to the etcd any
+more. Leases stay, and their times begin again.
 
-kine must not run meanwhile; its database is only read. For kine a lease is a time to live; here
-keys with the same one get one lease, which begins anew, as it does when kine is started.
+kine must not run meanwhile; the command only reads its database. For kine a lease is a time to
+live; keys with the same time to live get one lease, whose time begins again, as it does at each
+start of kine.
 
-Both databases are given as for plinth etcd, or as kine takes them. They may be the same one of
-Postgres, MySQL or MariaDB, where plinth's tables stand beside kine's.`
+Both databases are written as for plinth etcd, or as for kine. They may be the same database in
+Postgres, MySQL or MariaDB, where plinth's tables are beside kine's.`
 
 func newEtcdImport() *cobra.Command {
 	var from, fromEtcd, to string
@@ -38,7 +39,7 @@ func newEtcdImport() *cobra.Command {
 	var flags *flagTable
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take the keys of an etcd or of kine into an empty database",
+		Short: "Import the keys of an etcd or of kine into an empty database",
 		Long:  etcdImportHelp,
 		Args:  noArgs,
 		Example: `  plinth etcd import --from-etcd snapshot.db --dsn sqlite:///var/lib/plinth/etcd.db

@@ -59,7 +59,7 @@ func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
 	flags := append(own, namespace)
 	if all {
 		flags = append(flags, Flag{Name: "all-namespaces", Short: "A", Set: boolean(&q.allNamespaces, false),
-			Help: "look at all namespaces, and at objects that are in none"})
+			Help: "look at all namespaces, and at objects without a namespace"})
 	}
 	addFlags(cmd, append(flags,
 		kubeconfigFlag(&q.kubeconfig),

@@ -14,13 +14,13 @@ import (
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
-const blameHelp = `Show who made each line of an object's YAML what it is: the person, the field manager, the time and the
+const blameHelp = `Show who last changed each line of an object's YAML: the user, the field manager, the time and the
 revision of the change that last set the line's value.
 
-Fields are followed by their path, so that moving text does not count as a change. Items of lists are
-followed by the merge keys of their list, by what looks like their name, or by their content. A line that
-opens a map or a list is of the change with which that came to be. ^ in front of a revision means that the
-line is from then or before: older versions are not kept.`
+Fields are followed by their path, so that moving text does not count as a change. List items are
+matched by the merge keys of their list, by name or key, or otherwise by content. A line that opens
+a map or a list belongs to the change that created the map or list. ^ before a revision means that
+the line has this revision or an older one: older versions are not kept.`
 
 // blameQuery is the command's flags.
 type blameQuery struct {
@@ -33,7 +33,7 @@ func newBlame() *cobra.Command {
 	var q blameQuery
 	cmd := &cobra.Command{
 		Use:   "blame TYPE/NAME",
-		Short: "Show who made each line of an object's YAML what it is",
+		Short: "Show who last changed each line of an object's YAML",
 		Long:  blameHelp,
 		Example: `  plinth blame deployments/web -n shop
   plinth blame deployments/web -n shop --at 2h

@@ -15,7 +15,7 @@ type consent struct {
 }
 
 // tryHelp is that of --dry-run of these commands.
-const tryHelp = "`how` to try it without changing anything: server, or none to do it"
+const tryHelp = "`how` to try the command without changes: server; none: make the changes"
 
 func (c *consent) yesFlag() Flag {
 	return Flag{Name: "yes", Short: "y", Set: boolean(&c.yes, false), Help: "do not ask"}

@@ -15,13 +15,13 @@ import (
 const diffHelp = `Show what differs in an object between two moments, by default between the state before its last
 change and now.
 
-~1 is the state before the last change, ~2 that before the last but one. Changes of the status alone do
-not count. managedFields, resourceVersion and generation are left out.
+~1 is the state before the last change, ~2 that before the last two changes. Changes of the status
+alone do not count. managedFields, resourceVersion and generation are left out.
 
-What was changed in items of lists is named by the merge keys of the list, and each item is compared
-with what it was, also if it has moved.
+Changes in list items are named by the merge keys of the list, and each item is compared with its
+earlier state, even if it has moved.
 
--o json prints both versions' descriptions and a JSON merge patch from one to the other.`
+-o json prints a description of both versions and a JSON merge patch from one to the other.`
 
 // diffQuery is the command's flags.
 type diffQuery struct {

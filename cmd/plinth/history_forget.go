@@ -7,13 +7,14 @@ import (
 )
 
 const forgetHelp = `Remove the old versions of an object for good, such as those of a Secret that should never have been
-written. Nothing brings them back. The object as it is now stays, if it is there; who changed it and when
-is gone with the versions.
+written. They cannot be restored. The current object stays, if it exists; the record of who changed
+it and when is removed with the versions.
 
-What only --history keeps of other objects goes with them, within a minute; what a rule of --keep keeps stays.
+Old versions of other objects that only --history keeps are removed, too, within a minute; versions
+that a rule of --keep keeps stay.
 
-It needs the rights to delete the object and to deletecollection versions in history.plinth.io. Backups of the
-database and replicas of it keep what they have.`
+You need the rights to delete the object and to deletecollection versions in history.plinth.io.
+Backups and replicas of the database keep their copies.`
 
 // forgetQuery is the command's flags.
 type forgetQuery struct {

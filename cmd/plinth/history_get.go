@@ -13,8 +13,8 @@ import (
 
 const getHelp = `Show objects as they were at a moment: one object, or all of a type.
 
--o yaml and json print the objects as they were stored, with the resourceVersion that they had. Without
-them there is a line for each, with the change that had made it what it was.`
+-o yaml and json print the objects as they were stored, with the resourceVersion from then. Without
+them there is a line for each object, with its last change before the moment.`
 
 // getQuery is the command's flags.
 type getQuery struct {
@@ -37,7 +37,7 @@ func newGetAt() *cobra.Command {
 	}
 	q.add(cmd, true,
 		atFlag(&q.at, "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back"),
-		outputFlag(&q.output, "`format` to print in: yaml, json, name, or wide for a table with who has written each object, which is asked for one by one; by default a table", "yaml", "json", "name", "wide"),
+		outputFlag(&q.output, "`format` to print in: yaml, json, name, or wide for a table with the author of each object, which takes a request for each; by default a table", "yaml", "json", "name", "wide"),
 		showManagedFlag(&q.showManaged, "print managedFields too"),
 	)
 	return cmd

@@ -14,19 +14,19 @@ import (
 
 const logHelp = `Show what changed: an object, all objects of a type, or all in the namespace.
 
-Each line is a change: its revision, which is the resourceVersion that it gave the object, when it
-was, what became of the object, who did it with which field manager, and how. "ann as bob" is a
-request that ann made in bob's name. The newest change is first; with --follow it is last.
+Each line is a change: its revision, which is the object's new resourceVersion, its time, its effect
+on the object, its user and field manager, and the verb of the request. "ann as bob" is a request
+that ann made in bob's name. The newest change is first; with --follow it is last.
 
-Writes of the status, which controllers make all the time, are put together: those of one user between
-two other changes are one line with their number, and the revision of the newest. --status shows each
-of them, and --no-status none; so does --diff show each.
+Controllers write the status all the time. Status writes of one user between two other changes are
+one line, with their number and the revision of the newest. --status and --diff show each of them,
+and --no-status none.
 
---diff names what was changed in items of lists by the merge keys of the list, and compares each item
-with what it was, also if it has moved.
+--diff names changes in list items by the merge keys of the list, and compares each item with its
+earlier state, even if it has moved.
 
-Changes of objects that you may not get are left out. So are those from before the namespace was made,
-unless you may get the same objects in all namespaces.`
+Changes of objects that you may not get are left out. So are changes that are older than the
+namespace, unless you may get the same objects in all namespaces.`
 
 // logQuery is the command's flags.
 type logQuery struct {
@@ -50,18 +50,18 @@ func newLog() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	follow := followFlag(&q.follow, "go on with changes as they are made")
+	follow := followFlag(&q.follow, "also show later changes, as they are made")
 	follow.Short = "f"
 	q.add(cmd, true,
 		sinceFlag(&q.since, "`moment` of the first change: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision"),
 		Flag{Name: "until", Set: text(&q.until, ""), Complete: moments, Help: "`moment` of the last change"},
-		userFlag(&q.user, "`name` of the user who made the changes, also in another's name, or in whose name they were made"),
+		userFlag(&q.user, "`name` of the user who made the changes, also in another user's name, or in whose name they were made"),
 		Flag{Name: "verb", Set: text(&q.verb, ""), Complete: values("create", "update", "patch", "apply", "delete", "deletecollection"),
 			Help: "`verb` of the requests that made the changes, such as create, update, patch or delete"},
 		Flag{Name: "status", Set: boolean(&q.status, false), Help: "show each write of a status"},
 		Flag{Name: "no-status", Set: boolean(&q.noStatus, false), Help: "leave out writes of a status"},
 		limitFlag(&q.limit, "`number` of changes at most, in text of lines; 0: all, with --follow 10 from before"),
-		Flag{Name: "diff", Set: boolean(&q.diff, false), Help: "show what each change did to the object's YAML"},
+		Flag{Name: "diff", Set: boolean(&q.diff, false), Help: "show the effect of each change on the object's YAML"},
 		follow,
 		showManagedFlag(&q.view.All, showManagedHelp),
 		outputFlag(&q.output, "`format` to print in: json, yaml or wide; by default text", "json", "yaml", "wide"),

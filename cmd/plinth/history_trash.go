@@ -10,8 +10,8 @@ import (
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
 )
 
-const trashHelp = `Show the objects that were deleted and are not there any more, as far as they are kept: the newest first.
-plinth undelete brings one back.`
+const trashHelp = `Show deleted objects that do not exist any more, as far as they are kept, the newest first. plinth
+undelete brings one back.`
 
 // trashQuery is the command's flags.
 type trashQuery struct {

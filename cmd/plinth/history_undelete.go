@@ -11,13 +11,14 @@ import (
 
 const undeleteHelp = `Create a deleted object again, as it was when it was deleted, or as it was at a moment.
 
-It is created through admission and validation, as every other object, and is a new one: it gets a uid
-and a resourceVersion of its own. Its status is not brought back. Owner references to objects that are
-gone are left out and named, because with them the garbage collector would delete the object again.
+It is created through admission and validation, like every other object, with a new uid and a new
+resourceVersion. Its status is not restored. Owner references to objects that are gone are left out
+and named, because the garbage collector would delete the object again because of them. With
+--cascade, objects that Kubernetes' own components deleted because of it are created after it:
 
-With --cascade, what Kubernetes' own components deleted because of it is brought back after it: what was in
-a namespace, the objects of a definition, and what it owned. Not created are Events and what belongs to a
-controller, such as the Pods of a Deployment, which makes it again. If anything was left, the exit code is 1.`
+the objects in a namespace, the objects of a definition, and the objects that it owned. Events are
+not created, nor are objects that a controller creates again, such as the Pods of a Deployment. If
+any object was not created, the exit code is 1.`
 
 // undeleteQuery is the command's flags.
 type undeleteQuery struct {
@@ -42,7 +43,7 @@ func newUndelete() *cobra.Command {
 	}
 	q.add(cmd, false,
 		atFlag(&q.at, "`moment` whose state is brought back; by default the last"),
-		Flag{Name: "cascade", Set: boolean(&q.cascade, false), Help: "bring back what was deleted because of it, too, such as the objects in a namespace"},
+		Flag{Name: "cascade", Set: boolean(&q.cascade, false), Help: "also bring back objects that were deleted because of it, such as the objects in a namespace"},
 		dryRunFlag(text(&q.dryRun, "none"), tryHelp, "none", "server"),
 		q.results.flag(),
 	)

@@ -15,27 +15,29 @@ import (
 
 const undoHelp = `Give an object the state back that it had before its last change, or at a moment.
 
-What the change touched gets what it had before; items of lists are found by their merge keys. That is
-written as a new revision, through admission and validation, as every other change; the server tries it in
-a dry run first. What it changes is shown, and then you are asked. If the server refuses, or somebody else
-has changed the object meanwhile, nothing is changed.
+The fields that the change touched get their earlier values; list items are found by their merge
+keys. The result is written as a new revision, through admission and validation, like every other
+change; the server tries it in a dry run first. The command shows the difference and asks for
+confirmation. If the server refuses, or another client has changed the object meanwhile, nothing is
+changed.
 
-The last change is the newest one that a write can take back: changes of the status alone are not. If it
-created the object, undo deletes it. Undoing the undoing brings the change back; --to ~2 goes further.
+The last change is the newest one that a write can revert; changes of the status alone do not count.
+If it created the object, undo deletes the object. A second undo brings the change back; --to ~2
+goes further.
 
 The status, the finalizers and the identity (uid, time of creation) stay as they are. Owner references
 to objects that are gone are left out and named.
 
-With --user, all that one user did since a moment is listed and, when you have agreed, undone from the
-last to the first: fields that were changed get what they had before, what was deleted is created, and what
-was created is deleted. Objects that somebody else has changed since are named and left as they are; --force
-undoes these too. What others did to other fields stays; with an object that is deleted or created again it
-is undone as well. Kubernetes' own components do not count as others.
-The same holds for a namespace or a definition that the user created, with objects of others in it.
-What components deleted because the user deleted a namespace, a definition or an owner is created, too.
-If anything was left, the exit code is 1.
+With --user, the command lists all changes of one user since a moment and, after your confirmation,
+undoes them from the last to the first: changed fields get their earlier values, deleted objects are
+created, and created objects are deleted. Objects that another user has changed since are named and
+not changed; --force undoes these too. Changes of others to other fields stay, unless the object is
+deleted or created again. Kubernetes' own components do not count as other users. The same holds for
+a namespace or a definition that the user created, with objects of others in it. Objects that
+components deleted because the user deleted a namespace, a definition or an owner are created, too.
+If any object was not undone, the exit code is 1.
 
-Without a terminal nobody can be asked: write --yes, or --dry-run=server.`
+Without a terminal there is no confirmation: use --yes, or --dry-run=server.`
 
 // undoQuery is the command's flags.
 type undoQuery struct {
@@ -62,7 +64,7 @@ func newUndo() *cobra.Command {
 		toFlag(text(&q.to, ""), "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes", moments),
 		userFlag(&q.user, "`name` of the user whose changes are undone"),
 		sinceFlag(&q.since, "`moment` of the first of the user's changes that is undone"),
-		Flag{Name: "force", Set: boolean(&q.force, false), Help: "with --user: undo also where others have changed or made something since"},
+		Flag{Name: "force", Set: boolean(&q.force, false), Help: "with --user: also undo objects that others have changed or created since"},
 		dryRunFlag(text(&q.dryRun, "none"), tryHelp, "none", "server"),
 		q.consent.yesFlag(),
 		q.results.flag(),

@@ -25,24 +25,24 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
-const importHelp = `Take the objects of a kube-apiserver into an empty database for plinth serve.
+const importHelp = `Import the objects of a kube-apiserver into an empty database for plinth serve.
 
-They are read from an etcd that runs, from a snapshot (etcdctl snapshot save), or from the database of a
-kine, such as that of k3s, as they were at one revision. The source is only read.
+They are read from a running etcd, from a snapshot (etcdctl snapshot save), or from the database of
+a kine, such as that of k3s, as they were at one revision. The source is only read.
 
-Without --follow, stop the kube-apiservers first: what they write later is not taken. With --follow the
-import goes on with all changes. When it says that it is in step, stop the kube-apiservers and then end
-the import with Ctrl-C: it takes the rest, and the database is ready for plinth serve. With
---until-quiet it ends by itself when nobody has written anything for so long.
+Without --follow, stop the kube-apiservers first: later writes are not imported. With --follow the
+import continues with all changes. When it says that it is in step, stop the kube-apiservers and
+then end the import with Ctrl-C: it reads the remaining changes, and the database is ready for
+plinth serve. With --until-quiet it ends by itself after this time without a write.
 
 Objects keep their uids, creation times, generations and managed fields. They get new
-resourceVersions, above those of the source, so that clients list anew. If the kube-apiserver encrypts
-objects, give its configuration: they are encrypted by it in the database, too, and plinth serve
+resourceVersions, above those of the source, so that clients list again. If the kube-apiserver
+encrypts objects, name its configuration: it also encrypts them in the database, and plinth serve
 needs it.
 
-At the end a report says what was taken and what was not, and why. --dry-run prints it without
-writing anything. An import that is interrupted leaves a database that is not served; the error says
-how to empty it.`
+At the end a report says which objects were imported and which were not, and why. --dry-run prints
+it without writing anything. plinth does not serve the database of an interrupted import; the error
+says how to empty it.`
 
 // importOptions are the flags of import.
 type importOptions struct {
@@ -61,7 +61,7 @@ func newImport() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take the objects of a kube-apiserver into an empty database",
+		Short: "Import the objects of a kube-apiserver into an empty database",
 		Long:  importHelp,
 		Args:  noArgs,
 		Example: `  plinth import --etcd snapshot.db --dsn sqlite://plinth-data/plinth.db
@@ -82,8 +82,8 @@ func newImport() *cobra.Command {
 			prefixFlag(&o.prefix, "what the keys of the kube-apiserver begin with, its --etcd-prefix"),
 			encryptionConfigFlag(&o.encryption.ConfigFile, "of the kube-apiserver with an EncryptionConfiguration"),
 			dsnFlag(&o.to, "empty `database` to write to"),
-			followFlag(&o.follow, "go on with the changes of the source until Ctrl-C, which takes the rest"),
-			{Name: "until-quiet", Set: period(&o.quiet, 0), Help: "with --follow: end when nobody has written anything for that `time`, such as 30s"},
+			followFlag(&o.follow, "continue with the changes of the source until Ctrl-C, and then read the remaining ones"),
+			{Name: "until-quiet", Set: period(&o.quiet, 0), Help: "with --follow: end after this `time` without a write, such as 30s"},
 			reportOnlyFlag(&o.dryRun),
 			outputFlag(&o.output, outputHelp, "json", "yaml"),
 		},

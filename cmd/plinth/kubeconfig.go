@@ -23,10 +23,10 @@ import (
 
 const kubeconfigHelp = `Print a kubeconfig for a user, with a client certificate that plinth's authority signs.
 
-It needs the data directory of a plinth that has run; plinth may run meanwhile. The
-certificate says who the user is and in which groups. What the user may do, roles and their
-bindings say: without any it is little. Nobody can take a certificate back before it ends, so
-let it end soon, or take the roles back.
+It needs the data directory of a plinth that has run; plinth may run meanwhile. The certificate
+names the user and the user's groups. RBAC decides what the user may do; without a binding, almost
+nothing. A certificate cannot be revoked before it expires: use a short --expires, or delete the
+user's bindings to withdraw the rights.
 
 If standard output is a new file, only its owner may read it, because it has the user's key.`
 
@@ -56,11 +56,11 @@ func newKubeconfig() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	addFlags(cmd,
 		userFlag(&q.user, "`name` of the user"),
-		Flag{Name: "group", Set: repeated(&q.groups, nil), Help: "`name` of a group that the user is in; repeat the flag for more"},
-		namespaceFlag(&q.namespace, "`namespace` of commands that name none; by default the namespace default"),
-		Flag{Name: "expires", Set: value(&q.expires), Help: "how long the certificate is valid, such as 30d or 12h; it ends with the authority at the latest"},
+		Flag{Name: "group", Set: repeated(&q.groups, nil), Help: "`name` of a group of the user; repeat the flag for more"},
+		namespaceFlag(&q.namespace, "default `namespace` of commands; without the flag the namespace default"),
+		Flag{Name: "expires", Set: value(&q.expires), Help: "how long the certificate is valid, such as 30d or 12h; at most until the authority expires"},
 		serverFlag(&q.server, "`URL` of plinth; by default that in the data directory's kubeconfig"),
-		Flag{Name: "embed", Set: boolean(&q.embed, true), Help: "have the authority's certificate in the kubeconfig, and not the name of its file"},
+		Flag{Name: "embed", Set: boolean(&q.embed, true), Help: "put the authority's certificate into the kubeconfig, instead of the name of its file"},
 		dataDirFlag(&q.dataDir, ownDirHelp),
 	)
 	return cmd

@@ -19,17 +19,16 @@ import (
 
 const migrateHelp = `Print manifests with all objects in their current API versions.
 
-A FILE is YAML or JSON and may hold several documents. The name - stands for standard
-input. For a directory, plinth reads all files whose names end in .yaml, .yml or .json;
-with -R it also reads the directories below. YAML stays YAML, JSON stays JSON, and the
-order stays the same. A document that needs no change is printed as it is, byte for byte.
-So are custom resources and documents that are not Kubernetes objects. An object that
-changes keeps what its author wrote. Where the defaults of the versions differ, plinth adds
-the fields that keep its meaning.
+A FILE is YAML or JSON and may hold several documents. The name - stands for standard input. For a
+directory, plinth reads all files whose names end in .yaml, .yml or .json; with -R it also reads the
+directories below. YAML stays YAML, JSON stays JSON, and the order stays the same. A document that
+needs no change is printed as it is, byte for byte. So are custom resources and documents that are
+not Kubernetes objects. An object that changes keeps what its author wrote. Where the defaults of
+the versions differ, plinth adds the fields that keep its meaning.
 
-Standard error has one line for each object that was migrated and for each that cannot be.
-The exit code is 0 if all objects are in current versions now, and 1 if an object could not
-be migrated or a file could not be read.
+Standard error has one line for each migrated object and for each object that cannot be migrated.
+The exit code is 0 if all objects are in current versions now, and 1 if an object could not be
+migrated or a file could not be read.
 
 If standard output goes into a directory that is being read, that file is left out. If two
 files have the same object, as when one of them is the output of an earlier run, a line on

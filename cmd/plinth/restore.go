@@ -18,16 +18,17 @@ import (
 
 const restoreHelp = `Fill an empty database with a backup.
 
-The database is given as for serve and may be of another kind than the one that was backed up.
-No plinth may serve it meanwhile. First the whole file is read and its checksum compared. Then
-all objects are written in one transaction: a restore that fails leaves nothing in the database.
+The database is written as for serve and may be of another kind than the one that was backed up. No
+plinth may serve it meanwhile. First the command reads the whole file and compares its checksum.
+Then it writes all objects in one transaction: a restore that fails leaves nothing in the database.
 
-Objects keep their resourceVersions, but the database continues far above them, and everything
-below is compacted: clients of the old database list anew and never mistake one version for
-another. The database remembers where its objects came from, so that "plinth serve" takes it
-for the one that it served before.
+Objects keep their resourceVersions, but the database continues far above them, and all lower
+revisions are compacted: clients of the old database list again and never mistake one version for
+another. The database records the source of its objects, so that "plinth serve" accepts it as the
+one that it served before.
 
-The exit code is 0 if everything was restored, 1 if nothing was, and 2 if the command was wrong.`
+The exit code is 0 if everything was restored, 1 if nothing was restored, and 2 if the command was
+wrong.`
 
 func newRestore() *cobra.Command {
 	var dsn string

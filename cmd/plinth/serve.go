@@ -28,7 +28,7 @@ import (
 
 const serveHelp = `Serve the Kubernetes API over HTTPS until SIGTERM or SIGINT.
 
-Every flag can also be set by the environment variable in brackets. The flag wins.
+Every flag can also be set by the environment variable in brackets. The flag has precedence.
 
 The database (--dsn) is one of
   sqlite://plinth.db                   a file, for one process at a time
@@ -37,8 +37,8 @@ The database (--dsn) is one of
 The password may also be in the variable PLINTH_DB_PASSWORD, or in a file that
 PLINTH_DB_PASSWORD_FILE names.
 
-The data directory has the certificates (pki/) and the kubeconfig of the admin. The first
-start makes both; later starts keep them.`
+The data directory has the certificates (pki/) and the kubeconfig of the admin. The first start
+creates both; later starts keep them.`
 
 func newServe() *cobra.Command {
 	o := newServeOptions()

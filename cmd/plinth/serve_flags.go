@@ -124,9 +124,9 @@ func (o *serveOptions) versionFlags() []Flag {
 		{Name: "min-compatibility-version", Set: list(&o.release.compatible, nil),
 			Help: "oldest `release` that may serve the same database beside plinth or after it: objects are stored in versions that it knows; by default the one before --emulated-version"},
 		{Name: "runtime-config-emulation-forward-compatible", Set: boolean(&c.Forward.Configured, false),
-			Help: "serve what --runtime-config names also if it is newer than --emulated-version"},
+			Help: "serve API versions that --runtime-config names even if they are newer than --emulated-version"},
 		{Name: "emulation-forward-compatible", Set: boolean(&c.Forward.Successors, false),
-			Help: "serve beta and stable versions that are newer than --emulated-version of what it has in an older version"},
+			Help: "also serve beta and stable versions that are newer than --emulated-version, of resources that it has in an older version"},
 	}
 }
 
@@ -173,7 +173,7 @@ func limitFlags(c *server.Config) []Flag {
 		{Name: "enable-priority-and-fairness", Set: value((*not)(&c.NoFairness)),
 			Help: "divide the server among its clients by FlowSchemas and PriorityLevelConfigurations"},
 		{Name: "max-connections", Set: number(&c.MaxConnections, 4096), DropIn: dropIn{lacks: true},
-			Help: "`number` of connections of clients that may be open, or fewer if the limit of open files is low; when there are more, those are closed that have had no request for the longest time; negative: any number"},
+			Help: "`number` of connections of clients that may be open, or fewer if the limit of open files is low; above it, connections without a request for the longest time are closed; negative: any number"},
 		{Name: "http2-max-streams-per-connection", Set: number(&c.MaxStreams, 1000),
 			Help: "`number` of requests that may be under way on one connection of HTTP/2"},
 		{Name: "goaway-chance", Set: fraction(&c.GoAwayChance, 0),
@@ -188,10 +188,10 @@ func debuggingFlags(c *server.Config) []Flag {
 	yes := "true"
 	return []Flag{
 		{Name: "profiling", Set: boolean(&c.Debugging.Profiling, false), DropIn: dropIn{byDefault: &yes},
-			Help: "serve profiles at /debug/pprof, and /debug/flags/v, which changes --v of a running server, to those who are authorized for these paths"},
+			Help: "serve profiles at /debug/pprof, and /debug/flags/v, which changes --v of a running server, to users who are authorized for these paths"},
 		{Name: "contention-profiling", Set: boolean(&c.Debugging.Contention, false),
 			Help: "record where goroutines wait for each other, too, if profiling is on; this slows plinth down"},
 		{Name: "serve-snapshots", Set: boolean(&c.ServeSnapshots, false), DropIn: dropIn{lacks: true},
-			Help: "serve /plinth/snapshots, where those who may create snapshots in the API group plinth.io take snapshots of all objects and go back to them; for servers of tests"},
+			Help: "serve /plinth/snapshots, where users who may create snapshots in the API group plinth.io take snapshots of all objects and go back to them; for servers of tests"},
 	}
 }

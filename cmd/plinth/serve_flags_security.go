@@ -14,7 +14,7 @@ func encryptionFlags(o *encryption.Options) []Flag {
 	return []Flag{
 		encryptionConfigFlag(&o.ConfigFile, "with an EncryptionConfiguration: which objects are encrypted in the database, and how"),
 		{Name: "encryption-provider-config-automatic-reload", Set: boolean(&o.AutomaticReload, false),
-			Help: "take up changes of --encryption-provider-config within a minute; a file that cannot be used changes nothing"},
+			Help: "apply changes of --encryption-provider-config within a minute; a file that cannot be used changes nothing"},
 	}
 }
 

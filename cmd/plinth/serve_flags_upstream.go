@@ -58,7 +58,7 @@ func (u *upstreamSet) authenticationFlags() []Flag {
 		u.flag("client-ca-file", "`file` with authorities whose certificates identify clients, besides plinth's own: the common name is the user, the organizations are the groups; read again when it changes"),
 		u.flag("anonymous-auth", "accept requests without credentials, as user system:anonymous in group system:unauthenticated"),
 		u.flag("enable-bootstrap-token-auth", "accept the tokens in Secrets of type bootstrap.kubernetes.io/token in namespace kube-system, for nodes that join"),
-		u.flag("authentication-config", "`file` with an AuthenticationConfiguration: issuers of JSON web tokens, and which paths anonymous requests may have; its issuers are read again when it changes; not with --oidc flags"),
+		u.flag("authentication-config", "`file` with an AuthenticationConfiguration: issuers of JSON web tokens, and the paths that are open to anonymous requests; its issuers are read again when it changes; not with --oidc flags"),
 
 		u.flag("oidc-issuer-url", "https `URL` of an OpenID Connect issuer whose tokens identify clients"),
 		u.flag("oidc-client-id", "`audience` that tokens of --oidc-issuer-url must be for"),
@@ -70,7 +70,7 @@ func (u *upstreamSet) authenticationFlags() []Flag {
 		u.flag("oidc-username-claim", "`claim` that has the name of the user"),
 		u.flag("oidc-username-prefix", "`prefix` of the names of users, - for none; by default the URL of the issuer and #, but for the claim email"),
 
-		u.flag("authentication-token-webhook-config-file", "kubeconfig `file` of a webhook that is asked whose a bearer token is, when nobody else knows it"),
+		u.flag("authentication-token-webhook-config-file", "kubeconfig `file` of a webhook that is asked for the user of a bearer token that no other authenticator knows"),
 		u.flag("authentication-token-webhook-cache-ttl", "how long answers of the webhook are used again"),
 		u.flag("authentication-token-webhook-version", "API `version` of TokenReviews for the webhook: v1 or v1beta1"),
 
@@ -95,7 +95,7 @@ func (u *upstreamSet) authorizationFlags() []Flag {
 		u.choice("authorization-webhook-version", "`version` of the SubjectAccessReview that the webhook gets: v1 or v1beta1", "v1", "v1beta1"),
 		u.flag("authorization-webhook-cache-authorized-ttl", "how long the webhook's permissions are kept"),
 		u.flag("authorization-webhook-cache-unauthorized-ttl", "how long the webhook's refusals are kept"),
-		u.flag("authorization-config", "`file` with an AuthorizationConfiguration, which is read again when it changes; in place of --authorization-mode and --authorization-webhook-*"),
+		u.flag("authorization-config", "`file` with an AuthorizationConfiguration, which is read again when it changes; instead of --authorization-mode and --authorization-webhook-*"),
 	}
 }
 

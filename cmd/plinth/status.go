@@ -20,21 +20,21 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-const statusHelp = `Tell whether a plinth is ready, what it runs on, and how much is in its database.
+const statusHelp = `Show whether a plinth is ready, its version and database, and the size of the database.
 
 plinth is asked with an ordinary kubeconfig: the one that --kubeconfig names, or that is in
 --data-dir, or that the variable KUBECONFIG names, else that in the default data directory, else
 ~/.kube/config. --server asks another plinth with the same credentials, such as one of several
-replicas. What needs the right to read metrics is left out for others.
+replicas. Facts that need the right to read metrics are left out for other users.
 
-An alarm is a condition that needs somebody before it becomes a fault, such as a disk that
-fills. It does not change the exit code.
+An alarm is a condition that an operator should correct before it becomes a fault, such as a disk
+that fills. It does not change the exit code.
 
-With --dsn the database alone is read, beside a plinth that serves it or without one: nothing
-is made, changed or locked. Of a SQLite database it has to run on the same machine.
+With --dsn the command reads the database itself, whether a plinth serves it or not: nothing is
+created, changed or locked. For a SQLite database it has to run on the same machine.
 
-The exit code is 0 if plinth is ready (with --dsn: if there is a database of plinth's), 1 if
-it is not or cannot be reached, and 2 if the question was wrong.`
+The exit code is 0 if plinth is ready (with --dsn: if there is a database of plinth's), 1 if it is
+not or cannot be reached, and 2 if the command was wrong.`
 
 // Status is what the command prints. Fields that are not known are left out.
 type status struct {
@@ -88,7 +88,7 @@ func newStatus() *cobra.Command {
 	var q statusQuery
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether plinth is ready, and what is in its database",
+		Short: "Show whether plinth is ready, and what is in its database",
 		Long:  statusHelp,
 		Args:  noArgs,
 		Example: `  plinth status

@@ -17,18 +17,18 @@ import (
 	"github.com/plinth-io/plinth/server"
 )
 
-const testAssetsHelp = `Make a directory with the programs that tests of operators start: kube-apiserver and etcd,
-which are plinth, and kubectl if there is one on the PATH. Tests with envtest find them
-there if the variable KUBEBUILDER_ASSETS names the directory.
+const testAssetsHelp = `Create a directory with the programs that tests of operators start: kube-apiserver and etcd, which
+are both plinth, and kubectl if there is one on the PATH. Tests with envtest find them there if the
+variable KUBEBUILDER_ASSETS names the directory.
 
-The programs are links to this one. When it is moved, or replaced by another version under
+The programs are links to this one. When this program is moved, or replaced by another version under
 another name, run the command again.`
 
 func newTestAssets() *cobra.Command {
 	var copies bool
 	cmd := &cobra.Command{
 		Use:   "test-assets DIR",
-		Short: "Make the programs that tests with envtest look for",
+		Short: "Create the programs that tests with envtest look for",
 		Long:  testAssetsHelp,
 		Example: `  plinth test-assets bin/k8s
   KUBEBUILDER_ASSETS=$PWD/bin/k8s go test ./...`,
@@ -42,7 +42,7 @@ func newTestAssets() *cobra.Command {
 			return makeTestAssets(args[0], copies, cmd.OutOrStdout())
 		},
 	}
-	addFlags(cmd, Flag{Name: "copy", Set: boolean(&copies, false), Help: "copy the programs in place of linking them, so that the directory can be moved"})
+	addFlags(cmd, Flag{Name: "copy", Set: boolean(&copies, false), Help: "copy the programs instead of linking them, so that the directory can be moved"})
 	return cmd
 }
 

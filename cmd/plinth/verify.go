@@ -23,17 +23,17 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/scrub"
 )
 
-const verifyHelp = `Look for damage in a backup or in a database, and print what is found, a line for each problem.
+const verifyHelp = `Look for damage in a backup or in a database, and print a line for each problem.
 
-Of a backup the checksum is compared. Of a database it is looked whether each version of an
-object follows from the one before, and whether the index and the view objects have what the
-table has. In both, every object is decoded and compared with its key, and revisions and times
-must be in order. An object that an older release has stored in a version that this one cannot
-read is no damage, and a problem nevertheless.
+In a backup the command compares the checksum. In a database it checks that each version follows the
+one before, and that the index and the view objects are equal to the table. In both it decodes every
+object and compares it with its key, and checks that revisions and times are in order. An object
+that an older release has stored in a version that this release cannot read is not damaged, but it
+is reported as a problem.
 
-A database is only read, also beside a plinth that serves it; a SQLite database has to be on
-the same machine. Nothing is made, changed or locked. What is encrypted is counted, and decoded
-if --encryption-provider-config says how. The name - stands for standard input.
+A database is only read, even while a plinth serves it; a SQLite database has to be on the same
+machine. Nothing is created, changed or locked. Encrypted objects are counted, and decoded with
+--encryption-provider-config. The name - stands for standard input.
 
 The exit code is 0 if there is no problem, 1 if there is one, or something could not be read,
 and 2 if the command was wrong.`
@@ -66,8 +66,8 @@ func newVerify() *cobra.Command {
 		},
 	}
 	addFlags(cmd,
-		encryptionConfigFlag(&v.encryption, "with the EncryptionConfiguration that serve has, to decode what is encrypted"),
-		Flag{Name: "digest", Set: boolean(&v.digest, false), Help: "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision"},
+		encryptionConfigFlag(&v.encryption, "with the EncryptionConfiguration that serve has, to decode encrypted objects"),
+		Flag{Name: "digest", Set: boolean(&v.digest, false), Help: "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it returns at the same revision"},
 	)
 	return cmd
 }
