@@ -10,7 +10,7 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-t
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint gosec release release-check clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,7 +31,7 @@ demo: build ## run plinth with the real controller manager and scheduler and sim
 	@exec $(DEMO_DIR)/bin/plinth-demo -dir $(DEMO_DIR) -bin $(DEMO_DIR)/bin
 
 # ./... leaves out directories that begin with a dot.
-EVERYWHERE := ./... ./.ci/suite ./.ci/mutants ./.ci/kubernetes
+EVERYWHERE := ./... ./.ci/suite ./.ci/patched ./.ci/mutants ./.ci/additions ./.ci/kubernetes
 
 # What test and test-quick run: PKG names packages, CHANGED=1 chooses those that the change since SINCE (main) touches and
 # those that import them, RUN is go test -run's pattern, and JSON a file for what go test -json says, of which
@@ -107,6 +107,10 @@ bench: cc ## run plinth's benchmarks, print a table, and write charts to ./bench
 # NAME=floor-too-early plants that one. Before each fault the same tests run without it.
 mutants: cc ## plant the faults of .ci/mutants one at a time, and say which of them the tests do not notice; NAME=floor-too-early: that one
 	@go run ./.ci/mutants $(NAME)
+
+# NAME=subcommand adds that one.
+additions: cc ## add what each row of CONTRIBUTING.md's table says, one thing at a time, and compile it; NAME=subcommand: that one
+	@go run ./.ci/additions $(NAME)
 
 # An input that covers something new is made smaller for a second, not for a minute: what goroutines cover beside it differs each
 # time, so nothing comes of it, and a target that starts some tried a dozen inputs in ten minutes.

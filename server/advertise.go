@@ -37,7 +37,7 @@ func checkAdvertised(asked net.IP, services *net.IPNet) error {
 	if asked == nil || asked.IsUnspecified() || netutils.IsIPv4CIDR(services) == netutils.IsIPv4(asked) {
 		return nil
 	}
-	return configError("Config.AdvertiseAddress: service IP family %q must match public address family %q", services, asked)
+	return fieldError("%v: service IP family %q must match public address family %q", field("AdvertiseAddress"), services, asked)
 }
 
 // advertisedNames are the names to add to the serving certificate. Nobody reaches a server at

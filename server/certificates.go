@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/server/servingcert"
@@ -46,7 +47,7 @@ func openCertificates(c *Config, at *listening, services allocate.Ranges, lives 
 		s.logger.Warn("a certificate was made and could not be written", "err", err)
 	}
 	if s.serving, err = servingcert.Open(c.Serving, s.pki.Serving); err != nil {
-		return s, configError("%w", err)
+		return s, configError("%w", fielderr.Below("Serving", err))
 	}
 	if weak := c.Serving.Insecure(); len(weak) > 0 {
 		s.logger.Warn("use of insecure ciphers", "names", strings.Join(weak, ","))

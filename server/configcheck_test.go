@@ -24,7 +24,7 @@ func TestConfigErrors(t *testing.T) {
 		{"controllers", Config{Controllers: []string{"nope"}}, "write *"},
 		{"runtime config", Config{RuntimeConfig: map[string]string{"apps/v2": "true"}}, `version "apps/v2" is not known`},
 		{"admission plugin", Config{EnableAdmissionPlugins: []string{"Nope", "Nada"}}, `plugin "Nope" is unknown; write names out of AlwaysAdmit`},
-		{"admission plugin to leave out", Config{DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: plugin "Nope" is unknown`},
+		{"admission plugin to leave out", Config{DisableAdmissionPlugins: []string{"Nope"}}, `Config.DisableAdmissionPlugins: plugin "Nope" is unknown`},
 		{"admission plugin without its configuration", Config{EnableAdmissionPlugins: []string{"ImagePolicyWebhook"}}, "no config specified"},
 		{"admission configuration", Config{AdmissionConfigFile: "/nowhere/config.yaml"}, "unable to read admission control configuration"},
 		{"keep, without a group", Config{Keep: changelog.NewKeep(changelog.Rule{Resource: "deployments"})}, `Config.Keep: "deployments": write deployments.apps`},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/deciding"
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/highwater"
 	"github.com/plinth-io/plinth/server/rest"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -101,7 +102,7 @@ func (d *database) checkLog(ctx context.Context, c *Config, log changelog.Log) e
 func connect(ctx context.Context, c *Config, mustExist bool, start *progress) (changelog.Log, error) {
 	log, err := dialects.OpenWithin(ctx, c.DSN, dialects.Options{Log: c.Log, MustExist: mustExist}, c.DatabaseTimeout, start.waits)
 	if errors.Is(err, dialects.ErrGaveUp) {
-		err = fmt.Errorf("%w, which --database-timeout sets: check that %s runs, takes connections from here and is the right one", err, dialects.Describe(c.DSN))
+		err = fielderr.Errorf("%w, which %v sets: check that %s runs, takes connections from here and is the right one", err, field("DatabaseTimeout"), dialects.Describe(c.DSN))
 	}
 	return log, err
 }

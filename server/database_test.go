@@ -203,8 +203,8 @@ func TestHalfCopiedDatabase(t *testing.T) {
 	dsn := logtest.SQLite(t)
 	source, target := openLog(t, "sqlite://:memory:"), openLog(t, dsn)
 	for i := range 600 {
-		change := sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%03d", i), Value: []byte(`{"metadata":{}}`)}
-		if _, err := source.Append(t.Context(), []sqlstore.Change{change}); err != nil {
+		change := changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%03d", i), Value: []byte(`{"metadata":{}}`)}
+		if _, err := source.Append(t.Context(), []changelog.Change{change}); err != nil {
 			t.Fatal(err)
 		}
 	}

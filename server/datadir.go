@@ -2,23 +2,26 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
 // aboutDataDir adds to an error of the start about a file in the data directory what to do
 // about it: often nobody has named that file.
 func aboutDataDir(dir string, err error) error {
 	path := deniedPath(err)
-	if path == "" || dir == "" || strings.Contains(err.Error(), "Config.DataDir") || !within(dir, path) {
+	var named *FieldError
+	if path == "" || dir == "" || errors.As(err, &named) && slices.Contains(named.Fields(), "DataDir") || !within(dir, path) {
 		return err
 	}
-	return fmt.Errorf("Config.DataDir %s: %w; make it a directory that user id %d may read and write, or write another one",
-		dir, err, os.Geteuid())
+	return fielderr.Errorf("%v %s: %w; make it a directory that user id %d may read and write, or write another one",
+		field("DataDir"), dir, err, os.Geteuid())
 }
 
 // deniedPath is the file that err is about, if it is one that may not be used.

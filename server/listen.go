@@ -2,11 +2,12 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"strings"
 	"syscall"
+
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
 // listening is where a server listens.
@@ -37,7 +38,7 @@ func listenError(asked string, err error) error {
 	write := "write another HOST:PORT, such as 127.0.0.1:6443"
 	switch {
 	case errors.As(err, &dns), errors.As(err, &addr):
-		return configError("Config.Listen %q: %w; write HOST:PORT, such as 127.0.0.1:6443", asked, err)
+		return fieldError("%v %q: %w; write HOST:PORT, such as 127.0.0.1:6443", field("Listen"), asked, err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		err, write = syscall.EADDRINUSE, "write another port, or "+net.JoinHostPort(host, "0")+" for a free one, or end the process that listens there, which may be another plinth"
 	case errors.Is(err, fs.ErrPermission):
@@ -45,7 +46,7 @@ func listenError(asked string, err error) error {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		err, write = syscall.EADDRNOTAVAIL, "write an address of this machine, or "+net.JoinHostPort("0.0.0.0", "6443")+" for all of them"
 	}
-	return fmt.Errorf("Config.Listen %s: %w; %s", asked, err, write)
+	return fielderr.Errorf("%v %s: %w; %s", field("Listen"), asked, err, write)
 }
 
 // reachable returns the address under which clients on this machine find a listener.

@@ -73,17 +73,17 @@ const leastScrub = 100 * time.Millisecond
 func (c *Config) checkBackups() error {
 	switch {
 	case c.BackupInterval < 0:
-		return configError("Config.BackupInterval %v is negative: write a duration such as 24h, or 0 for no backups", c.BackupInterval)
+		return fieldError("%v %v is negative: write a duration such as 24h, or 0 for no backups", field("BackupInterval"), c.BackupInterval)
 	case c.ScrubInterval < 0:
-		return configError("Config.ScrubInterval %v is negative: write a duration such as 24h, or 0 for no search", c.ScrubInterval)
+		return fieldError("%v %v is negative: write a duration such as 24h, or 0 for no search", field("ScrubInterval"), c.ScrubInterval)
 	case c.ScrubInterval > 0 && c.ScrubInterval < leastScrub:
-		return configError("Config.ScrubInterval %v: write at least %v", c.ScrubInterval, leastScrub)
+		return fieldError("%v %v: write at least %v", field("ScrubInterval"), c.ScrubInterval, leastScrub)
 	case c.BackupKeep < 0:
-		return configError("Config.BackupKeep %d is negative: write how many backups are kept, or 0 for all", c.BackupKeep)
+		return fieldError("%v %d is negative: write how many backups are kept, or 0 for all", field("BackupKeep"), c.BackupKeep)
 	case c.BackupInterval > 0 && c.backupDir() == "":
-		return configError("Config.BackupInterval needs Config.BackupDir: write the directory of the backups")
+		return fieldError("%v needs %v: write the directory of the backups", field("BackupInterval"), field("BackupDir"))
 	case c.BackupInterval == 0 && c.BackupDir != "":
-		return configError("Config.BackupDir has no effect without Config.BackupInterval: write how often a backup is made, such as 24h")
+		return fieldError("%v has no effect without %v: write how often a backup is made, such as 24h", field("BackupDir"), field("BackupInterval"))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/audit"
 	"github.com/plinth-io/plinth/server/controllers"
 	"github.com/plinth-io/plinth/server/encryption"
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/guard"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
@@ -78,13 +79,13 @@ func (s *Server) Open(ctx context.Context) (err error) {
 // audit log.
 func (s *Server) openFiles() (plugins apiadmission.ConfigProvider, err error) {
 	if plugins, err = admission.ReadConfig(s.config.AdmissionConfigFile); err != nil {
-		return nil, configError("Config.AdmissionConfigFile: %w", err)
+		return nil, fieldError("%v: %w", field("AdmissionConfigFile"), err)
 	}
 	if s.audit, err = audit.Open(s.config.Audit, guard.LongRunning); err != nil {
 		return nil, configError("open audit log (--audit-policy-file, --audit-log-path, --audit-webhook-config-file): %w", err)
 	}
 	if s.encryption, err = encryption.Open(s.config.Encryption, newIdentity()); err != nil {
-		return nil, configError("Config.Encryption: %w", err)
+		return nil, configError("%w", fielderr.Below("Encryption", fielderr.Errorf("%v: %w", field("ConfigFile"), err)))
 	}
 	if audit.LacksPolicy(s.config.Audit) {
 		s.config.Log.Warn("the audit log stays empty without a policy; name its file")
@@ -105,7 +106,7 @@ func (s *Server) openData(ctx context.Context) (err error) {
 	s.start.at("publish the key of tokens")
 	s.tokens, err = tokens.Open(ctx, s.config.Tokens, s.pki.SigningKey, s.store, s.shared, s.InProcess(nil))
 	if err != nil {
-		return fmt.Errorf("open tokens: %w", err)
+		return fmt.Errorf("open tokens: %w", fielderr.Below("Tokens", err))
 	}
 	return nil
 }

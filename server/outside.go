@@ -80,14 +80,14 @@ func (o *outside) toNodes() (builtin.Transports, error) {
 	if c.KubeletCA != "" {
 		pool, err := cert.NewPool(c.KubeletCA)
 		if err != nil {
-			return builtin.Transports{}, configError("Config.KubeletCA: %w", err)
+			return builtin.Transports{}, fieldError("%v: %w", field("KubeletCA"), err)
 		}
 		config = config.Clone()
 		config.RootCAs, config.InsecureSkipVerify = pool, false
 		verified = t.add(dialer.DialKubelet, dialer.TLS(config))
 	}
 	if _, err := o.kubeletSubject(); err != nil {
-		return builtin.Transports{}, configError("Config.KubeletCertificate and Config.KubeletKey: %w", err)
+		return builtin.Transports{}, fieldError("%v and %v: %w", field("KubeletCertificate"), field("KubeletKey"), err)
 	}
 	to := builtin.Transports{
 		// Pods are reached by their addresses, which are in no certificate.

@@ -95,11 +95,11 @@ func (s *Server) wire(plugins apiadmission.ConfigProvider) error {
 func (s *Server) makeKinds() error {
 	enabled, err := builtin.ParseEnabled(s.config.RuntimeConfig, s.config.Forward)
 	if err != nil {
-		return configError("Config.RuntimeConfig: %w", err)
+		return fieldError("%v: %w", field("RuntimeConfig"), err)
 	}
 	removed, err := enabled.Removed(s.config.ServeRemovedAPIs)
 	if err != nil {
-		return configError("Config.ServeRemovedAPIs: %w", err)
+		return fieldError("%v: %w", field("ServeRemovedAPIs"), err)
 	}
 	transports, err := s.outside.toNodes()
 	if err != nil {

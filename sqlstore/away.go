@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"iter"
 	"math/bits"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Objects whose values are not in memory are away: the state has an entry with all but the value, which

@@ -1,9 +1,10 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // batch is what one transaction appends. It belongs to the committer until it is sent

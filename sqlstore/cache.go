@@ -3,8 +3,9 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // cacheOverhead is what a value in memory costs beside its bytes.

@@ -2,10 +2,11 @@ package sqlstore
 
 import (
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // committer collects changes into batches. While one batch is in its transaction the

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -5,11 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 var (

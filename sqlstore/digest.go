@@ -6,9 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"iter"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Digest is of all objects in force at a revision: of their keys, and of their values with the revisions

@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Entry is one key's value at one revision, as readers see it. It is immutable and

@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The evictor keeps what the state of objects takes in memory within Options.StateBytes: values leave memory,

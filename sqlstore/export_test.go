@@ -2,8 +2,9 @@ package sqlstore
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // CopyInSteps is Copy with small pages, after each of which it follows the source.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

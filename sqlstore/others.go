@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // others is what the Store knows of other processes on its database beside what the database says.

@@ -2,11 +2,12 @@ package sqlstore
 
 import (
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -2,9 +2,10 @@ package sqlstore
 
 import (
 	"cmp"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"iter"
 	"sync"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

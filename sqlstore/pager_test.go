@@ -3,9 +3,10 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // numbered is a log of n rows, which fails where it is asked for more than it may give.

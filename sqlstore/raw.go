@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sort"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // end returns the last id of the revision that id belongs to. A revision of an object has but one.

@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // tenure is what the entry of a raw key has beside what all entries have. Its value may leave

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -2,10 +2,11 @@ package sqlstore
 
 import (
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Stats are a Store's figures for metrics. Counts are since Open.

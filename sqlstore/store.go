@@ -3,11 +3,12 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // closeGrace bounds how long Close waits for a database that does not answer.

@@ -3,9 +3,10 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // pingEvery is how often a shared database is asked for its head when nothing else

@@ -2,9 +2,10 @@ package sqlstore
 
 import (
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -2,9 +2,10 @@ package sqlstore
 
 import (
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"maps"
 	"slices"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Tx is the state that a Transaction sees.

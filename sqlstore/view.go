@@ -3,9 +3,10 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"iter"
 	"sort"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // View is the exact state of one resource at one revision.

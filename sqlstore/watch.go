@@ -3,9 +3,10 @@ package sqlstore
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"sync/atomic"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

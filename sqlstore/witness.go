@@ -1,8 +1,9 @@
 package sqlstore
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // witness is what the Store expects of its log. The committer tells of what it has added, the tail of

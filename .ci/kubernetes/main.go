@@ -220,7 +220,7 @@ var texts = []string{":!CHANGELOG.md", ":!*go.mod", ":!*go.sum", ":!*testdata/*"
 
 func compile() error {
 	fmt.Println("\ncompiling everything")
-	cmd := exec.Command("go", "vet", "./...", "./.ci/suite", "./.ci/mutants", "./.ci/kubernetes")
+	cmd := exec.Command("go", "vet", "./...", "./.ci/suite", "./.ci/patched", "./.ci/mutants", "./.ci/additions", "./.ci/kubernetes")
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

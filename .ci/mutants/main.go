@@ -14,17 +14,17 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/.ci/patched"
 )
 
 // patience is how long the tests of one fault may take: some faults make them wait for ever.
@@ -32,11 +32,10 @@ const patience = 4 * time.Minute
 
 // mutant is a fault.
 type mutant struct {
-	name, file string
-	fault      string
-	packages   []string
-	run        string   // go test's pattern
-	files      []string // that the patch changes
+	patched.Patch
+	fault    string
+	packages []string
+	run      string // go test's pattern
 }
 
 func main() {
@@ -62,7 +61,7 @@ func plantAll(names []string, verbose bool) (survived int, err error) {
 		return 0, err
 	}
 	if len(names) > 0 {
-		all = slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
+		all = slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.Name) })
 	}
 	if len(all) == 0 {
 		return 0, errors.New("there is no such patch")
@@ -72,73 +71,39 @@ func plantAll(names []string, verbose bool) (survived int, err error) {
 		begun := time.Now()
 		noticed, out, err := m.plant(root)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", m.name, err)
+			return 0, fmt.Errorf("%s: %w", m.Name, err)
 		}
 		verdict := "caught"
 		if !noticed {
 			verdict = "SURVIVED"
 			left = append(left, m)
 		}
-		fmt.Printf("%-9s %5.1fs  %s: %s\n", verdict, time.Since(begun).Seconds(), m.name, m.fault)
+		fmt.Printf("%-9s %5.1fs  %s: %s\n", verdict, time.Since(begun).Seconds(), m.Name, m.fault)
 		if verbose {
 			fmt.Println(out)
 		}
 	}
 	fmt.Printf("%d of %d faults were caught\n", len(all)-len(left), len(all))
 	for _, m := range left {
-		fmt.Printf("not caught: %s: %s\n\tgo test -run '%s' %s\n", m.name, m.fault, m.run, strings.Join(m.packages, " "))
+		fmt.Printf("not caught: %s: %s\n\tgo test -run '%s' %s\n", m.Name, m.fault, m.run, strings.Join(m.packages, " "))
 	}
 	return len(left), nil
 }
 
-// readAll reads the patches of a directory.
+// readAll reads the faults of a directory.
 func readAll(dir string) (all []mutant, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.patch"))
-	if err != nil {
-		return nil, err
+	patches, err := patched.ReadAll(dir, keys, nil)
+	for _, p := range patches {
+		all = append(all, newMutant(p))
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		m, err := parse(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
-		}
-		m.name, m.file = strings.TrimSuffix(filepath.Base(file), ".patch"), file
-		all = append(all, m)
-	}
-	return all, nil
+	return all, err
 }
 
-// changes matches the name of a file that a patch changes.
-var changes = regexp.MustCompile(`(?m)^--- a/(.+)$`)
+// keys are the lines before a patch.
+var keys = []string{"fault", "packages", "run"}
 
-// parse reads the lines before the patch itself.
-func parse(text string) (m mutant, err error) {
-	head, _, _ := strings.Cut(text, "\ndiff --git ")
-	for line := range strings.Lines(head) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch key {
-		case "fault":
-			m.fault = value
-		case "packages":
-			m.packages = strings.Fields(value)
-		case "run":
-			m.run = value
-		case "":
-		default:
-			return m, fmt.Errorf("%q is not known", key)
-		}
-	}
-	for _, f := range changes.FindAllStringSubmatch(text, -1) {
-		m.files = append(m.files, f[1])
-	}
-	if m.fault == "" || len(m.packages) == 0 || m.run == "" || len(m.files) == 0 {
-		return m, errors.New("a patch begins with the lines fault, packages and run")
-	}
-	return m, nil
+func newMutant(p patched.Patch) mutant {
+	return mutant{Patch: p, fault: p.Says["fault"], packages: strings.Fields(p.Says["packages"]), run: p.Says["run"]}
 }
 
 // plant tests the fault. It is an error if the tests fail without the fault, or if it cannot be compiled.
@@ -151,7 +116,7 @@ func (m *mutant) plant(root string) (noticed bool, out string, err error) {
 		return false, "", err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := m.apply(root, dir)
+	overlay, err := m.Apply(root, dir)
 	if err != nil {
 		return false, "", err
 	}
@@ -166,46 +131,11 @@ func (m *mutant) plant(root string) (noticed bool, out string, err error) {
 	return err != nil, out, nil
 }
 
-// apply puts the changed files into dir, and returns the file that tells go where they are.
-func (m *mutant) apply(root, dir string) (overlay string, err error) {
-	replace := map[string]string{}
-	for _, f := range m.files {
-		text, err := os.ReadFile(filepath.Join(root, f))
-		if err != nil {
-			return "", err
-		}
-		copied := filepath.Join(dir, f)
-		if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(copied, text, 0o600); err != nil {
-			return "", err
-		}
-		replace[filepath.Join(root, f)] = copied
-	}
-	apply := exec.Command("git", "apply", m.file)
-	apply.Dir = dir
-	// Without this git would look for a repository above dir, and leave out what is not in it.
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	if out, err := apply.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the patch does not apply: %s", out)
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
-}
-
 // test runs the tests. Programs that these build have the fault too.
 func (m *mutant) test(root, overlay string) (out string, err error) {
 	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-timeout", patience.String(), "-run", m.run}
 	cmd := exec.Command("go", append(args, m.packages...)...)
-	cmd.Dir = root
-	if overlay != "" {
-		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
-	}
+	cmd.Dir, cmd.Env = root, patched.Environment(overlay)
 	b, err := cmd.CombinedOutput()
 	if err == nil && strings.Contains(string(b), "[no tests to run]") {
 		err = errors.New("no test matches the pattern")

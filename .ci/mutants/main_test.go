@@ -21,21 +21,8 @@ func TestPatchesApply(t *testing.T) {
 		t.Errorf("there are %d patches", len(all))
 	}
 	for _, m := range all {
-		if _, err := m.apply(root, t.TempDir()); err != nil {
-			t.Errorf("%s: %v; write the fault anew for the source as it is now", m.name, err)
-		}
-	}
-}
-
-func TestParse(t *testing.T) {
-	const patch = "\ndiff --git a/a/b.go b/a/b.go\n--- a/a/b.go\n+++ b/a/b.go\n"
-	m, err := parse("fault: what: it does\npackages: ./a ./b\nrun: ^TestA$\n" + patch)
-	if err != nil || m.fault != "what: it does" || strings.Join(m.packages, " ") != "./a ./b" || m.run != "^TestA$" || strings.Join(m.files, " ") != "a/b.go" {
-		t.Errorf("read are %+v, %v", m, err)
-	}
-	for _, bad := range []string{"", "fault: a\nrun: b\n" + patch, "fault: a\npackages: ./a\n" + patch, "fault: a\npackages: ./a\nrun: b\n", "falt: a\npackages: ./a\nrun: b\n" + patch} {
-		if _, err := parse(bad); err == nil {
-			t.Errorf("no error for %q", bad)
+		if _, err := m.Apply(root, t.TempDir()); err != nil {
+			t.Errorf("%s: %v; write the fault anew for the source as it is now", m.Name, err)
 		}
 	}
 }
@@ -58,7 +45,12 @@ func TestPlant(t *testing.T) {
 		write(t, root, "sum.go", "package sums\n\nfunc sum(a, b int) int {\n\treturn a "+c.source+"\n}\n")
 		write(t, root, "sum_test.go", "package sums\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\nfunc TestSum(t *testing.T) {\n\tif sum(1, 2) != 3 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n")
 		patch := "diff --git a/sum.go b/sum.go\n--- a/sum.go\n+++ b/sum.go\n@@ -1,5 +1,5 @@\n package sums\n \n func sum(a, b int) int {\n-\treturn a " + c.source + "\n+\treturn a " + c.change + "\n }\n"
-		m := mutant{name: c.name, file: write(t, root, "a.patch", "fault: it subtracts\n\n"+patch), packages: []string{"."}, run: c.run, files: []string{"sum.go"}}
+		write(t, root, "a.patch", "fault: it subtracts\npackages: .\nrun: "+c.run+"\n\n"+patch)
+		all, err := readAll(root)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("read are %v, %v", all, err)
+		}
+		m := all[0]
 		noticed, out, err := m.plant(root)
 		if noticed != c.noticed || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: noticed is %v, the error %v, and the output %s", c.name, noticed, err, out)

@@ -31,6 +31,7 @@ var readElsewhere = []struct {
 	{regexp.MustCompile(`^go\.mod$`), "server", false},
 	{regexp.MustCompile(`^go\.(mod|sum)$`), "server/servertest", false},
 	{regexp.MustCompile(`\.go$`), ".ci/mutants", false}, // the patches apply to them
+	{regexp.MustCompile(`\.(go|md)$|\.sql$`), ".ci/additions", false},
 	{regexp.MustCompile(`^cmd/plinth/testdata/(etcd|etcd36|kine)/`), "server/etcd/etcdtest", true},
 }
 

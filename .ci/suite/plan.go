@@ -13,16 +13,19 @@ var longest = []string{
 	"bench/torture", "server/upstream", "server/admission", "sqlstore/scrub", "server/authn", "server/openapi", "bench", "sqlstore/backup", "server/tokens",
 }
 
-// unwatched is what the race detector need not watch, which makes code several times as slow.
+// unwatched is what the race detector need not watch, which makes code several times as slow and is one more program to link.
 type unwatched struct {
 	dir   string   // all that it contains, if tests is empty
 	tests []string // names that no other package has
 	why   string
 }
 
+// ofProcesses is the reason for tests that watch processes. They wait for most of their time, so others run beside them.
+const ofProcesses = "its tests watch processes"
+
 var withoutRace = []unwatched{
-	{"cmd/plinth", nil, "its tests watch processes"},
-	{"bench/torture", nil, "its tests watch processes"},
+	{"cmd/plinth", nil, ofProcesses},
+	{"bench/torture", nil, ofProcesses},
 	{"sqlstore/backup", nil, "it has no goroutines"},
 	{"server/kind/builtin/allocate", nil, "TestServicesAtOnce of server is watched"},
 	{"bench", []string{"TestRunQuick"}, "what is measured is one request after the other, and TestSuite is watched"},
@@ -61,9 +64,14 @@ var withoutRace = []unwatched{
 	{"server/etcd/etcdtest", []string{
 		"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestLikeEtcd",
 	}, "upstream's tests end after seconds, which the detector uses up; random requests come one after the other"},
-	{"server/history", []string{"TestPagesOfBytes", "TestMadeAnew"}, "one request comes after the other"},
+	{"server/deciding", nil, "one request comes after the other"},
+	{"server/discovery", nil, "one request comes after the other"},
+	{"server/history", nil, "one request comes after the other"},
+	{"server/manifest", nil, "one document is read after the other"},
+	{"server/response", nil, "one answer is written after the other"},
+	{"server/status", nil, "it has no goroutines"},
 	{"server/kind/builtin", []string{"TestShortCutsMatchUpstream", "TestApplyMatchesUpstream"}, "one conversion comes after the other"},
-	{"server/kind/custom", []string{"TestManyErrors", "TestCertain"}, "one validation comes after the other"},
+	{"server/kind/custom", nil, "one validation comes after the other"},
 	{"server/servertest", []string{"TestHundred"}, "TestParallel is watched"},
 	{"server/upstream", []string{"TestExportLargeLate", "TestImportLargeLate"}, "one page comes after the other"},
 }
@@ -89,7 +97,7 @@ var slow = []string{
 	"TestHostileSeats", "TestHostileStalls", "TestControllersWriteLittle", "TestDatabaseDiskFull", "TestRuntimeConfigStarts", "TestScrubInterval",
 	"TestRestoreDrill", "TestListGathered", "TestListGatheredEncodings", "TestConcurrentPatches", "TestKMS", "TestUnwellKMSWithKey", "TestFollowKine", "TestEtcdTargetInterrupted",
 	"TestUpstreamStorage", "TestUpstreamStorageAlone", "TestRobust", "TestLikeEtcd", "TestWatchUnread", "TestWebhooks",
-	"TestConfigurationOfOtherReplica", "TestReadme", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
+	"TestConfigurationOfOtherReplica", "TestHundred", "TestDocumentsFollowDefinitions", "TestRuntimeConfigKeepsObjects",
 	"TestRotation", "TestRewrite", "TestUnwellKMSOfReplicas", "TestOtherModule", "TestEscalationAcrossReplicas", "TestGiveBackOnce",
 }
 
@@ -97,20 +105,22 @@ var slow = []string{
 func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
-// They add to args, which run go test; named is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing, and then what it need not watch of the
-// same packages; the second one has the tests of processes, which wait for most of their time.
+// They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
+// not. With race, the first lane has the race detector, unless it need watch nothing, then what it need not watch of the
+// same packages, and then packages that it need not watch at all; the second one has the tests of processes.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
 	}
-	var watched, others, parted []string
+	var watched, parted, others, processes []string
 	var tests []string
 	for _, p := range longestFirst(packages) {
 		u := unwatchedOf(p)
 		switch {
 		case u == nil, u.tests != nil && chosen:
 			watched = append(watched, p)
+		case u.why == ofProcesses:
+			processes = append(processes, p)
 		case u.tests == nil:
 			others = append(others, p)
 		default:
@@ -131,7 +141,8 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 		add(&first, watched, "-race")
 	}
 	add(&first, parted, "-run", pattern)
-	add(&second, others)
+	add(&first, others)
+	add(&second, processes)
 	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
 

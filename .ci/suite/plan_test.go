@@ -14,7 +14,7 @@ import (
 func TestPlan(t *testing.T) {
 	had := withoutRace
 	t.Cleanup(func() { withoutRace = had })
-	withoutRace = []unwatched{{"cmd/plinth", nil, "a"}, {"server", []string{"TestSlow", "TestSlower"}, "b"}}
+	withoutRace = []unwatched{{"cmd/plinth", nil, ofProcesses}, {"server", []string{"TestSlow", "TestSlower"}, "a"}, {"server/files", nil, "b"}}
 	own := func(dirs ...string) (paths []string) {
 		for _, d := range dirs {
 			paths = append(paths, "github.com/plinth-io/plinth/"+d)
@@ -22,8 +22,8 @@ func TestPlan(t *testing.T) {
 		return paths
 	}
 	goTest := []string{"go", "test", "-vet=off"}
-	all := own("bench", "cmd/plinth/past", "cmd/plinthother", "server", "server/rest", "cmd/plinth")
-	watched, others := own("server/rest", "bench", "cmd/plinthother"), own("cmd/plinth", "cmd/plinth/past")
+	all := own("bench", "cmd/plinth/past", "cmd/plinthother", "server", "server/files", "server/rest", "cmd/plinth")
+	watched, processes := own("server/rest", "bench", "cmd/plinthother"), own("cmd/plinth", "cmd/plinth/past")
 	const slow = "^(TestSlow|TestSlower)$"
 	command := func(packages []string, flags ...string) []string { return slices.Concat(goTest, flags, packages) }
 	for _, c := range []struct {
@@ -33,16 +33,20 @@ func TestPlan(t *testing.T) {
 		want        [][][]string
 	}{
 		{"all", all, true, false, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow), command(own("server"), "-run", slow)},
-			{command(others)},
+			{
+				command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow),
+				command(own("server"), "-run", slow),
+				command(own("server/files")),
+			},
+			{command(processes)},
 		}},
 		{"tests are named", all, true, true, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race")}, {command(others)},
+			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race"), command(own("server/files"))}, {command(processes)},
 		}},
-		{"nothing watched", others, true, false, [][][]string{{command(others)}}},
+		{"nothing watched", processes, true, false, [][][]string{{command(processes)}}},
 		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
 		{"without race", all, false, false, [][][]string{{
-			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother")),
+			command(own("server", "cmd/plinth", "server/rest", "bench", "cmd/plinth/past", "cmd/plinthother", "server/files")),
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

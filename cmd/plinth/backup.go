@@ -60,23 +60,12 @@ func newBackup() *cobra.Command {
 			return b.run(cmd.Context())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	addServerFlags(cmd, &b.ask)
-	f.StringVar(&b.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
-	f.BoolVar(&b.history, "history", false, "also back up old versions and deletions, with who made them, as far as they are there")
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	cmd.Flags().SortFlags = false
+	addFlags(cmd, append(b.ask.serverFlags(),
+		dsnFlag(&b.dsn, dsnToReadHelp),
+		historyFlag(boolean(&b.history, false), "also back up old versions and deletions, with who made them, as far as they are there"),
+	)...)
 	return cmd
-}
-
-// addServerFlags adds the flags that say which plinth to ask.
-func addServerFlags(cmd *cobra.Command, q *statusQuery) {
-	f := cmd.Flags()
-	f.StringVar(&q.kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
-	f.StringVar(&q.server, "server", "", "`url` of a plinth to ask in place of that in the kubeconfig, such as https://10.0.0.2:6443")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", dataDirUsage)
-	complete(cmd, "context")
 }
 
 // oneFile returns the only argument.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ targets are met, and 1 if something failed.`
 func newBench() *cobra.Command {
 	var o bench.Options
 	var against benchAgainstFlags
+	onlyAgainst := against.flags()
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure plinth on this machine",
@@ -58,34 +60,32 @@ func newBench() *cobra.Command {
   plinth bench --dsn sqlite://plinth.db --dsn postgres://plinth@db.example.com/plinth --out results
   plinth bench --against etcd=on-etcd.conf --pid etcd=4711 --pid etcd=4712 --disk etcd=/var/lib/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if len(against.against) > 0 {
 				if err := against.check(o.DSNs); err != nil {
 					return err
 				}
 				return runBenchAgainst(cmd.Context(), &o, against.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
-			for _, name := range onlyAgainst {
-				if cmd.Flags().Changed(name) {
-					return usagef("--%s: write --against, too: it is only for measuring beside others", name)
+			for _, f := range onlyAgainst {
+				if cmd.Flags().Changed(f.Name) {
+					return usagef("--%s: write --against, too: it is only for measuring beside others", f.Name)
 				}
 			}
 			return runBench(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.DSNs, "dsn", nil, "`database` to measure, written as for serve; repeat the flag for several")
-	f.StringVar(&o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
-	f.BoolVar(&o.Quick, "quick", false, "take seconds instead of minutes, to see that everything works; figures are not judged")
-	against.add(cmd)
-	f.BoolVar(&o.Profiles, "profiles", false, "leave CPU profiles of the server in the output directory")
-	if err := f.MarkHidden("profiles"); err != nil {
-		panic(err) // not a flag
-	}
-	documentEnv(cmd)
+	cmd.Flags().SortFlags = false
+	addFlags(cmd, slices.Concat(
+		[]Flag{
+			dsnsFlag(&o.DSNs, "`database` to measure, written as for serve; repeat the flag for several"),
+			outFlag(&o.Dir, chartsHelp),
+			quickFlag(&o.Quick, quickHelp),
+			againstFlag(&against.against, "`NAME=ADDRESS` of a server of the Kubernetes API to measure beside plinth: a URL or the file of a kubeconfig; repeat the flag for several"),
+		},
+		onlyAgainst,
+		[]Flag{{Name: "profiles", Set: boolean(&o.Profiles, false), Hidden: true, Help: "leave CPU profiles of the server in the output directory"}},
+	)...)
+	withVariables(cmd)
 	cmd.AddCommand(newBenchEtcd(), newBenchIdle(), newBenchScale(), newBenchTorture())
 	return cmd
 }

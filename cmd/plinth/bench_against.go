@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench"
@@ -27,22 +26,20 @@ type benchAgainstFlags struct {
 	against, pids, disks, only []string
 }
 
-// onlyAgainst are flags that mean nothing without --against.
-var onlyAgainst = []string{"pid", "disk", "cert", "key", "cacert", "churn", "churn-rate", "objects", "nodes", "only"}
-
-func (b *benchAgainstFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringArrayVar(&b.against, "against", nil, "`NAME=ADDRESS` of a server of the Kubernetes API to measure beside plinth: a URL or the file of a kubeconfig; repeat the flag for several")
-	f.StringArrayVar(&b.pids, "pid", nil, "with --against, `NAME=PID` of a process whose memory, CPU and writes count as the server's; repeat the flag for several")
-	f.StringArrayVar(&b.disks, "disk", nil, "with --against, `NAME=DIRECTORY` of a server's database, whose growth is measured; repeat the flag for several")
-	f.StringVar(&b.o.TLS.Cert, "cert", "", "with --against, `file` of the client's certificate, for servers that are named by URL")
-	f.StringVar(&b.o.TLS.Key, "key", "", "with --against, `file` of the certificate's key")
-	f.StringVar(&b.o.TLS.CA, "cacert", "", "with --against, `file` of the authority of the servers' certificates")
-	f.IntVar(&b.o.Objects, "objects", 0, "with --against, `number` of ConfigMaps of 1 KiB that are listed; 0: 10,000, or 200 with --quick")
-	f.DurationVar(&b.o.Churn, "churn", 10*time.Second, "with --against, how long 200 writers and 100 watchers work on 1,000 objects")
-	f.IntVar(&b.o.ChurnRate, "churn-rate", 1000, "with --against, most `writes` a second of all writers; 0: as many as they can")
-	f.IntSliceVar(&b.o.Nodes, "nodes", nil, "with --against, `numbers` of nodes to simulate, separated by commas; by default 100 and 1,000")
-	f.StringSliceVar(&b.only, "only", nil, "with --against, `measurements` to make, separated by commas: "+strings.Join(apibench.Steps(), ", "))
+// flags are those that mean nothing without --against.
+func (b *benchAgainstFlags) flags() []Flag {
+	return []Flag{
+		pidFlag(&b.pids, "with --against, `NAME=PID` of a process whose memory, CPU and writes count as the server's; repeat the flag for several"),
+		{Name: "disk", Set: repeated(&b.disks, nil), Help: "with --against, `NAME=DIRECTORY` of a server's database, whose growth is measured; repeat the flag for several"},
+		certFlag(&b.o.TLS.Cert, "with --against, `file` of the client's certificate, for servers that are named by URL"),
+		keyFlag(&b.o.TLS.Key, "with --against, `file` of the certificate's key"),
+		caFlag(&b.o.TLS.CA, "with --against, `file` of the authority of the servers' certificates"),
+		objectsFlag(number(&b.o.Objects, 0), "with --against, `number` of ConfigMaps of 1 KiB that are listed; 0: 10,000, or 200 with --quick"),
+		churnFlag(&b.o.Churn, "with --against, how long 200 writers and 100 watchers work on 1,000 objects"),
+		churnRateFlag(&b.o.ChurnRate, "with --against, most `writes` a second of all writers; 0: as many as they can"),
+		nodesFlag(numbers(&b.o.Nodes, nil), "with --against, `numbers` of nodes to simulate, separated by commas; by default 100 and 1,000"),
+		onlyFlag(&b.only, "with --against, `measurements` to make, separated by commas: ", apibench.Steps()),
+	}
 }
 
 // check completes the options by the flags that have a form of their own. dsns are the values of --dsn.

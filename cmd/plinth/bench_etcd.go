@@ -65,9 +65,6 @@ func newBenchEtcd() *cobra.Command {
   plinth bench etcd --dsn none --kubeconfig sqlite=on-plinth.conf --kubeconfig etcd=on-etcd.conf
   plinth bench etcd --only churn --churn 10m --against etcd=http://127.0.0.1:2379`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -75,27 +72,28 @@ func newBenchEtcd() *cobra.Command {
 			return runBenchEtcd(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.add(cmd)
-	documentEnv(cmd)
+	cmd.Flags().SortFlags = false
+	addFlags(cmd, f.flags()...)
+	withVariables(cmd)
 	return cmd
 }
 
-func (b *benchEtcdFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&b.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for plinth etcd; repeat the flag for several; none: no plinth")
-	f.StringArrayVar(&b.against, "against", nil, "`NAME=URL` of an endpoint to measure beside plinth; repeat the flag for several")
-	f.StringArrayVar(&b.servers, "kubeconfig", nil, "`NAME=FILE` of a kube-apiserver that runs on an endpoint, to measure what its clients get; repeat the flag for several")
-	f.StringArrayVar(&b.pids, "pid", nil, "`NAME=PID` of a process whose memory, CPU and writes count as the endpoint's; repeat the flag for several")
-	f.StringVar(&b.o.TLS.Cert, "cert", "", "`file` of the client's certificate, for endpoints with https://")
-	f.StringVar(&b.o.TLS.Key, "key", "", "`file` of the certificate's key")
-	f.StringVar(&b.o.TLS.CA, "cacert", "", "`file` of the authority of the endpoints' certificates")
-	f.DurationVar(&b.o.Churn, "churn", 10*time.Second, "how long 200 writers and 100 watchers work on 1,000 keys")
-	f.IntVar(&b.o.ChurnRate, "churn-rate", 1000, "most `writes` a second of all writers; 0: as many as they can")
-	f.IntVar(&b.o.Keys, "keys", 0, "`number` of keys of 1 KiB while memory is measured; 0: 100,000, or 1,000 with --quick")
-	f.StringSliceVar(&b.only, "only", nil, "`measurements` to make, separated by commas: "+strings.Join(etcdbench.Steps(), ", "))
-	f.StringVar(&b.o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
-	f.BoolVar(&b.o.Quick, "quick", false, "take seconds instead of minutes, to see that everything works; figures are not judged")
+func (b *benchEtcdFlags) flags() []Flag {
+	return []Flag{
+		dsnsFlag(&b.o.DSNs, "`database` to measure plinth on, written as for plinth etcd; repeat the flag for several; none: no plinth"),
+		againstFlag(&b.against, "`NAME=URL` of an endpoint to measure beside plinth; repeat the flag for several"),
+		kubeconfigFlagOf(repeated(&b.servers, nil), "`NAME=FILE` of a kube-apiserver that runs on an endpoint, to measure what its clients get; repeat the flag for several"),
+		pidFlag(&b.pids, "`NAME=PID` of a process whose memory, CPU and writes count as the endpoint's; repeat the flag for several"),
+		certFlag(&b.o.TLS.Cert, "`file` of the client's certificate, for endpoints with https://"),
+		keyFlag(&b.o.TLS.Key, "`file` of the certificate's key"),
+		caFlag(&b.o.TLS.CA, "`file` of the authority of the endpoints' certificates"),
+		churnFlag(&b.o.Churn, "how long 200 writers and 100 watchers work on 1,000 keys"),
+		churnRateFlag(&b.o.ChurnRate, "most `writes` a second of all writers; 0: as many as they can"),
+		{Name: "keys", Set: number(&b.o.Keys, 0), Help: "`number` of keys of 1 KiB while memory is measured; 0: 100,000, or 1,000 with --quick"},
+		onlyFlag(&b.only, "`measurements` to make, separated by commas: ", etcdbench.Steps()),
+		outFlag(&b.o.Dir, chartsHelp),
+		quickFlag(&b.o.Quick, quickHelp),
+	}
 }
 
 // check completes the options by the flags that have a form of their own.

@@ -49,9 +49,6 @@ func newBenchIdle() *cobra.Command {
   plinth bench idle --dsn sqlite://plinth.db --nodes 10 --duration 10m
   plinth bench idle --kubeconfig etcd=on-etcd.conf --pid etcd=4711`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -59,21 +56,22 @@ func newBenchIdle() *cobra.Command {
 			return runBenchIdle(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.add(cmd)
-	documentEnv(cmd)
+	cmd.Flags().SortFlags = false
+	addFlags(cmd, f.flags()...)
+	withVariables(cmd)
 	return cmd
 }
 
-func (b *benchIdleFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&b.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several; none: no plinth")
-	f.IntSliceVar(&b.o.Nodes, "nodes", []int{10, 100}, "`numbers` of nodes to measure with, separated by commas")
-	f.DurationSliceVar(&b.o.Delays, "lease-commit-delay", []time.Duration{0, time.Second}, "`durations` of plinth's flag of that name to measure with, separated by commas")
-	f.DurationVar(&b.o.Duration, "duration", time.Minute, "how long each measurement takes")
-	f.StringArrayVar(&b.servers, "kubeconfig", nil, "`NAME=FILE` of a kube-apiserver that runs already, to measure beside plinth; repeat the flag for several")
-	f.StringArrayVar(&b.pids, "pid", nil, "`NAME=PID` of a process whose writes count as those of a database or of a server of --kubeconfig; repeat the flag for several")
-	f.StringVar(&b.o.Dir, "out", "bench-out", "`directory` of temporary files; it decides which disk SQLite is measured on")
+func (b *benchIdleFlags) flags() []Flag {
+	return []Flag{
+		dsnsFlag(&b.o.DSNs, "`database` to measure plinth on, written as for serve; repeat the flag for several; none: no plinth"),
+		nodesFlag(numbers(&b.o.Nodes, []int{10, 100}), "`numbers` of nodes to measure with, separated by commas"),
+		leaseCommitDelayFlag(periods(&b.o.Delays, []time.Duration{0, time.Second}), "`durations` of plinth's flag of that name to measure with, separated by commas"),
+		{Name: "duration", Set: period(&b.o.Duration, time.Minute), Help: "how long each measurement takes"},
+		kubeconfigFlagOf(repeated(&b.servers, nil), "`NAME=FILE` of a kube-apiserver that runs already, to measure beside plinth; repeat the flag for several"),
+		pidFlag(&b.pids, "`NAME=PID` of a process whose writes count as those of a database or of a server of --kubeconfig; repeat the flag for several"),
+		outFlag(&b.o.Dir, "`directory` of temporary files; it decides which disk SQLite is measured on"),
+	}
 }
 
 // check completes the options by the flags that have a form of their own.

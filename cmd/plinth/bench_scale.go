@@ -49,9 +49,6 @@ func newBenchScale() *cobra.Command {
 		Example: `  plinth bench scale
   plinth bench scale --objects 1000000 --dsn postgres://plinth@db.example.com/plinth --out results`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -59,14 +56,15 @@ func newBenchScale() *cobra.Command {
 			return runBenchScale(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringArrayVar(&f.o.DSNs, "dsn", nil, "`database` to measure plinth on, written as for serve; repeat the flag for several")
-	flags.IntVar(&f.most, "objects", 100_000, "highest `number` of objects, 1,000 to 10,000,000")
-	flags.Var(&f.memory, "memory", "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none")
-	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that charts and figures are written to; it decides which disk SQLite is measured on")
-	flags.BoolVar(&f.o.Quick, "quick", false, "take short rounds, to see that everything works")
-	documentEnv(cmd)
+	cmd.Flags().SortFlags = false
+	addFlags(cmd,
+		dsnsFlag(&f.o.DSNs, "`database` to measure plinth on, written as for serve; repeat the flag for several"),
+		objectsFlag(number(&f.most, 100_000), "highest `number` of objects, 1,000 to 10,000,000"),
+		memoryFlag(&f.memory, "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none"),
+		outFlag(&f.o.Dir, chartsHelp),
+		quickFlag(&f.o.Quick, "take short rounds, to see that everything works"),
+	)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -62,9 +62,6 @@ func newBenchTorture() *cobra.Command {
   plinth bench torture --dsn postgres://plinth@db.example.com/plinth --replicas 3 --seconds 3600 --seed 7
   plinth bench torture --faults kill,stop --out results`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -72,16 +69,18 @@ func newBenchTorture() *cobra.Command {
 			return runBenchTorture(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.o.DSN, "dsn", "sqlite://plinth.db", "`database` beside which one is made for the run, written as for serve")
-	flags.IntVar(&f.o.Replicas, "replicas", 1, "`number` of plinths on the database, 1 to 3")
-	flags.IntVar(&f.seconds, "seconds", 60, "how many `seconds` faults are made")
-	flags.IntVar(&f.o.Clients, "clients", 6, "`number` of clients that call; half as many watch")
-	flags.Uint64Var(&f.o.Seed, "seed", 0, "`number` that calls and faults follow from; 0: one that differs each time")
-	flags.StringSliceVar(&f.o.Faults, "faults", nil, "`names` of the faults to make, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults")
-	flags.StringVar(&f.o.Dir, "out", "bench-out", "`directory` that files are written to; it decides which disk SQLite is on")
-	documentEnv(cmd)
+	cmd.Flags().SortFlags = false
+	addFlags(cmd,
+		dsnFlagOf(text(&f.o.DSN, "sqlite://plinth.db"), "`database` beside which one is made for the run, written as for serve"),
+		Flag{Name: "replicas", Set: number(&f.o.Replicas, 1), Help: "`number` of plinths on the database, 1 to 3"},
+		Flag{Name: "seconds", Set: number(&f.seconds, 60), Help: "how many `seconds` faults are made"},
+		Flag{Name: "clients", Set: number(&f.o.Clients, 6), Help: "`number` of clients that call; half as many watch"},
+		Flag{Name: "seed", Set: unsigned64(&f.o.Seed, 0), Help: "`number` that calls and faults follow from; 0: one that differs each time"},
+		Flag{Name: "faults", Set: list(&f.o.Faults, nil),
+			Help: "`names` of the faults to make, separated by commas: kill, stop, cut-clients, lose-answer, and with a database server cut, freeze, delay, lose-commit; by default all that are possible; none: no faults"},
+		outFlag(&f.o.Dir, "`directory` that files are written to; it decides which disk SQLite is on"),
+	)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -67,12 +67,12 @@ func newCertsCheck() *cobra.Command {
 			return q.print(cmd.OutOrStdout())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	addDataDir(cmd, &q.dataDir)
-	f.Var(&q.within, "within", "a certificate that ends within this time is a problem")
-	addOutput(cmd, &q.output)
-	complete(cmd, "within")
+	cmd.Flags().SortFlags = false
+	addFlags(cmd,
+		dataDirFlag(&q.dataDir, ownDirHelp),
+		Flag{Name: "within", Set: value(&q.within), Help: "a certificate that ends within this time is a problem"},
+		outputFlag(&q.output, outputHelp, "json", "yaml"),
+	)
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func newCertsRenew() *cobra.Command {
 			return renewCertificates(dataDirOf(cmd, dataDir), args, cmd.OutOrStdout())
 		},
 	}
-	addDataDir(cmd, &dataDir)
+	addFlags(cmd, dataDirFlag(&dataDir, ownDirHelp))
 	return cmd
 }
 

@@ -4,55 +4,40 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
-
-	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/admission"
-	"github.com/plinth-io/plinth/server/controllers"
+	"github.com/spf13/pflag"
 )
 
-// complete lets a shell complete the value of a flag out of values. Without any, it completes
-// nothing; flags that are not mentioned get names of files.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		before := begun[:strings.LastIndexByte(begun, ',')+1] // the values of a list that are complete
-		out := make([]string, len(values))
-		for i, value := range values {
-			out[i] = before + value
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // not a flag
+// complete has a shell complete the flag's value.
+func (f *Flag) complete(cmd *cobra.Command) {
+	completion := f.Complete
+	switch value, _ := pflag.UnquoteUsage(cmd.Flags().Lookup(f.Name)); {
+	case completion != nil:
+	case value == "file":
+		completion = fileNames
+	case value == "directory":
+		completion = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	default:
+		completion = values()
+	}
+	if err := cmd.RegisterFlagCompletionFunc(f.Name, completion); err != nil {
+		panic(err) // a flag is twice in the table
 	}
 }
 
-func completeServe(cmd *cobra.Command) {
-	names := []string{"*", "none"}
-	for _, name := range controllers.Names() {
-		names = append(names, name, "-"+name)
-	}
-	complete(cmd, "controllers", names...)
-	complete(cmd, "enable-admission-plugins", optionalPlugins()...)
-	complete(cmd, "disable-admission-plugins", admission.DefaultNames()...)
-	complete(cmd, "kubelet-preferred-address-types", server.NodeAddressTypes...)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "audit-log-format", "json", "legacy")
-	complete(cmd, "audit-log-mode", "batch", "blocking", "blocking-strict")
-	complete(cmd, "audit-webhook-mode", "batch", "blocking", "blocking-strict")
-	complete(cmd, "authorization-mode", modes.AuthorizationModeChoices...)
-	complete(cmd, "authorization-webhook-version", "v1", "v1beta1")
-	for _, flag := range []string{
-		"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-		"listen", "advertise-address", "tls-san", "database-timeout", "history", "memory", "event-ttl", "lease-commit-delay", "backup-interval", "backup-keep", "scrub-interval", "runtime-config", "serve-removed-apis", "feature-gates",
-		"service-cluster-ip-range", "service-node-port-range", "service-account-issuer", "api-audiences",
-	} {
-		complete(cmd, flag)
-	}
-	for _, flag := range []string{"data-dir", "backup-dir"} {
-		if err := cmd.MarkFlagDirname(flag); err != nil {
-			panic(err) // not a flag
+// fileNames completes names of files, which is what shells do without being told.
+func fileNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// values completes these words, also in a list. Without any, it completes nothing.
+func values(words ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		before := begun[:strings.LastIndexByte(begun, ',')+1] // the values of a list that are complete
+		out := make([]string, len(words))
+		for i, word := range words {
+			out[i] = before + word
 		}
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

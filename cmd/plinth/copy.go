@@ -50,9 +50,6 @@ func newCopy() *cobra.Command {
   plinth copy --online --from sqlite://plinth-data/plinth.db --to postgres://plinth@db.example.com/plinth
   plinth copy --take-back --from sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if f.takeBack {
 				return takeBack(cmd.Context(), f, cmd.OutOrStdout())
 			}
@@ -60,12 +57,14 @@ func newCopy() *cobra.Command {
 			return copyState(cmd.Context(), f, log, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&f.from, "from", "", "`database` to copy from")
-	cmd.Flags().StringVar(&f.to, "to", "", "empty `database` to copy to")
-	cmd.Flags().BoolVar(&f.online, "online", false, "plinth may serve the source meanwhile, which is stopped at the end")
-	cmd.Flags().BoolVar(&f.prepare, "prepare", false, "with --online: end before the source is stopped")
-	cmd.Flags().BoolVar(&f.takeBack, "take-back", false, "let plinth serve the source of an online copy again")
-	documentEnv(cmd)
+	addFlags(cmd,
+		fromFlag(text(&f.from, ""), "`database` to copy from", schemes),
+		toFlag(text(&f.to, ""), "empty `database` to copy to", schemes),
+		Flag{Name: "online", Set: boolean(&f.online, false), Help: "plinth may serve the source meanwhile, which is stopped at the end"},
+		Flag{Name: "prepare", Set: boolean(&f.prepare, false), Help: "with --online: end before the source is stopped"},
+		Flag{Name: "take-back", Set: boolean(&f.takeBack, false), Help: "let plinth serve the source of an online copy again"},
+	)
+	withVariables(cmd)
 	return cmd
 }
 

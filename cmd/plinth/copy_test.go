@@ -141,9 +141,9 @@ func fill(t *testing.T, dsn string, n int) {
 	t.Helper()
 	log := openedLog(t, dsn)
 	for done := 0; done < n; {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for ; len(batch) < 1000; done++ {
-			batch = append(batch, sqlstore.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%06d", done), Value: []byte(`{"metadata":{}}`)})
+			batch = append(batch, changelog.Change{Key: fmt.Sprintf("/registry/core/configmaps/default/c%06d", done), Value: []byte(`{"metadata":{}}`)})
 		}
 		_, err := log.Append(t.Context(), batch)
 		must(t, err)

@@ -47,11 +47,10 @@ func flagReference(root *cobra.Command) []byte {
 	b.WriteString(referenceHead)
 	for _, cmd := range withFlags(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", cmd.CommandPath(), cmd.Short)
-		if groupsOf(cmd) == nil {
-			tabulate(&b, cmd.Flags())
-			continue
-		}
 		groups, _ := sections(cmd)
+		if len(groups.Order) == 0 {
+			tabulate(&b, cmd.Flags())
+		}
 		for _, name := range groups.Order {
 			fmt.Fprintf(&b, "\n### %s\n", name)
 			tabulate(&b, groups.FlagSets[name])

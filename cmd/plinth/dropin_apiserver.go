@@ -31,13 +31,12 @@ Flags of kube-apiserver that are not among these have no effect. No controllers 
 // apiServerOptions are the flags of kube-apiserver that the drop-in obeys.
 type apiServerOptions struct {
 	*serveOptions
+	table            *flagTable
 	bindAddress      net.IP
 	securePort       int
 	certDir          string
 	etcdServers      []string
 	etcdPrefix       string
-	storageTimeout   time.Duration
-	compaction       time.Duration
 	admissionControl []string
 	gates            []string // of which serve has one list
 	version          string
@@ -61,7 +60,7 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "Kubernetes", server.KubernetesVersion)
 				return err
 			}
-			return nameAPIServerFlags(cmd, o.run(cmd))
+			return o.table.nameFlags(&o.config, o.run(cmd))
 		},
 	}
 	cmd.SetFlagErrorFunc(flagError)
@@ -71,56 +70,18 @@ func newAPIServerFor(o *apiServerOptions) *cobra.Command {
 	return cmd
 }
 
-// ownFlags are those of serve that kube-apiserver does not have, or means otherwise.
-var ownFlags = []string{
-	"backup-dir", "backup-interval", "backup-keep", "controllers", "data-dir", "database-timeout", "dsn",
-	"feature-gates", "history", "keep", "keep-file", "lease-commit-delay", "listen", "log-format", "max-connections", "memory",
-	"new-authority", "new-database", "scrub-interval", "serve-removed-apis", "serve-snapshots", "shutdown-timeout", "tls-san",
-}
-
+// addFlags adds kube-apiserver's flags.
 func (o *apiServerOptions) addFlags(cmd *cobra.Command) {
-	var serve cobra.Command
-	o.serveOptions.addFlags(&serve)
-	o.defaults(serve.Flags())
-	serve.Flags().Lookup("advertise-address").Usage = "IP `address` at which members of the cluster reach plinth; by default that of --bind-address, or the machine's if that is unspecified or loopback"
-	f := cmd.Flags()
-	serve.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(ownFlags, flag.Name) {
-			f.AddFlag(flag)
-		}
-	})
-	f.IPVar(&o.bindAddress, "bind-address", net.IPv4zero, "IP `address` to serve on")
-	f.IntVar(&o.securePort, "secure-port", 6443, "`port` to serve on")
-	f.StringVar(&o.certDir, "cert-dir", "/var/run/kubernetes", "`directory` of apiserver.crt and apiserver.key, which are made if they are missing; not with --tls-cert-file")
-	f.StringSliceVar(&o.etcdServers, "etcd-servers", nil, "http `URL` of the etcd that plinth is, too, which knows the database")
-	f.StringVar(&o.etcdPrefix, "etcd-prefix", "/registry", "`prefix` of all keys: other prefixes have other databases")
-	f.DurationVar(&o.storageTimeout, "storage-initialization-timeout", time.Minute, "how long to wait for etcd and the database")
-	f.DurationVar(&o.compaction, "etcd-compaction-interval", 5*time.Minute, "how long old versions of objects stay readable; 0: for ever")
-	f.StringSliceVar(&o.admissionControl, "admission-control", nil, "admission `plugins` to run, and no others")
-	f.StringArrayVar(&o.gates, "feature-gates", nil, "alpha and beta features of Kubernetes to switch on or off: `name=bool,...`")
-	f.Var(&o.log.Format, "logging-format", "`format` of the log on standard error: text or json")
-	f.StringVar(&o.version, "version", "", "print the version and exit")
-	f.Lookup("version").NoOptDefVal = "true"
-	f.SortFlags = true
+	serve := o.serveOptions.flags()
+	register(pflag.NewFlagSet("", pflag.ContinueOnError), serve) // for the defaults of those that kube-apiserver lacks
+	o.table = addFlags(cmd, o.flags(serve)...)
+	cmd.Flags().SortFlags = true
 	for _, ignored := range ignoredFlags(apiServerIgnored, &o.ignored) {
-		flag := f.VarPF(ignored, ignored.name, "", "")
+		flag := cmd.Flags().VarPF(ignored, ignored.name, "", "")
 		flag.Hidden = true
 		if ignored.bool {
 			flag.NoOptDefVal = "true"
 		}
-	}
-}
-
-// defaults sets kube-apiserver's defaults where serve has others.
-func (o *apiServerOptions) defaults(f *pflag.FlagSet) {
-	o.privileged = false
-	o.config.Debugging.Profiling = true
-	o.config.ServiceClusterIPRange = []string{"10.0.0.0/24"}
-	o.config.Authorization.Modes = nil
-	for name, value := range map[string]string{
-		"allow-privileged": "false", "profiling": "true", "service-cluster-ip-range": "10.0.0.0/24", "authorization-mode": "",
-	} {
-		f.Lookup(name).DefValue = value
 	}
 }
 
@@ -129,7 +90,7 @@ func (o *apiServerOptions) run(cmd *cobra.Command) error {
 	if err := o.setGates(); err != nil {
 		return err
 	}
-	if err := o.complete(cmd.Flags()); err != nil {
+	if err := o.complete(); err != nil {
 		return err
 	}
 	o.config.Flags = shownFlags(cmd)
@@ -146,18 +107,6 @@ func (o *apiServerOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	return runServer(cmd.Context(), o.config, o.log.Verbosity, func(*server.Server) {})
-}
-
-// nameAPIServerFlags is nameFlags with kube-apiserver's names of what serve calls otherwise.
-func nameAPIServerFlags(cmd *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	text := strings.NewReplacer(
-		"Config.Listen", "--bind-address and --secure-port", "Config.DatabaseTimeout", "--storage-initialization-timeout",
-		"--database-timeout", "--storage-initialization-timeout", "Config.History", "--etcd-compaction-interval", "Config.DSN", "--etcd-servers",
-	).Replace(err.Error())
-	return nameFlags(cmd, &reworded{text, err})
 }
 
 // setGates switches features. A feature may have the name of a component before it, of which
@@ -185,18 +134,14 @@ func (o *apiServerOptions) setGates() error {
 }
 
 // complete makes the server's configuration out of the flags.
-func (o *apiServerOptions) complete(f *pflag.FlagSet) error {
+func (o *apiServerOptions) complete() error {
 	c := &o.config
-	if o.securePort < 1 || o.securePort > 65535 {
-		return usagef("--secure-port %d: write a number from 1 to 65535", o.securePort)
-	}
-	if len(o.etcdServers) == 0 {
-		return usagef("--etcd-servers is missing; write the URL of an etcd that plinth test-assets has made")
+	if err := o.table.check(); err != nil {
+		return err
 	}
 	c.DataDir = "" // kube-apiserver writes nothing but --cert-dir
 	c.Listen = net.JoinHostPort(o.bindAddress.String(), strconv.Itoa(o.securePort))
-	c.DatabaseTimeout = o.storageTimeout
-	if c.History = o.compaction; c.History == 0 {
+	if c.History == 0 {
 		c.History = -1
 	}
 	if c.EventTTL == 0 {
@@ -211,7 +156,7 @@ func (o *apiServerOptions) complete(f *pflag.FlagSet) error {
 	if err := o.completeLimits(); err != nil {
 		return err
 	}
-	return o.completeAdmission(f)
+	return o.completeAdmission()
 }
 
 // completeLimits translates 0, which is no limit without priority and fairness. With it, only the
@@ -238,10 +183,10 @@ func (o *apiServerOptions) completeLimits() error {
 }
 
 // completeAdmission chooses the plugins that kube-apiserver would run.
-func (o *apiServerOptions) completeAdmission(f *pflag.FlagSet) error {
+func (o *apiServerOptions) completeAdmission() error {
 	c := &o.config
-	if f.Changed("admission-control") {
-		if f.Changed("enable-admission-plugins") || f.Changed("disable-admission-plugins") {
+	if o.table.given(&o.admissionControl) {
+		if o.table.given(&c.EnableAdmissionPlugins) || o.table.given(&c.DisableAdmissionPlugins) {
 			return usagef("--admission-control stands alone; leave it out, or --enable-admission-plugins and --disable-admission-plugins")
 		}
 		c.EnableAdmissionPlugins = o.admissionControl
@@ -255,7 +200,7 @@ func (o *apiServerOptions) completeAdmission(f *pflag.FlagSet) error {
 
 // findDatabase asks etcd for the database.
 func (o *apiServerOptions) findDatabase(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, o.storageTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.config.DatabaseTimeout)
 	defer cancel()
 	o.config.DSN, err = dropin.Ask(ctx, o.etcdServers, o.etcdPrefix)
 	if errors.Is(err, dropin.ErrOther) {

@@ -21,7 +21,7 @@ func configOf(args ...string) (*apiServerOptions, error) {
 	if err := cmd.ParseFlags(append([]string{"--etcd-servers=http://127.0.0.1:2379"}, args...)); err != nil {
 		return o, cmd.FlagErrorFunc()(cmd, err)
 	}
-	return o, o.complete(cmd.Flags())
+	return o, o.complete()
 }
 
 // TestAPIServerMapping has what each flag of kube-apiserver sets that serve does not have under
@@ -132,7 +132,8 @@ func TestAPIServerBadFlags(t *testing.T) {
 		}
 	}
 	o := &apiServerOptions{serveOptions: newServeOptions()}
-	if err := o.complete(newAPIServerFor(o).Flags()); err == nil || !strings.Contains(err.Error(), "--etcd-servers is missing") {
+	newAPIServerFor(o)
+	if err := o.complete(); err == nil || !strings.Contains(err.Error(), "--etcd-servers is missing") {
 		t.Errorf("without --etcd-servers: %v", err)
 	}
 	o.gates = []string{"other:A=true"}

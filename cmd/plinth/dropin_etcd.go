@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,32 +29,26 @@ Flags:
 // etcdDropIn is plinth etcd with the defaults of etcd.
 type etcdDropIn struct {
 	*etcdOptions
-	own     *pflag.FlagSet // those of plinth etcd
+	own     *pflag.FlagSet // those of plinth etcd that etcd has
 	version bool
 }
 
 func newEtcdDropInOptions() *etcdDropIn {
 	o := &etcdDropIn{etcdOptions: newEtcdOptions(), own: pflag.NewFlagSet(etcdName, pflag.ContinueOnError)}
-	o.addFlags(o.own)
+	all := o.etcdOptions.flags()
+	register(pflag.NewFlagSet("", pflag.ContinueOnError), all) // for the defaults of those that etcd lacks
+	o.table = register(o.own, append(inDropIn(all), versionFlag(boolean(&o.version, false))))
+	o.addOthers(o.own)
 	o.plaintext = true // tests listen on all addresses
-	o.listen, o.dataDir = []string{"http://localhost:2379"}, ""
-	o.own.Lookup("listen-client-urls").DefValue = "http://localhost:2379"
-	o.own.Lookup("data-dir").Usage = "`directory` of the databases; by default NAME.etcd"
 	return o
 }
-
-// ownEtcdFlags are those of plinth etcd that etcd does not have, or means otherwise.
-var ownEtcdFlags = []string{"dsn", "endpoint", "database-timeout", "cache-bytes", "insecure-plaintext", "new-database", "shutdown-timeout", "log-format", "v"}
 
 // flags returns etcd's flags. They are those of Go's package: -name and --name are the same.
 func (o *etcdDropIn) flags() *flag.FlagSet {
 	f := flag.NewFlagSet(etcdName, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.own.VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(ownEtcdFlags, flag.Name) {
-			f.Var(goFlag{flag}, flag.Name, flag.Usage)
-		}
+		f.Var(goFlag{flag}, flag.Name, flag.Usage)
 	})
 	for _, ignored := range ignoredFlags("log-format v?", &o.ignored) {
 		f.Var(ignored, ignored.name, "")
@@ -108,7 +101,7 @@ func newEtcdDropIn() *cobra.Command {
 				return err
 			}
 			cmd.Flags().AddFlagSet(o.own)
-			return nameFlags(cmd, o.serve(cmd))
+			return o.table.nameFlags(&o.tls.serving, o.serve(cmd))
 		},
 	}
 }
@@ -123,7 +116,7 @@ func printEtcdVersion(w io.Writer, b server.Build) error {
 func printEtcdDropInHelp(w io.Writer, f *flag.FlagSet) error {
 	var heads, usages []string
 	f.VisitAll(func(f *flag.Flag) {
-		if g, ok := f.Value.(goFlag); f.Name == "version" || ok && !g.Hidden {
+		if g, ok := f.Value.(goFlag); ok && !g.Hidden {
 			_, usage := flag.UnquoteUsage(f)
 			heads, usages = append(heads, "  --"+f.Name), append(usages, usage)
 		}
@@ -140,7 +133,7 @@ func (o *etcdDropIn) serve(cmd *cobra.Command) error {
 	if err := o.openLog(cmd); err != nil {
 		return err
 	}
-	if err := o.check(o.own); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	o.warn()

@@ -19,6 +19,18 @@ func envName(flag string) string {
 	return "PLINTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// withVariables has variables stand for the flags that a command has by now.
+func withVariables(cmd *cobra.Command) {
+	documentEnv(cmd)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := applyEnv(cmd); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+}
+
 // documentEnv names each flag's variable in its help text.
 func documentEnv(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -47,15 +59,7 @@ func applyEnv(cmd *cobra.Command) (err error) {
 
 // given tells whether a flag has been set, under its name or an old one.
 func given(flags *pflag.FlagSet, f *pflag.Flag) bool {
-	for old, name := range oldNames {
-		if f.Name != old && f.Name != name {
-			continue
-		}
-		if flags.Changed(old) || flags.Changed(name) {
-			return true
-		}
-	}
-	return f.Changed
+	return f.Changed || slices.ContainsFunc(f.Annotations[otherName], flags.Changed)
 }
 
 // source names what has set a flag, as the user wrote it: the flag or its variable.

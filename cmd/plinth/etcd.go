@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/plinth-io/plinth/server/etcd"
 	"github.com/plinth-io/plinth/server/logging"
@@ -26,6 +26,8 @@ a database in Postgres, MySQL or MariaDB; each is a member that answers for itse
 
 // etcdOptions are what the flags of etcd set.
 type etcdOptions struct {
+	table *flagTable
+
 	dsn             string
 	databaseTimeout time.Duration
 	dataDir         string
@@ -72,26 +74,29 @@ func newEtcd() *cobra.Command {
   plinth etcd --dsn mysql://plinth@tcp(db.example.com:3306)/etcd \
     --listen-client-urls unix:///run/plinth/etcd.sock`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			if err := applyEtcdEnv(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := o.begin(cmd); err != nil {
-				return nameFlags(cmd, err)
-			}
-			warnOfVariables(cmd, os.Environ(), o.log)
-			warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
-			return nameFlags(cmd, o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(cmd, o.dsn, o.log) }))
+			return o.table.nameFlags(&o.tls.serving, o.serve(cmd))
 		},
 	}
-	o.addFlags(cmd.Flags())
-	documentEnv(cmd)
+	o.table = addFlags(cmd, o.flags()...)
+	cmd.Flags().SortFlags = false
+	o.addOthers(cmd.Flags())
+	withVariables(cmd)
 	groupFlags(cmd)
-	completeEtcd(cmd)
 	cmd.AddCommand(newEtcdImport())
 	return cmd
+}
+
+// serve answers until the command's context ends.
+func (o *etcdOptions) serve(cmd *cobra.Command) error {
+	if err := o.begin(cmd); err != nil {
+		return err
+	}
+	warnOfVariables(cmd, os.Environ(), o.log)
+	warnOfEtcdVariables(cmd.Flags(), os.Environ(), "plinth etcd --help", o.log)
+	return o.run(cmd.Context(), cmd.OutOrStdout(), nil, func() { warnOfPassword(o.table, &o.dsn, o.log) })
 }
 
 // begin checks what can be known to be wrong without any I/O, and opens the log.
@@ -99,7 +104,7 @@ func (o *etcdOptions) begin(cmd *cobra.Command) error {
 	if err := o.openLog(cmd); err != nil {
 		return err
 	}
-	if err := o.check(cmd.Flags()); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	o.warn()
@@ -135,17 +140,23 @@ func (o *etcdOptions) openLog(cmd *cobra.Command) error {
 	return nil
 }
 
-func completeEtcd(cmd *cobra.Command) {
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "listen-client-urls", "http://", "https://", "unix://", "unixs://")
-	complete(cmd, "auto-compaction-mode", "periodic", "revision")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, own := cmd.GetFlagCompletionFunc(f.Name); !own && f.Value.Type() != "string" && !f.Hidden {
-			complete(cmd, f.Name)
-		}
-	})
-	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
-		panic(err) // not a flag
-	}
+// atLeast is a Handler that leaves out records below a level.
+type atLeast struct {
+	slog.Handler
+	least slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (a atLeast) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= a.least && a.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (a atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeast{a.Handler.WithAttrs(attrs), a.least}
+}
+
+// WithGroup implements slog.Handler.
+func (a atLeast) WithGroup(name string) slog.Handler {
+	return atLeast{a.Handler.WithGroup(name), a.least}
 }

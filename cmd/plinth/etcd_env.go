@@ -39,7 +39,7 @@ func applyEtcdEnv(flags *pflag.FlagSet) (err error) {
 
 // isEtcds tells whether etcd has a flag, with the same meaning.
 func isEtcds(f *pflag.Flag) bool {
-	return f.Name != "help" && !slices.Contains(ownEtcdFlags, f.Name)
+	return f.Name != "help" && len(f.Annotations[oursAlone]) == 0
 }
 
 // warnOfEtcdVariables names, in one record, the variables in environ that look like etcd's and

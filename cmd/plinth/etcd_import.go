@@ -35,6 +35,7 @@ Postgres, MySQL or MariaDB, where plinth's tables stand beside kine's.`
 func newEtcdImport() *cobra.Command {
 	var from, fromEtcd, to string
 	var client upstream.Etcd
+	var flags *flagTable
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Take the keys of an etcd or of kine into an empty database",
@@ -48,25 +49,24 @@ func newEtcdImport() *cobra.Command {
   plinth etcd import --from-kine "mysql://kine@tcp(db.example.com:3306)/kubernetes" \
     --dsn postgres://plinth@db.example.com/etcd`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			if fromEtcd != "" {
 				logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 				i := &etcdKeysImport{from: fromEtcd, client: client, to: to, kine: from, log: log}
-				return nameFlags(cmd, i.run(cmd.Context(), cmd.OutOrStdout()))
+				return flags.nameFlags(&client, i.run(cmd.Context(), cmd.OutOrStdout()))
 			}
-			return nameFlags(cmd, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
+			return flags.nameFlags(&client, importKine(cmd.Context(), from, to, log, cmd.OutOrStdout()))
 		},
 	}
-	cmd.Flags().StringVar(&fromEtcd, "from-etcd", "", "`URL` of an etcd, or the file of a snapshot")
-	addEtcdClientFlags(cmd, &client)
-	cmd.Flags().StringVar(&from, "from-kine", "", "`database` of kine")
-	cmd.Flags().StringVar(&to, "dsn", "", "empty `database` to write to")
-	documentEnv(cmd)
-	complete(cmd, "from-kine", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	flags = addFlags(cmd, slices.Concat(
+		[]Flag{{Name: "from-etcd", Set: text(&fromEtcd, ""), Complete: fileNames, Help: "`URL` of an etcd, or the file of a snapshot"}},
+		etcdClientFlags(&client),
+		[]Flag{
+			{Name: "from-kine", Set: text(&from, ""), Complete: schemes, Help: "`database` of kine"},
+			dsnFlag(&to, "empty `database` to write to"),
+		},
+	)...)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -9,11 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/plinth-io/plinth/server/files"
@@ -23,69 +21,85 @@ import (
 
 // etcdTLS is how clients are spoken to, and which are let in.
 type etcdTLS struct {
-	certFile, keyFile, trustedCA string
-	clientAuth, auto             bool
-	validity                     uint // years of the certificate of auto
-	minVersion, maxVersion       string
-	cipherSuites                 []string
+	serving                servingcert.Options // certificate and ciphers
+	trustedCA              string
+	clientAuth, auto       bool
+	validity               uint // years of the certificate of auto
+	minVersion, maxVersion string
 
 	chooser *servingcert.Chooser
 	clients atomic.Pointer[x509.CertPool]
 	own     *pki.PKI
 }
 
-func (t *etcdTLS) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&t.certFile, "cert-file", "", "`file` with the certificate to serve with, intermediate ones after it; read again when it changes")
-	f.StringVar(&t.keyFile, "key-file", "", "`file` with the private key of --cert-file")
-	f.StringVar(&t.trustedCA, "trusted-ca-file", "", "`file` with authorities: only clients with a certificate of theirs are let in; read again when it changes")
-	f.BoolVar(&t.clientAuth, "client-cert-auth", false, "let in only clients with a certificate of --trusted-ca-file")
-	f.BoolVar(&t.auto, "auto-tls", false, "serve with a certificate that plinth makes in the data directory; not with --cert-file")
-	f.UintVar(&t.validity, "self-signed-cert-validity", 1, "`years` that the certificate of --auto-tls is valid for; it is renewed before")
-	f.StringVar(&t.minVersion, "tls-min-version", "TLS1.2", "lowest `version` of TLS: TLS1.2 or TLS1.3")
-	f.StringVar(&t.maxVersion, "tls-max-version", "", "highest `version` of TLS: TLS1.2 or TLS1.3; by default the newest")
-	f.StringSliceVar(&t.cipherSuites, "cipher-suites", nil, "`names` of the cipher suites up to TLS 1.2, by Go's names, separated by commas; by default Go's choice")
+func (t *etcdTLS) flags() []Flag {
+	return []Flag{
+		{Name: "cert-file", Set: text(&t.serving.CertFile, ""),
+			Help: "`file` with the certificate to serve with, intermediate ones after it; read again when it changes"},
+		{Name: "key-file", Set: text(&t.serving.KeyFile, ""),
+			Help: "`file` with the private key of --cert-file"},
+		{Name: "trusted-ca-file", Set: text(&t.trustedCA, ""),
+			Help: "`file` with authorities: only clients with a certificate of theirs are let in; read again when it changes"},
+		{Name: "client-cert-auth", Set: boolean(&t.clientAuth, false),
+			Help: "let in only clients with a certificate of --trusted-ca-file"},
+		{Name: "auto-tls", Set: boolean(&t.auto, false),
+			Help: "serve with a certificate that plinth makes in the data directory; not with --cert-file"},
+		{Name: "self-signed-cert-validity", Set: unsigned(&t.validity, 1), Check: t.checkValidity,
+			Help: "`years` that the certificate of --auto-tls is valid for; it is renewed before"},
+		etcdMinVersion(t),
+		{Name: "tls-max-version", Set: text(&t.maxVersion, ""), Check: knownVersion(&t.maxVersion), Complete: values("TLS1.2", "TLS1.3"),
+			Help: "highest `version` of TLS: TLS1.2 or TLS1.3; by default the newest"},
+		{Name: "cipher-suites", Set: list(&t.serving.CipherSuites, nil),
+			Help: "`names` of the cipher suites up to TLS 1.2, by Go's names, separated by commas; by default Go's choice"},
+	}
+}
+
+func etcdMinVersion(t *etcdTLS) Flag {
+	f := tlsMinVersionFlag(&t.minVersion, "TLS1.2", "TLS1.2 or TLS1.3")
+	f.For, f.Check, f.Complete = &t.serving.MinVersion, knownVersion(&t.minVersion), values("TLS1.2", "TLS1.3")
+	return f
+}
+
+// knownVersion is a Flag's Check.
+func knownVersion(version *string) func() string {
+	return func() string {
+		if _, ok := tlsVersions[*version]; !ok {
+			return fmt.Sprintf(": %q: write TLS1.2 or TLS1.3", *version)
+		}
+		return ""
+	}
+}
+
+func (t *etcdTLS) checkValidity() string {
+	if t.validity == 0 || t.validity > 100 {
+		return fmt.Sprintf(": %d: write a number of years from 1 to 100", t.validity)
+	}
+	return ""
 }
 
 // given tells whether there is to be a certificate.
-func (t *etcdTLS) given() bool { return t.auto || t.certFile != "" }
+func (t *etcdTLS) given() bool { return t.auto || t.serving.CertFile != "" }
 
 // tlsVersions are etcd's names.
 var tlsVersions = map[string]uint16{"": 0, "TLS1.2": tls.VersionTLS12, "TLS1.3": tls.VersionTLS13}
 
 func (t *etcdTLS) check() error {
-	for flag, version := range map[string]string{"tls-min-version": t.minVersion, "tls-max-version": t.maxVersion} {
-		if _, ok := tlsVersions[version]; !ok {
-			return usagef("--%s: %q: write TLS1.2 or TLS1.3", flag, version)
-		}
-	}
 	lowest, highest := tlsVersions[t.minVersion], tlsVersions[t.maxVersion]
 	switch {
-	case t.keyFile == "" && t.certFile != "":
+	case t.serving.KeyFile == "" && t.serving.CertFile != "":
 		return usagef("--cert-file needs --key-file, the private key of its certificate")
-	case t.certFile == "" && t.keyFile != "":
+	case t.serving.CertFile == "" && t.serving.KeyFile != "":
 		return usagef("--key-file needs --cert-file, the certificate of its private key")
-	case t.auto && t.certFile != "":
+	case t.auto && t.serving.CertFile != "":
 		return usagef("--auto-tls makes a certificate, and --cert-file names one: give one of the two")
 	case t.clientAuth && t.trustedCA == "":
 		return usagef("--client-cert-auth needs --trusted-ca-file, the authorities of clients")
-	case t.validity == 0 || t.validity > 100:
-		return usagef("--self-signed-cert-validity: %d: write a number of years from 1 to 100", t.validity)
 	case highest != 0 && highest < max(lowest, tls.VersionTLS12):
 		return usagef("--tls-max-version %s is below --tls-min-version %s", t.maxVersion, t.minVersion)
-	case len(t.cipherSuites) > 0 && lowest == tls.VersionTLS13:
+	case len(t.serving.CipherSuites) > 0 && lowest == tls.VersionTLS13:
 		return usagef("--cipher-suites: TLS 1.3 has its own; leave the flag out, or set --tls-min-version to TLS1.2")
 	}
-	return inEtcdsNames((&servingcert.Options{CipherSuites: t.cipherSuites}).Check())
-}
-
-// inEtcdsNames renames the flags of kube-apiserver in an error.
-func inEtcdsNames(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usagef("%s", strings.NewReplacer(
-		"--tls-cipher-suites", "--cipher-suites", "--tls-cert-file", "--cert-file", "--tls-private-key-file", "--key-file",
-		"VersionTLS13", "TLS1.3").Replace(err.Error()))
+	return (&servingcert.Options{CipherSuites: t.serving.CipherSuites}).Check()
 }
 
 // config reads the files, and makes the certificate of --auto-tls for hosts.
@@ -107,14 +121,14 @@ func (t *etcdTLS) config(dataDir string, hosts []string) (*tls.Config, error) {
 		own = t.own.Serving
 	}
 	var err error
-	if t.chooser, err = servingcert.Open(servingcert.Options{CertFile: t.certFile, KeyFile: t.keyFile}, own); err != nil {
-		return nil, inEtcdsNames(err)
+	if t.chooser, err = servingcert.Open(t.serving, own); err != nil {
+		return nil, usagef("%w", err)
 	}
 	c := &tls.Config{
 		MinVersion: max(tlsVersions[t.minVersion], tls.VersionTLS12), MaxVersion: tlsVersions[t.maxVersion],
 		GetCertificate: t.chooser.Certificate,
 	}
-	if c.CipherSuites, err = cliflag.TLSCipherSuites(t.cipherSuites); err != nil {
+	if c.CipherSuites, err = cliflag.TLSCipherSuites(t.serving.CipherSuites); err != nil {
 		return nil, usagef("--cipher-suites: %v", err)
 	}
 	if t.trustedCA != "" { // as in etcd, also without --client-cert-auth

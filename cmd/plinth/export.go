@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,25 +57,26 @@ func newExport() *cobra.Command {
   plinth export --dsn postgres://plinth@db.example.com/plinth --etcd https://127.0.0.1:2379 \
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 			return o.run(cmd.Context(), log, cmd.OutOrStdout())
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.from, "dsn", "", "`database` to read")
-	f.StringVar(&o.to, "etcd", "", "`URL` of an etcd, or several of its members separated by commas, or a file to make")
-	addEtcdClientFlags(cmd, &o.etcd)
-	f.StringVar(&o.prefix, "prefix", upstream.DefaultPrefix, "what the keys begin with, kube-apiserver's --etcd-prefix")
-	f.StringVar(&o.encryption.ConfigFile, "encryption-provider-config", "", "`file` with the EncryptionConfiguration of plinth serve")
-	f.DurationVar(&o.eventTTL, "event-ttl", time.Hour, "how long Events stay after their last change; 0: for ever")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the report, and write nothing")
-	addOutput(cmd, &o.output)
-	documentEnv(cmd)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	addFlags(cmd, slices.Concat(
+		[]Flag{
+			dsnFlag(&o.from, "`database` to read"),
+			etcdFlag(&o.to, "`URL` of an etcd, or several of its members separated by commas, or a file to make"),
+		},
+		etcdClientFlags(&o.etcd),
+		[]Flag{
+			prefixFlag(&o.prefix, "what the keys begin with, kube-apiserver's --etcd-prefix"),
+			encryptionConfigFlag(&o.encryption.ConfigFile, "with the EncryptionConfiguration of plinth serve"),
+			eventTTLFlag(&o.eventTTL, "how long Events stay after their last change; 0: for ever"),
+			reportOnlyFlag(&o.dryRun),
+			outputFlag(&o.output, outputHelp, "json", "yaml"),
+		},
+	)...)
+	withVariables(cmd)
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -14,141 +13,14 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// flagGroup is a group of flags in a help text.
-type flagGroup struct {
-	name  string
-	flags []string
-}
-
-// groupsOf returns the groups of a command's flags, nil if it has none.
-func groupsOf(cmd *cobra.Command) []flagGroup {
-	switch cmd.CommandPath() {
-	case "plinth serve", "serve":
-		return flagGroups
-	case "plinth etcd", "etcd":
-		return etcdFlagGroups
-	}
-	return nil
-}
-
-// flagGroups is the order in which serve's help and docs/flags.md show its flags. A new flag
-// of serve needs a line here, where * stands for any text.
-var flagGroups = []flagGroup{
-	{"Database and files", []string{
-		"dsn",
-		"database-timeout",
-		"new-database",
-		"new-authority",
-		"data-dir",
-		"history",
-		"memory",
-		"keep",
-		"keep-file",
-		"event-ttl",
-		"lease-commit-delay",
-	}},
-	{"Backups", []string{
-		"backup-interval",
-		"backup-dir",
-		"backup-keep",
-		"scrub-interval",
-	}},
-	{"Encryption at rest", []string{
-		"encryption-provider-config*",
-	}},
-	{"Network and TLS", []string{
-		"listen",
-		"advertise-address",
-		"tls-san",
-		"tls-*",
-	}},
-	{"Controllers and Services", []string{
-		"controllers",
-		"service-cluster-ip-range",
-		"service-node-port-range",
-	}},
-	{"API versions", []string{
-		"runtime-config",
-		"serve-removed-apis",
-		"feature-gates",
-		"emulated-version",
-		"min-compatibility-version",
-		"runtime-config-emulation-forward-compatible",
-		"emulation-forward-compatible",
-	}},
-	{"Authentication", []string{
-		"client-ca-file",
-		"anonymous-auth",
-		"enable-bootstrap-token-auth",
-		"authentication-config",
-		"oidc-issuer-url",
-		"oidc-client-id",
-		"oidc-*",
-		"authentication-token-webhook-config-file",
-		"authentication-token-webhook-*",
-		"requestheader-client-ca-file",
-		"requestheader-*",
-	}},
-	{"Tokens", []string{
-		"service-account-*",
-		"api-audiences",
-		"token-auth-file",
-	}},
-	{"Authorization", []string{
-		"authorization-*",
-	}},
-	{"Admission", []string{
-		"enable-admission-plugins",
-		"disable-admission-plugins",
-		"admission-control-config-file",
-		"allow-privileged",
-		"default-*-toleration-seconds",
-	}},
-	{"Kubelets", []string{
-		"kubelet-*",
-	}},
-	{"Limits and shutdown", []string{
-		"request-timeout",
-		"max-requests-inflight",
-		"max-mutating-requests-inflight",
-		"enable-priority-and-fairness",
-		"max-connections",
-		"http2-max-streams-per-connection",
-		"goaway-chance",
-		"shutdown-delay-duration",
-		"shutdown-timeout",
-	}},
-	{"Audit", []string{
-		"audit-*",
-	}},
-	{"Logs", []string{
-		"v",
-		"log-format",
-	}},
-	{"Debugging", []string{
-		"profiling",
-		"contention-profiling",
-		"serve-snapshots",
-	}},
-}
-
 // sections returns the flags of cmd by group, and the names of the flags that have no group.
 func sections(cmd *cobra.Command) (groups cliflag.NamedFlagSets, ungrouped []string) {
-	grouped := map[string]bool{"help": true}
-	for _, group := range groupsOf(cmd) {
-		set := groups.FlagSet(group.name)
-		set.SortFlags = false
-		for _, pattern := range group.flags {
-			cmd.Flags().VisitAll(func(f *pflag.Flag) {
-				if match, _ := path.Match(pattern, f.Name); match && !grouped[f.Name] {
-					set.AddFlag(f)
-					grouped[f.Name] = true
-				}
-			})
-		}
-	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !grouped[f.Name] {
+		if group := f.Annotations[inGroup]; len(group) > 0 {
+			set := groups.FlagSet(group[0])
+			set.SortFlags = false
+			set.AddFlag(f)
+		} else if f.Name != "help" && !f.Hidden {
 			ungrouped = append(ungrouped, f.Name)
 		}
 	})
@@ -249,44 +121,5 @@ func foldText(b *strings.Builder, text string, indent, width int) {
 		}
 		b.WriteString(word)
 		at += n
-	}
-}
-
-// upstreamUsage are usage texts for upstream's flags. They replace upstream's own texts, which
-// have another style and in part are not true of plinth.
-var upstreamUsage = map[string]string{
-	"default-not-ready-toleration-seconds":   "`seconds` that pods stay on a node that is not ready, unless their tolerations say otherwise",
-	"default-unreachable-toleration-seconds": "`seconds` that pods stay on a node that cannot be reached, unless their tolerations say otherwise",
-
-	"audit-policy-file":   "`file` with the audit policy; without it nothing is logged",
-	"audit-log-path":      "`file` to write audit events to, - for standard output",
-	"audit-log-maxage":    "`days` to keep rotated audit log files for; 0: for ever",
-	"audit-log-maxbackup": "`number` of rotated audit log files to keep; 0: all of them",
-	"audit-log-maxsize":   "`megabytes` at which an audit log file is rotated; 0: 100",
-	"audit-log-format":    "`format` of the audit log: json, or legacy for one line of text for each event",
-	"audit-log-compress":  "compress rotated audit log files with gzip",
-
-	"audit-webhook-config-file":     "kubeconfig `file` of a webhook to send audit events to",
-	"audit-webhook-initial-backoff": "how long to wait before a failed request to the audit webhook is sent again",
-}
-
-// Both backends of the audit log have these flags.
-func init() {
-	for way, name := range map[string]string{"audit-log-": "the audit log", "audit-webhook-": "the audit webhook"} {
-		for flag, usage := range map[string]string{
-			"version":                 "API `version` of events for WAY",
-			"mode":                    "`mode` of WAY: batch to write events later, blocking to write them before a response ends, blocking-strict to refuse requests whose event cannot be written",
-			"batch-buffer-size":       "`number` of events that may wait for WAY, in mode batch; more are lost",
-			"batch-max-size":          "largest `number` of events in a batch for WAY",
-			"batch-max-wait":          "longest time before a batch for WAY that is not full is written",
-			"batch-throttle-enable":   "limit the batches for WAY",
-			"batch-throttle-qps":      "average `number` of batches a second for WAY",
-			"batch-throttle-burst":    "`number` of batches at once for WAY, after a pause",
-			"truncate-enabled":        "shorten events and batches for WAY that are too large",
-			"truncate-max-batch-size": "`bytes` of a batch for WAY above which it is split, if truncation is on",
-			"truncate-max-event-size": "`bytes` of an event for WAY above which request and response are left out of it, if truncation is on",
-		} {
-			upstreamUsage[way+flag] = strings.ReplaceAll(usage, "WAY", name)
-		}
 	}
 }

@@ -49,20 +49,27 @@ type historyFlags struct {
 	noPager                      bool
 }
 
-// addHistoryFlags adds the flags to a command. With all it can look at all namespaces at once.
-func addHistoryFlags(cmd *cobra.Command, q *historyFlags, all bool) {
-	f := cmd.Flags()
-	f.StringVarP(&q.namespace, "namespace", "n", "", "`namespace` of the objects; by default that of the context")
+// add gives a command its own flags, then these. With all it can look at all namespaces at once.
+func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
+	cmd.Flags().SortFlags = false
+	namespace := namespaceFlag(&q.namespace, "`namespace` of the objects; by default that of the context")
+	namespace.Short, namespace.Complete = "n", q.completeNamespaces
+	context := contextFlag(&q.context)
+	context.Complete = q.completeContexts
+	flags := append(own, namespace)
 	if all {
-		f.BoolVarP(&q.allNamespaces, "all-namespaces", "A", false, "look at all namespaces, and at objects that are in none")
+		flags = append(flags, Flag{Name: "all-namespaces", Short: "A", Set: boolean(&q.allNamespaces, false),
+			Help: "look at all namespaces, and at objects that are in none"})
 	}
-	f.StringVar(&q.kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	f.StringVar(&q.context, "context", "", "`name` of a context in the kubeconfig; by default the current one")
-	f.StringVar(&q.dataDir, "data-dir", "plinth-data", dataDirUsage)
-	f.StringVar(&q.color, "color", "auto", "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never")
-	f.BoolVar(&q.noPager, "no-pager", false, "do not show long output in the program that PLINTH_PAGER or PAGER names, or less")
-	complete(cmd, "color", "auto", "always", "never")
-	completeHistory(cmd, q)
+	addFlags(cmd, append(flags,
+		kubeconfigFlag(&q.kubeconfig),
+		context,
+		dataDirFlag(&q.dataDir, dataDirUsage),
+		Flag{Name: "color", Set: text(&q.color, "auto"), Complete: values("auto", "always", "never"),
+			Help: "`when` to use colours: auto for a terminal, unless NO_COLOR is set; always, or never"},
+		Flag{Name: "no-pager", Set: boolean(&q.noPager, false),
+			Help: "do not show long output in the program that PLINTH_PAGER or PAGER names, or less"},
+	)...)
 }
 
 // client returns a client and the namespace that the user means.

@@ -41,13 +41,11 @@ func newBlame() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.at, "at", "", "`moment` whose object is shown; by default now")
-	addShowManaged(cmd, &q.view)
-	addOutput(cmd, &q.output)
-	addHistoryFlags(cmd, &q.historyFlags, false)
-	completeMoments(cmd, "at")
+	q.add(cmd, false,
+		atFlag(&q.at, "`moment` whose object is shown; by default now"),
+		showManagedFlag(&q.view.All, showManagedHelp),
+		outputFlag(&q.output, outputHelp, "json", "yaml"),
+	)
 	return cmd
 }
 

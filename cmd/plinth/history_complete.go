@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,38 +10,21 @@ import (
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
 
-// completeHistory completes the flags that all commands of the history have.
-func completeHistory(cmd *cobra.Command, q *historyFlags) {
-	register := func(flag string, find func(cmd *cobra.Command) []string) {
-		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return beginning(find(cmd), begun), cobra.ShellCompDirectiveNoFileComp
-		})
-		if err != nil {
-			panic(err) // not a flag
-		}
+// completeContexts completes names of contexts in the kubeconfig.
+func (q *historyFlags) completeContexts(cmd *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+	config, err := q.loader(cmd).RawConfig()
+	if err == nil {
+		names = slices.Sorted(maps.Keys(config.Contexts))
 	}
-	register("context", func(cmd *cobra.Command) (names []string) {
-		config, err := q.loader(cmd).RawConfig()
-		if err != nil {
-			return nil
-		}
-		for name := range config.Contexts {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return names
-	})
-	register("namespace", func(cmd *cobra.Command) []string { return q.namesOf(cmd, "namespaces") })
-	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
-		panic(err) // not a flag
-	}
+	return beginning(names, begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-func completeMoments(cmd *cobra.Command, flags ...string) {
-	for _, flag := range flags {
-		complete(cmd, flag, "10m", "1h", "1d", "7d")
-	}
+func (q *historyFlags) completeNamespaces(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return beginning(q.namesOf(cmd, "namespaces"), begun), cobra.ShellCompDirectiveNoFileComp
 }
+
+// moments are what flags are completed with that take a time.
+var moments = values("10m", "1h", "1d", "7d")
 
 func beginning(words []string, begun string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, begun) })

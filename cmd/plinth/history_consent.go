@@ -14,14 +14,11 @@ type consent struct {
 	yes    bool
 }
 
-func addConsent(cmd *cobra.Command, c *consent) {
-	cmd.Flags().StringVar(&c.dryRun, "dry-run", "none", "`how` to try it without changing anything: server, or none to do it")
-	addYes(cmd, c)
-	complete(cmd, "dry-run", "none", "server")
-}
+// tryHelp is that of --dry-run of these commands.
+const tryHelp = "`how` to try it without changing anything: server, or none to do it"
 
-func addYes(cmd *cobra.Command, c *consent) {
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+func (c *consent) yesFlag() Flag {
+	return Flag{Name: "yes", Short: "y", Set: boolean(&c.yes, false), Help: "do not ask"}
 }
 
 func (c *consent) dry() bool { return c.dryRun == "server" }
@@ -40,7 +37,7 @@ func (c *consent) check(cmd *cobra.Command) error {
 		return usagef("--dry-run: %q: write server, because only the server knows what admission and validation say", c.dryRun)
 	case !c.yes && !c.dry() && !isTerminal(cmd.InOrStdin()):
 		try := ""
-		if cmd.Flags().Lookup("dry-run") != nil {
+		if c.dryRun != "" { // the command has the flag
 			try = ", or --dry-run=server to see what it would do"
 		}
 		return usagef("nobody can be asked, because standard input is not a terminal: write --yes to do it%s", try)

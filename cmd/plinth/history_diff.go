@@ -42,14 +42,12 @@ func newDiff() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.from, "from", "~1", "`moment` of the old state: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for two changes back")
-	f.StringVar(&q.to, "to", "now", "`moment` of the new state")
-	addShowManaged(cmd, &q.view)
-	addOutput(cmd, &q.output)
-	addHistoryFlags(cmd, &q.historyFlags, false)
-	completeMoments(cmd, "from", "to")
+	q.add(cmd, false,
+		fromFlag(text(&q.from, "~1"), "`moment` of the old state: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for two changes back", moments),
+		toFlag(text(&q.to, "now"), "`moment` of the new state", moments),
+		showManagedFlag(&q.view.All, showManagedHelp),
+		outputFlag(&q.output, outputHelp, "json", "yaml"),
+	)
 	return cmd
 }
 

@@ -31,9 +31,7 @@ func newForget() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	cmd.Flags().SortFlags = false
-	addYes(cmd, &q.consent)
-	addHistoryFlags(cmd, &q.historyFlags, false)
+	q.add(cmd, false, q.consent.yesFlag())
 	return cmd
 }
 

@@ -35,14 +35,11 @@ func newGetAt() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.at, "at", "", "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back")
-	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: yaml, json, name, or wide for a table with who has written each object, which is asked for one by one; by default a table")
-	f.BoolVar(&q.showManaged, "show-managed-fields", false, "print managedFields too")
-	complete(cmd, "output", "yaml", "json", "name", "wide")
-	addHistoryFlags(cmd, &q.historyFlags, true)
-	completeMoments(cmd, "at")
+	q.add(cmd, true,
+		atFlag(&q.at, "`moment`: 2h, 3d, 14:00, \"2006-01-02 15:04\", a revision, or of one object ~2 for two changes back"),
+		outputFlag(&q.output, "`format` to print in: yaml, json, name, or wide for a table with who has written each object, which is asked for one by one; by default a table", "yaml", "json", "name", "wide"),
+		showManagedFlag(&q.showManaged, "print managedFields too"),
+	)
 	return cmd
 }
 

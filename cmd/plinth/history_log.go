@@ -50,32 +50,27 @@ func newLog() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.since, "since", "", "`moment` of the first change: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision")
-	f.StringVar(&q.until, "until", "", "`moment` of the last change")
-	f.StringVar(&q.user, "user", "", "`name` of the user who made the changes, also in another's name, or in whose name they were made")
-	f.StringVar(&q.verb, "verb", "", "`verb` of the requests that made the changes, such as create, update, patch or delete")
-	f.BoolVar(&q.status, "status", false, "show each write of a status")
-	f.BoolVar(&q.noStatus, "no-status", false, "leave out writes of a status")
-	f.IntVar(&q.limit, "limit", 0, "`number` of changes at most, in text of lines; 0: all, with --follow 10 from before")
-	f.BoolVar(&q.diff, "diff", false, "show what each change did to the object's YAML")
-	f.BoolVarP(&q.follow, "follow", "f", false, "go on with changes as they are made")
-	addShowManaged(cmd, &q.view)
-	f.StringVarP(&q.output, "output", "o", "", "`format` to print in: json, yaml or wide; by default text")
-	complete(cmd, "output", "json", "yaml", "wide")
-	addHistoryFlags(cmd, &q.historyFlags, true)
-	completeMoments(cmd, "since", "until")
-	complete(cmd, "user")
-	complete(cmd, "verb", "create", "update", "patch", "apply", "delete", "deletecollection")
-	complete(cmd, "limit")
+	follow := followFlag(&q.follow, "go on with changes as they are made")
+	follow.Short = "f"
+	q.add(cmd, true,
+		sinceFlag(&q.since, "`moment` of the first change: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision"),
+		Flag{Name: "until", Set: text(&q.until, ""), Complete: moments, Help: "`moment` of the last change"},
+		userFlag(&q.user, "`name` of the user who made the changes, also in another's name, or in whose name they were made"),
+		Flag{Name: "verb", Set: text(&q.verb, ""), Complete: values("create", "update", "patch", "apply", "delete", "deletecollection"),
+			Help: "`verb` of the requests that made the changes, such as create, update, patch or delete"},
+		Flag{Name: "status", Set: boolean(&q.status, false), Help: "show each write of a status"},
+		Flag{Name: "no-status", Set: boolean(&q.noStatus, false), Help: "leave out writes of a status"},
+		limitFlag(&q.limit, "`number` of changes at most, in text of lines; 0: all, with --follow 10 from before"),
+		Flag{Name: "diff", Set: boolean(&q.diff, false), Help: "show what each change did to the object's YAML"},
+		follow,
+		showManagedFlag(&q.view.All, showManagedHelp),
+		outputFlag(&q.output, "`format` to print in: json, yaml or wide; by default text", "json", "yaml", "wide"),
+	)
 	return cmd
 }
 
-// addShowManaged adds the flag for what diffs leave out.
-func addShowManaged(cmd *cobra.Command, view *past.View) {
-	cmd.Flags().BoolVar(&view.All, "show-managed-fields", false, "show managedFields, resourceVersion and generation too")
-}
+// showManagedHelp is that of commands whose diffs leave these fields out.
+const showManagedHelp = "show managedFields, resourceVersion and generation too"
 
 func (q *logQuery) check() error {
 	switch {

@@ -18,9 +18,8 @@ type results struct {
 	objects []any
 }
 
-func addResults(cmd *cobra.Command, r *results) {
-	cmd.Flags().StringVarP(&r.output, "output", "o", "", "`format` in which the objects as they are then are printed, json, yaml or name; by default text says what was done")
-	complete(cmd, "output", "json", "yaml", "name")
+func (r *results) flag() Flag {
+	return outputFlag(&r.output, "`format` in which the objects as they are then are printed, json, yaml or name; by default text says what was done", "json", "yaml", "name")
 }
 
 func (r *results) check() error {

@@ -32,16 +32,12 @@ func newTrash() *cobra.Command {
 		ValidArgsFunction: q.completeTypes,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.since, "since", "", "`moment` of the first deletion: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision")
-	f.StringVar(&q.user, "user", "", "`name` of the user who deleted the objects")
-	f.IntVar(&q.limit, "limit", 0, "`number` of objects at most; 0: all")
-	addOutput(cmd, &q.output)
-	addHistoryFlags(cmd, &q.historyFlags, true)
-	completeMoments(cmd, "since")
-	complete(cmd, "user")
-	complete(cmd, "limit")
+	q.add(cmd, true,
+		sinceFlag(&q.since, "`moment` of the first deletion: 2h, 3d, 14:00, \"2006-01-02 15:04\", or a revision"),
+		userFlag(&q.user, "`name` of the user who deleted the objects"),
+		limitFlag(&q.limit, "`number` of objects at most; 0: all"),
+		outputFlag(&q.output, outputHelp, "json", "yaml"),
+	)
 	return cmd
 }
 

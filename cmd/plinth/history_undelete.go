@@ -40,15 +40,12 @@ func newUndelete() *cobra.Command {
 		ValidArgsFunction: q.completeTrash,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.at, "at", "", "`moment` whose state is brought back; by default the last")
-	f.BoolVar(&q.cascade, "cascade", false, "bring back what was deleted because of it, too, such as the objects in a namespace")
-	f.StringVar(&q.dryRun, "dry-run", "none", "`how` to try it without changing anything: server, or none to do it")
-	complete(cmd, "dry-run", "none", "server")
-	addResults(cmd, &q.results)
-	addHistoryFlags(cmd, &q.historyFlags, false)
-	completeMoments(cmd, "at")
+	q.add(cmd, false,
+		atFlag(&q.at, "`moment` whose state is brought back; by default the last"),
+		Flag{Name: "cascade", Set: boolean(&q.cascade, false), Help: "bring back what was deleted because of it, too, such as the objects in a namespace"},
+		dryRunFlag(text(&q.dryRun, "none"), tryHelp, "none", "server"),
+		q.results.flag(),
+	)
 	return cmd
 }
 

@@ -58,18 +58,16 @@ func newUndo() *cobra.Command {
 		ValidArgsFunction: q.completeObjects,
 		RunE:              q.run,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.to, "to", "", "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes")
-	f.StringVar(&q.user, "user", "", "`name` of the user whose changes are undone")
-	f.StringVar(&q.since, "since", "", "`moment` of the first of the user's changes that is undone")
-	f.BoolVar(&q.force, "force", false, "with --user: undo also where others have changed or made something since")
-	addConsent(cmd, &q.consent)
-	addResults(cmd, &q.results)
-	addShowManaged(cmd, &q.view)
-	addHistoryFlags(cmd, &q.historyFlags, true)
-	completeMoments(cmd, "to", "since")
-	complete(cmd, "user")
+	q.add(cmd, true,
+		toFlag(text(&q.to, ""), "`moment` whose state the object gets: 2h, 14:00, \"2006-01-02 15:04\", a revision, or ~2 for that before the last two changes", moments),
+		userFlag(&q.user, "`name` of the user whose changes are undone"),
+		sinceFlag(&q.since, "`moment` of the first of the user's changes that is undone"),
+		Flag{Name: "force", Set: boolean(&q.force, false), Help: "with --user: undo also where others have changed or made something since"},
+		dryRunFlag(text(&q.dryRun, "none"), tryHelp, "none", "server"),
+		q.consent.yesFlag(),
+		q.results.flag(),
+		showManagedFlag(&q.view.All, showManagedHelp),
+	)
 	return cmd
 }
 

@@ -69,37 +69,27 @@ func newImport() *cobra.Command {
     --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   plinth import --kine sqlite:///var/lib/rancher/k3s/server/db/state.db --dsn sqlite://plinth-data/plinth.db`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			log := logging.New(cmd.ErrOrStderr(), logging.Options{Format: logging.Text})
 			logging.Libraries(slog.New(slog.DiscardHandler), 0) // their errors come back as such
 			return o.run(cmd.Context(), log, cmd.OutOrStdout())
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.from, "etcd", "", "`URL` of an etcd, or several separated by commas, or the file of a snapshot")
-	addEtcdClientFlags(cmd, &o.etcd)
-	f.StringVar(&o.kine, "kine", "", "`database` of kine, as kine and k3s take it, or as --dsn")
-	f.StringVar(&o.prefix, "prefix", upstream.DefaultPrefix, "what the keys of the kube-apiserver begin with, its --etcd-prefix")
-	f.StringVar(&o.encryption.ConfigFile, "encryption-provider-config", "", "`file` of the kube-apiserver with an EncryptionConfiguration")
-	f.StringVar(&o.to, "dsn", "", "empty `database` to write to")
-	f.BoolVar(&o.follow, "follow", false, "go on with the changes of the source until Ctrl-C, which takes the rest")
-	f.DurationVar(&o.quiet, "until-quiet", 0, "with --follow: end when nobody has written anything for that `time`, such as 30s")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the report, and write nothing")
-	addOutput(cmd, &o.output)
-	documentEnv(cmd)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
-	complete(cmd, "kine", "sqlite://", "postgres://", "mysql://")
+	addFlags(cmd, slices.Concat(
+		[]Flag{etcdFlag(&o.from, "`URL` of an etcd, or several separated by commas, or the file of a snapshot")},
+		etcdClientFlags(&o.etcd),
+		[]Flag{
+			{Name: "kine", Set: text(&o.kine, ""), Complete: schemes, Help: "`database` of kine, as kine and k3s take it, or as --dsn"},
+			prefixFlag(&o.prefix, "what the keys of the kube-apiserver begin with, its --etcd-prefix"),
+			encryptionConfigFlag(&o.encryption.ConfigFile, "of the kube-apiserver with an EncryptionConfiguration"),
+			dsnFlag(&o.to, "empty `database` to write to"),
+			followFlag(&o.follow, "go on with the changes of the source until Ctrl-C, which takes the rest"),
+			{Name: "until-quiet", Set: period(&o.quiet, 0), Help: "with --follow: end when nobody has written anything for that `time`, such as 30s"},
+			reportOnlyFlag(&o.dryRun),
+			outputFlag(&o.output, outputHelp, "json", "yaml"),
+		},
+	)...)
+	withVariables(cmd)
 	return cmd
-}
-
-// addEtcdClientFlags adds kube-apiserver's flags for the certificates of an etcd.
-func addEtcdClientFlags(cmd *cobra.Command, o *upstream.Etcd) {
-	f := cmd.Flags()
-	f.StringVar(&o.CAFile, "etcd-cafile", "", "`file` with the authorities of the etcd's certificate; without it, those of the system")
-	f.StringVar(&o.CertFile, "etcd-certfile", "", "`file` with the certificate to show to the etcd")
-	f.StringVar(&o.KeyFile, "etcd-keyfile", "", "`file` with the key of --etcd-certfile")
 }
 
 func (o *importOptions) check() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // firstImported is how many objects the first import has that is killed.
@@ -146,9 +147,9 @@ func snapshotOf(t *testing.T, n int) string {
 	from, file := "sqlite://"+filepath.Join(dir, "plinth.db"), filepath.Join(dir, "snapshot.db")
 	log := openedLog(t, from)
 	for done := 0; done < n; {
-		var batch []sqlstore.Change
+		var batch []changelog.Change
 		for ; len(batch) < 1000 && done < n; done++ {
-			batch = append(batch, sqlstore.Change{Key: numberedKey(done), Value: []byte(numberedObject(done))})
+			batch = append(batch, changelog.Change{Key: numberedKey(done), Value: []byte(numberedObject(done))})
 		}
 		_, err := log.Append(t.Context(), batch)
 		must(t, err)

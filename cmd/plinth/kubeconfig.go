@@ -53,32 +53,25 @@ func newKubeconfig() *cobra.Command {
 			return q.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&q.user, "user", "", "`name` of the user")
-	f.StringArrayVar(&q.groups, "group", nil, "`name` of a group that the user is in; repeat the flag for more")
-	f.StringVar(&q.namespace, "namespace", "", "`namespace` of commands that name none; by default the namespace default")
-	f.Var(&q.expires, "expires", "how long the certificate is valid, such as 30d or 12h; it ends with the authority at the latest")
-	f.StringVar(&q.server, "server", "", "`URL` of plinth; by default that in the data directory's kubeconfig")
-	f.BoolVar(&q.embed, "embed", true, "have the authority's certificate in the kubeconfig, and not the name of its file")
-	addDataDir(cmd, &q.dataDir)
-	for _, flag := range []string{"user", "group", "namespace", "expires", "server"} {
-		complete(cmd, flag)
-	}
+	cmd.Flags().SortFlags = false
+	addFlags(cmd,
+		userFlag(&q.user, "`name` of the user"),
+		Flag{Name: "group", Set: repeated(&q.groups, nil), Help: "`name` of a group that the user is in; repeat the flag for more"},
+		namespaceFlag(&q.namespace, "`namespace` of commands that name none; by default the namespace default"),
+		Flag{Name: "expires", Set: value(&q.expires), Help: "how long the certificate is valid, such as 30d or 12h; it ends with the authority at the latest"},
+		serverFlag(&q.server, "`URL` of plinth; by default that in the data directory's kubeconfig"),
+		Flag{Name: "embed", Set: boolean(&q.embed, true), Help: "have the authority's certificate in the kubeconfig, and not the name of its file"},
+		dataDirFlag(&q.dataDir, ownDirHelp),
+	)
 	return cmd
 }
 
-// addDataDir adds the flag of commands that read the files of a server.
-func addDataDir(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "data-dir", "plinth-data", "`directory` of plinth's files, as for serve [PLINTH_DATA_DIR]")
-	if err := cmd.MarkFlagDirname("data-dir"); err != nil {
-		panic(err) // not a flag
-	}
-}
+// ownDirHelp is that of --data-dir of commands that read the files of a server.
+const ownDirHelp = "`directory` of plinth's files, as for serve [PLINTH_DATA_DIR]"
 
 // dataDirOf returns the directory of the flag or, if that was not given, of its variable.
 func dataDirOf(cmd *cobra.Command, flag string) string {
-	if dir := os.Getenv(envName("data-dir")); dir != "" && !cmd.Flags().Changed("data-dir") {
+	if dir := os.Getenv(envName(dataDirName)); dir != "" && !cmd.Flags().Changed(dataDirName) {
 		return dir
 	}
 	return flag
@@ -87,7 +80,7 @@ func dataDirOf(cmd *cobra.Command, flag string) string {
 // namedDataDir returns the kubeconfig in the directory of the flag --data-dir, if that was given: who writes it means that
 // plinth, whatever KUBECONFIG says.
 func namedDataDir(cmd *cobra.Command) string {
-	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
+	if f := cmd.Flags().Lookup(dataDirName); f != nil && f.Changed {
 		return filepath.Join(f.Value.String(), "kubeconfig")
 	}
 	return ""

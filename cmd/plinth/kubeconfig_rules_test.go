@@ -34,8 +34,8 @@ func TestKubeconfigRules(t *testing.T) {
 		var status statusQuery
 		var history historyFlags
 		ofStatus, ofHistory := &cobra.Command{}, &cobra.Command{}
-		addServerFlags(ofStatus, &status)
-		addHistoryFlags(ofHistory, &history, true)
+		addFlags(ofStatus, status.serverFlags()...)
+		history.add(ofHistory, true)
 		for _, cmd := range []*cobra.Command{ofStatus, ofHistory} {
 			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)

@@ -70,9 +70,10 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	version := root.Flags().Bool("version", false, "print the version and exit")
+	var version bool
+	addFlags(root, versionFlag(boolean(&version, false)))
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *version {
+		if version {
 			return printBuild(cmd.OutOrStdout(), server.BuildInfo(), "")
 		}
 		return cmd.Help()
@@ -109,11 +110,12 @@ func newHelp() *cobra.Command {
 }
 
 // usageError is a mistake on the command line or in the environment.
-type usageError struct{ text string }
+type usageError struct{ err error }
 
-func (e *usageError) Error() string { return e.text }
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

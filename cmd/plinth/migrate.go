@@ -60,8 +60,10 @@ func newMigrateManifests() *cobra.Command {
 			return m.run(args)
 		},
 	}
-	cmd.Flags().BoolVarP(&m.inPlace, "in-place", "w", false, "write changed files back instead of printing them")
-	cmd.Flags().BoolVarP(&m.recursive, "recursive", "R", false, "read directories and the directories below them")
+	addFlags(cmd,
+		Flag{Name: "in-place", Short: "w", Set: boolean(&m.inPlace, false), Help: "write changed files back instead of printing them"},
+		Flag{Name: "recursive", Short: "R", Set: boolean(&m.recursive, false), Help: "read directories and the directories below them"},
+	)
 	return cmd
 }
 

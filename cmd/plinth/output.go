@@ -4,16 +4,8 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 )
-
-// addOutput adds the flag that asks for a program's format in place of text.
-func addOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "", "`format` to print in, json or yaml; by default text")
-	complete(cmd, "output", "json", "yaml")
-}
 
 func checkOutput(output string) error {
 	switch output {

@@ -38,9 +38,6 @@ func newRestore() *cobra.Command {
 		Example: `  plinth restore monday.plinth --dsn sqlite://plinth-data/plinth.db
   plinth restore monday.plinth --dsn postgres://plinth@db.example.com/plinth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := applyEnv(cmd); err != nil {
-				return err
-			}
 			file, err := oneFile(args, "the file of the backup")
 			if err != nil {
 				return err
@@ -48,9 +45,8 @@ func newRestore() *cobra.Command {
 			return restoreFile(cmd.Context(), file, dsn, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&dsn, "dsn", "", "empty `database` to restore into, as for serve")
-	documentEnv(cmd)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	addFlags(cmd, dsnFlag(&dsn, "empty `database` to restore into, as for serve"))
+	withVariables(cmd)
 	return cmd
 }
 

@@ -100,14 +100,26 @@ func newStatus() *cobra.Command {
 			return q.answer(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	addServerFlags(cmd, &q)
-	f.StringVar(&q.dsn, "dsn", "", "`database` to read, as for serve, without asking a plinth")
-	f.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for all answers")
-	addOutput(cmd, &q.output)
-	complete(cmd, "dsn", "sqlite://", "postgres://", "mysql://")
+	cmd.Flags().SortFlags = false
+	addFlags(cmd, append(q.serverFlags(),
+		dsnFlag(&q.dsn, dsnToReadHelp),
+		Flag{Name: "timeout", Set: period(&q.timeout, 10*time.Second), Help: "how long to wait for all answers"},
+		outputFlag(&q.output, outputHelp, "json", "yaml"),
+	)...)
 	return cmd
+}
+
+// dsnToReadHelp is that of commands that ask a plinth or read its database.
+const dsnToReadHelp = "`database` to read, as for serve, without asking a plinth"
+
+// serverFlags say which plinth to ask.
+func (q *statusQuery) serverFlags() []Flag {
+	return []Flag{
+		kubeconfigFlag(&q.kubeconfig),
+		contextFlag(&q.context),
+		serverFlag(&q.server, "`url` of a plinth to ask in place of that in the kubeconfig, such as https://10.0.0.2:6443"),
+		dataDirFlag(&q.dataDir, dataDirUsage),
+	}
 }
 
 // answer prints the status, and returns an error if plinth is not ready.

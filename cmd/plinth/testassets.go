@@ -42,7 +42,7 @@ func newTestAssets() *cobra.Command {
 			return makeTestAssets(args[0], copies, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&copies, "copy", false, "copy the programs in place of linking them, so that the directory can be moved")
+	addFlags(cmd, Flag{Name: "copy", Set: boolean(&copies, false), Help: "copy the programs in place of linking them, so that the directory can be moved"})
 	return cmd
 }
 

@@ -65,8 +65,10 @@ func newVerify() *cobra.Command {
 			return v.run(cmd.Context(), what)
 		},
 	}
-	cmd.Flags().StringVar(&v.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration that serve has, to decode what is encrypted")
-	cmd.Flags().BoolVar(&v.digest, "digest", false, "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision")
+	addFlags(cmd,
+		encryptionConfigFlag(&v.encryption, "with the EncryptionConfiguration that serve has, to decode what is encrypted"),
+		Flag{Name: "digest", Set: boolean(&v.digest, false), Help: "print the digest of all objects of a database, which GET /plinth/digest of each plinth on it gives at the same revision"},
+	)
 	return cmd
 }
 

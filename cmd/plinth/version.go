@@ -24,7 +24,7 @@ func newVersion() *cobra.Command {
 			return printBuild(cmd.OutOrStdout(), server.BuildInfo(), output)
 		},
 	}
-	addOutput(cmd, &output)
+	addFlags(cmd, outputFlag(&output, outputHelp, "json", "yaml"))
 	return cmd
 }
 

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 var benchmarked = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres, "mariadb": MariaDB}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestBloat churns a few objects twice, 20 MB each time, compacts as it goes, and

@@ -1,9 +1,10 @@
 package logtest
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestClock: after a clock that was an hour ahead, as one that was then set back, or that of another

@@ -2,10 +2,11 @@ package logtest
 
 import (
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestSupersede deletes what the compacted revision itself has superseded, in steps, and keeps its rows.

@@ -3,9 +3,10 @@ package logtest
 import (
 	"context"
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestCompact(t *testing.T) {

@@ -2,8 +2,9 @@ package logtest
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestFollow: a hint comes from another Log on the same database, and Follow ends with

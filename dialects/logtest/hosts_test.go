@@ -1,9 +1,10 @@
 package logtest
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestHosts has two servers in a DSN. The one that takes writes is used, and when it stops the other one.

@@ -3,10 +3,11 @@ package logtest
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // keepModel is every row ever written, under rules that change.

@@ -1,8 +1,9 @@
 package logtest
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestKV reads the view of an etcd endpoint's keys.

@@ -2,7 +2,6 @@ package logtest
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

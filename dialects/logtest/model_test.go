@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // model is the log as a slice.

@@ -3,9 +3,10 @@ package logtest
 import (
 	"context"
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestMove stops a log: also for those who wait for the write lock, and for the next Open. Then it is

@@ -2,10 +2,11 @@ package logtest
 
 import (
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestSize(t *testing.T) {

@@ -6,9 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // attempts is how often a batch is tried as long as COMMIT was not sent.

@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says

@@ -2,10 +2,11 @@ package mysql
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // useKeep notes in table kept whether past is in use. since is the revision from which on it has

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

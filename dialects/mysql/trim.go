@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the

@@ -1,10 +1,11 @@
 package postgres
 
 import (
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // bound returns the bound of a range as the log's keys are stored.

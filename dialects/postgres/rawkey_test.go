@@ -2,11 +2,12 @@ package postgres
 
 import (
 	"cmp"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestEncodeKey(t *testing.T) {

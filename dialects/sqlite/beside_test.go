@@ -3,11 +3,12 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestBeside opens a file beside its server, under load. It sees what is committed, does not migrate or

@@ -2,13 +2,14 @@ package sqlite
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestCheckpoint wants the write-ahead log to be copied into the file before a commit would have to.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

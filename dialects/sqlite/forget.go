@@ -3,8 +3,9 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strconv"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // forgetStep is how many versions go in one transaction.

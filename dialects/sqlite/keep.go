@@ -3,8 +3,9 @@ package sqlite
 import (
 	"database/sql/driver"
 	"encoding/json"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // useKeep notes in table kept whether past is in use. since is the revision from which on it has

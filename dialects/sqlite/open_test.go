@@ -2,11 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func open(t testing.TB, o Options) *Log {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -3,13 +3,14 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // TestPlace takes the files of an open database away in all ways, and puts them back.

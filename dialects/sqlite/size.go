@@ -3,9 +3,10 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"os"
 	"path/filepath"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Size counts the rows, along the smallest of the indexes: a million take some 50 ms. The bytes of past

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

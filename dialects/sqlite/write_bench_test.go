@@ -5,9 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"path/filepath"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // The floor that Append is compared with: the bare driver on one connection, inserting

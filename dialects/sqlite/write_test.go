@@ -2,9 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"path/filepath"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestAppendAndRead(t *testing.T) {

@@ -1,35 +1,41 @@
 package admission
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
-// Check refuses plugins in --enable-admission-plugins and --disable-admission-plugins that
-// are unknown or in both lists. Otherwise it is as strict as kube-apiserver.
+// Check refuses plugins that are unknown or in both lists. Otherwise it is as strict as kube-apiserver.
 func Check(enable, disable []string) error {
 	var errs []error
 	for _, name := range enable {
 		if named(name) == nil {
-			errs = append(errs, unknown("enable-admission-plugins", name))
+			errs = append(errs, unknown(enabled, name))
 		}
 		if slices.Contains(disable, name) {
-			errs = append(errs, fmt.Errorf("plugin %q is in both --enable-admission-plugins and --disable-admission-plugins; leave it out of one", name))
+			errs = append(errs, fielderr.Errorf("plugin %q is in both %v and %v; leave it out of one", name, enabled, disabled))
 		}
 	}
 	for _, name := range disable {
 		if named(name) == nil {
-			errs = append(errs, unknown("disable-admission-plugins", name))
+			errs = append(errs, unknown(disabled, name))
 		}
 	}
 	return utilerrors.NewAggregate(errs)
 }
 
-func unknown(flag, name string) error {
-	return fmt.Errorf("--%s: plugin %q is unknown; write names out of %s", flag, name, strings.Join(Names(), ", "))
+// The fields of server.Config that name plugins.
+const (
+	enabled  fielderr.Name = "EnableAdmissionPlugins"
+	disabled fielderr.Name = "DisableAdmissionPlugins"
+)
+
+func unknown(field fielderr.Name, name string) error {
+	return fielderr.Errorf("%v: plugin %q is unknown; write names out of %s", field, name, strings.Join(Names(), ", "))
 }
 
 func named(name string) *plugin {

@@ -78,7 +78,7 @@ plugins:
 	}{
 		{},
 		{enable: []string{"AlwaysPullImages", "LimitRanger"}, disable: []string{"ServiceAccount", "ValidatingAdmissionPolicy", "AlwaysDeny"}},
-		{enable: []string{"Nope"}, want: `--enable-admission-plugins: plugin "Nope" is unknown; write names out of AlwaysAdmit, `},
+		{enable: []string{"Nope"}, want: `Config.EnableAdmissionPlugins: plugin "Nope" is unknown; write names out of AlwaysAdmit, `},
 		{disable: []string{"limitranger"}, want: `--disable-admission-plugins: plugin "limitranger" is unknown`},
 		{enable: []string{"Priority"}, disable: []string{"Priority"}, want: `plugin "Priority" is in both --enable-admission-plugins and --disable-admission-plugins`},
 		{enable: []string{"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}},

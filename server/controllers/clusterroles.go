@@ -25,7 +25,8 @@ const aggregateWorkers = 5
 // aggregationRule with the rules of those that it selects.
 func (m *Manager) runClusterRoles(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
-		s.coalesce(&rbacv1.ClusterRole{}) // it looks at all roles after each change
+		s.coalesce(&rbacv1.ClusterRole{}) // it looks at all roles after each change, and again for each role with a rule
+		share[rbacv1.ClusterRole](s)
 		c := clusterroleaggregation.NewClusterRoleAggregation(rbac.New(s, "", nil).V1().ClusterRoles(), ordered{client.RbacV1(), s.store})
 		s.Start(nil)
 		c.Run(ctx, aggregateWorkers)

@@ -122,6 +122,15 @@ func (s *informerSet) only(obj runtime.Object, wanted func(*sqlstore.Event) bool
 	s.InformerFor(obj, nil).(*informer).wants = wanted
 }
 
+// share is for handlers that read all objects of type T many times in a row and write to none of them: each is decoded
+// once for as long as somebody has it.
+func share[T any, P interface {
+	*T
+	runtime.Object
+}](s *informerSet) {
+	s.InformerFor(P(new(T)), nil).(*informer).shared = func(e *sqlstore.Entry) (any, error) { return lister.DecodeWhileUsed[T](e) }
+}
+
 // informerOf returns the informer of a resource, whose objects are of the version that it is asked for first.
 func (s *informerSet) informerOf(k *kind.Kind, as schema.GroupVersionKind) *informer {
 	s.mu.Lock()
@@ -172,6 +181,7 @@ type informer struct {
 	head      []byte                     // begins objects that are stored in that version
 	wants     func(*sqlstore.Event) bool // changes that handlers hear of; nil: all
 	coalesced bool                       // handlers hear only that there was a change
+	shared    func(*sqlstore.Entry) (any, error)
 
 	handlers []*handler     // under set.mu
 	indexers cache.Indexers // under set.mu
@@ -237,10 +247,13 @@ func (i *informer) AddEventHandlerWithOptions(to cache.ResourceEventHandler, _ c
 	return i.AddEventHandler(to)
 }
 
-// decode decodes the object of an entry. The result is the caller's own.
+// decode decodes the object of an entry. The result is the caller's own, unless share was called.
 func (i *informer) decode(e *sqlstore.Entry) (any, error) {
 	if i.codec != nil && !bytes.HasPrefix(e.Value, i.head) {
 		return i.convert(e)
+	}
+	if i.shared != nil {
+		return i.shared(e)
 	}
 	object := i.example.DeepCopyObject()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.Value, object); err != nil {

@@ -3,7 +3,6 @@ package encryption
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/files"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // ErrReloadAlone is Open's error for AutomaticReload without ConfigFile.
-var ErrReloadAlone = errors.New("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config")
+var ErrReloadAlone = fielderr.Errorf("%v must be set with %v", fielderr.Name("AutomaticReload"), fielderr.Name("ConfigFile"))
 
 // Providers encrypt and decrypt values. They are a sqlstore.Transformer.
 type Providers struct {

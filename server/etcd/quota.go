@@ -2,10 +2,11 @@ package etcd
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
@@ -193,6 +195,29 @@ func Decode[T any](e *sqlstore.Entry) (*T, error) {
 		return nil, err
 	}
 	return v.(*T), nil
+}
+
+// decodedWhileUsed is where an entry remembers its decoded object for as long as somebody has it.
+type decodedWhileUsed[T any] struct {
+	object atomic.Pointer[weak.Pointer[T]]
+}
+
+// DecodeWhileUsed is Decode for an object that is read often, but only now and then: the memory of the object is free
+// again when no caller has it any more.
+func DecodeWhileUsed[T any](e *sqlstore.Entry) (*T, error) {
+	d := e.Memo(decodedKey[decodedWhileUsed[T]]{}, func() any { return new(decodedWhileUsed[T]) }).(*decodedWhileUsed[T])
+	if p := d.object.Load(); p != nil {
+		if object := p.Value(); object != nil {
+			return object, nil
+		}
+	}
+	object, err := DecodeAnew[T](e)
+	if err != nil {
+		return nil, err
+	}
+	p := weak.Make(object)
+	d.object.Store(&p)
+	return object, nil
 }
 
 // DecodeAnew returns the object of an entry. It is the caller's own.

@@ -2,7 +2,9 @@ package lister
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +67,35 @@ func TestListers(t *testing.T) {
 	if _, err := New[corev1.ConfigMap](store, followed).ByIndex("color", "a"); err == nil {
 		t.Error("an index that is not there is no error")
 	}
+}
+
+// As long as somebody has an object it is decoded once; then its memory is free.
+func TestDecodeWhileUsed(t *testing.T) {
+	store := openStore(t, sqlstore.Options{})
+	put(t, store, "a", "one", configMap("a", "one"))
+	e := store.Get(followed + "a/one")
+	decode := func() *corev1.ConfigMap {
+		object, err := DecodeWhileUsed[corev1.ConfigMap](e)
+		if err != nil || object.Name != "one" {
+			t.Fatalf("%v, %v", object, err)
+		}
+		return object
+	}
+	first := decode()
+	if decode() != first {
+		t.Error("decoded twice")
+	}
+	freed := make(chan struct{})
+	runtime.AddCleanup(first, func(chan<- struct{}) { close(freed) }, nil)
+	runtime.KeepAlive(first)
+	first = nil
+	runtime.GC()
+	select {
+	case <-freed:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody has the object, and it is not freed")
+	}
+	decode()
 }
 
 // An object is decoded once for each of its versions, and shared; DecodeAnew's is the caller's own.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/scrubs"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -52,7 +51,7 @@ func TestSamePlace(t *testing.T) {
 	for i := range 9 {
 		name := fmt.Sprintf("c%d", i)
 		value := fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"namespace":"default"}}`, name)
-		if _, err := log.Append(t.Context(), []sqlstore.Change{{Key: "/registry/core/configmaps/default/" + name, Value: value}}); err != nil {
+		if _, err := log.Append(t.Context(), []changelog.Change{{Key: "/registry/core/configmaps/default/" + name, Value: value}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,8 +6,6 @@ package servingcert
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -17,6 +15,7 @@ import (
 
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/server/files"
 )
 
@@ -37,10 +36,10 @@ type Options struct {
 	CurvePreferences []int32
 }
 
-// Check finds what can be known to be wrong without any I/O, in the names of the flags.
+// Check finds what can be known to be wrong without any I/O. Its errors name fields; see fielderr.
 func (o *Options) Check() error {
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both or neither")
+		return fielderr.Errorf("%v and %v belong together: give both or neither", fielderr.Name("CertFile"), fielderr.Name("KeyFile"))
 	}
 	return o.Apply(&tls.Config{})
 }
@@ -49,23 +48,23 @@ func (o *Options) Check() error {
 func (o *Options) Apply(c *tls.Config) error {
 	version, err := cliflag.TLSVersion(o.MinVersion)
 	if err != nil {
-		return fmt.Errorf("--tls-min-version: %w", err)
+		return fielderr.Errorf("%v: %w", fielderr.Name("MinVersion"), err)
 	}
 	if o.MinVersion != "" {
 		c.MinVersion = version
 	}
 	if c.CurvePreferences, err = cliflag.TLSCurvePreferences(o.CurvePreferences); err != nil {
-		return fmt.Errorf("--tls-curve-preferences: %w", err)
+		return fielderr.Errorf("%v: %w", fielderr.Name("CurvePreferences"), err)
 	}
 	if len(o.CipherSuites) == 0 {
 		return nil
 	}
 	if c.CipherSuites, err = cliflag.TLSCipherSuites(o.CipherSuites); err != nil {
-		return fmt.Errorf("--tls-cipher-suites: %w", err)
+		return fielderr.Errorf("%v: %w", fielderr.Name("CipherSuites"), err)
 	}
 	if c.MinVersion < tls.VersionTLS13 && !slices.ContainsFunc(c.CipherSuites, neededByHTTP2) {
-		return fmt.Errorf("--tls-cipher-suites: HTTP/2 needs %s or %s: add one of them, or set --tls-min-version to VersionTLS13",
-			tls.CipherSuiteName(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256), tls.CipherSuiteName(tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256))
+		return fielderr.Errorf("%v: HTTP/2 needs %s or %s: add one of them, or set %v to VersionTLS13", fielderr.Name("CipherSuites"),
+			tls.CipherSuiteName(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256), tls.CipherSuiteName(tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256), fielderr.Name("MinVersion"))
 	}
 	return nil
 }
@@ -102,13 +101,13 @@ func Open(o Options, own func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (
 	var err error
 	if o.CertFile != "" {
 		if c.files, err = openFile(o.CertFile, o.KeyFile, nil); err != nil {
-			return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+			return nil, fielderr.Errorf("%v and %v: %w", fielderr.Name("CertFile"), fielderr.Name("KeyFile"), err)
 		}
 	}
 	for _, pair := range o.SNI {
 		f, err := openFile(pair.CertFile, pair.KeyFile, pair.Names)
 		if err != nil {
-			return nil, fmt.Errorf("--tls-sni-cert-key: %w", err)
+			return nil, fielderr.Errorf("%v: %w", fielderr.Name("SNI"), err)
 		}
 		c.named = append(c.named, f)
 	}

@@ -250,16 +250,16 @@ func TestVersionsAndCiphers(t *testing.T) {
 func TestOptionsRefused(t *testing.T) {
 	a, b := issue(t, t.TempDir(), "a"), issue(t, t.TempDir(), "b")
 	for want, o := range map[string]servingcert.Options{
-		"--tls-cert-file and --tls-private-key-file belong together": {CertFile: a.cert},
-		"--tls-cert-file and --tls-private-key-file: ":               {CertFile: a.cert, KeyFile: b.key},
+		"Config.Serving.CertFile and Config.Serving.KeyFile belong together": {CertFile: a.cert},
+		"Config.Serving.CertFile and Config.Serving.KeyFile: ":               {CertFile: a.cert, KeyFile: b.key},
 		"no such file":         {CertFile: "/nowhere", KeyFile: "/nowhere"},
-		"--tls-sni-cert-key: ": {SNI: []cliflag.NamedCertKey{{CertFile: a.cert, KeyFile: b.key}}},
-		`--tls-min-version: unknown tls version "2"`:      {MinVersion: "2"},
-		"--tls-cipher-suites: HTTP/2 needs":               {CipherSuites: []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}},
-		"--tls-cipher-suites: Cipher suite X not support": {CipherSuites: []string{"X"}},
-		"--tls-curve-preferences: duplicate curve":        {CurvePreferences: []int32{29, 29}},
-		"--tls-curve-preferences: curve preference 70000": {CurvePreferences: []int32{70000}},
-		"--tls-curve-preferences: curve preference 7 is":  {CurvePreferences: []int32{7}},
+		"Config.Serving.SNI: ": {SNI: []cliflag.NamedCertKey{{CertFile: a.cert, KeyFile: b.key}}},
+		`Config.Serving.MinVersion: unknown tls version "2"`:      {MinVersion: "2"},
+		"Config.Serving.CipherSuites: HTTP/2 needs":               {CipherSuites: []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}},
+		"Config.Serving.CipherSuites: Cipher suite X not support": {CipherSuites: []string{"X"}},
+		"Config.Serving.CurvePreferences: duplicate curve":        {CurvePreferences: []int32{29, 29}},
+		"Config.Serving.CurvePreferences: curve preference 70000": {CurvePreferences: []int32{70000}},
+		"Config.Serving.CurvePreferences: curve preference 7 is":  {CurvePreferences: []int32{7}},
 	} {
 		s := server.New(server.Config{Serving: o})
 		err := s.Open(t.Context())

@@ -3,7 +3,6 @@ package tokens
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
 	"github.com/plinth-io/plinth/server/authn"
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
 // newChain returns the kinds of tokens in upstream's order
@@ -23,7 +23,7 @@ func (t *Tokens) newChain() ([]authenticator.Token, error) {
 	if t.o.TokenFile != "" {
 		static, err := tokenfile.NewCSV(t.o.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("read static tokens (--token-auth-file): %w", err)
+			return nil, fielderr.Errorf("read static tokens (%v): %w", fielderr.Name("TokenFile"), err)
 		}
 		chain = append(chain, authenticator.WrapAudienceAgnosticToken(t.o.Audiences, static))
 	}

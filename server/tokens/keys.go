@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -28,7 +29,7 @@ func (t *Tokens) openKeys(shared bool) (*keys, error) {
 	for _, path := range t.o.KeyFiles {
 		found, err := keyutil.PublicKeysFromFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read the keys that verify tokens (--service-account-key-file): %w", err)
+			return nil, fielderr.Errorf("read the keys that verify tokens (%v): %w", fielderr.Name("KeyFiles"), err)
 		}
 		all = append(all, found...)
 	}

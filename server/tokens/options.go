@@ -1,12 +1,12 @@
 package tokens
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
 // DefaultIssuer is the default of kubeadm.
@@ -59,25 +59,25 @@ const (
 )
 
 // Check finds what can be known to be wrong without any I/O, in one line that says what
-// to write instead, by the names of kube-apiserver's flags.
+// to write instead. It names fields; see fielderr.
 func (o *Options) Check() error {
 	for i, issuer := range o.Issuers {
 		if _, err := url.Parse(issuer); issuer == "" || err != nil && strings.Contains(issuer, ":") {
-			return fmt.Errorf("--service-account-issuer %q: write a URL such as %s", issuer, DefaultIssuer)
+			return fielderr.Errorf("%v %q: write a URL such as %s", fielderr.Name("Issuers"), issuer, DefaultIssuer)
 		}
 		if slices.Contains(o.Issuers[:i], issuer) {
-			return fmt.Errorf("--service-account-issuer %q is named twice; leave one out", issuer)
+			return fielderr.Errorf("%v %q is named twice; leave one out", fielderr.Name("Issuers"), issuer)
 		}
 	}
 	if slices.Contains(o.Audiences, "") {
-		return errors.New("--api-audiences: one of them is empty: write what tokens are to be for, such as " + DefaultIssuer)
+		return fielderr.Errorf("%v: one of them is empty: write what tokens are to be for, such as %s", fielderr.Name("Audiences"), DefaultIssuer)
 	}
 	if o.MaxExpiration != 0 && (o.MaxExpiration < leastExpiration || o.MaxExpiration > mostExpiration) {
-		return fmt.Errorf("--service-account-max-token-expiration %v: write a duration of at least 1h and less than 2^32 seconds", o.MaxExpiration)
+		return fielderr.Errorf("%v %v: write a duration of at least 1h and less than 2^32 seconds", fielderr.Name("MaxExpiration"), o.MaxExpiration)
 	}
 	if o.JWKSURI != "" {
 		if u, err := url.Parse(o.JWKSURI); err != nil || u.Scheme != "https" {
-			return fmt.Errorf("--service-account-jwks-uri %q: write an https URL", o.JWKSURI)
+			return fielderr.Errorf("%v %q: write an https URL", fielderr.Name("JWKSURI"), o.JWKSURI)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
+	"github.com/plinth-io/plinth/server/fielderr"
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
@@ -60,7 +61,7 @@ func (t *Tokens) signingKey(own func() (any, error)) (any, error) {
 	}
 	key, err := keyutil.PrivateKeyFromFile(t.o.SigningKeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the key that signs tokens (--service-account-signing-key-file): %w", err)
+		return nil, fielderr.Errorf("read the key that signs tokens (%v): %w", fielderr.Name("SigningKeyFile"), err)
 	}
 	return key, nil
 }

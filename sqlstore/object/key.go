@@ -2,9 +2,10 @@ package object
 
 import (
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math"
 	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Start is the place of a database that was away from the beginning.

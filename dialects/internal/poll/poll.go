@@ -3,8 +3,9 @@ package poll
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const (

@@ -2,11 +2,12 @@ package poll
 
 import (
 	"context"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // polled runs a Poller in a bubble of synctest, whose time costs none, and gives f the number of questions so

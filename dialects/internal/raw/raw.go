@@ -3,6 +3,7 @@ package raw
 
 import (
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -2,10 +2,11 @@ package raw
 
 import (
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestDecide(t *testing.T) {

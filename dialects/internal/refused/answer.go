@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // AnswerTimeout is how long a server may be silent while a log is opened, by default.

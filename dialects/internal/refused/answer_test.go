@@ -3,9 +3,10 @@ package refused
 import (
 	"context"
 	"errors"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"testing"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 func TestAnswer(t *testing.T) {

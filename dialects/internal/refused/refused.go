@@ -7,9 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"net"
 	"strings"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // Err is what all errors here are.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

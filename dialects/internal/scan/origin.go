@@ -2,6 +2,7 @@ package scan
 
 import (
 	"database/sql"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -2,8 +2,9 @@ package scan
 
 import (
 	"database/sql"
-	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"math"
+
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // RawRows is Rows for a query that has version and lease as well.

@@ -3,6 +3,7 @@ package scan
 
 import (
 	"database/sql"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 

@@ -9,11 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	apirest "k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/common"
-	builtinopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -108,7 +104,7 @@ type topology func() managedfields.TypeConverter
 
 func topologyOf(scheme *runtime.Scheme, kind schema.GroupKind) topology {
 	if len(described[kind]) > 0 {
-		return describedTopology
+		return func() managedfields.TypeConverter { return describedTopology{} }
 	}
 	return sync.OnceValue(func() managedfields.TypeConverter { return newApplied(scheme) })
 }
@@ -185,7 +181,8 @@ func (c *applied) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return c.TypeConverter.TypedToObject(v)
 }
 
-// described are the kinds without apply configurations, with their versions.
+// described are the kinds without apply configurations, with their versions. Their schemas are those of upstream's OpenAPI
+// definitions.
 var described = map[schema.GroupKind][]string{
 	{Group: "", Kind: "Binding"}:                                      {"v1"},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {"v1", "v1beta1"},
@@ -202,30 +199,14 @@ var described = map[schema.GroupKind][]string{
 	{Group: "extensions", Kind: "Scale"}:                              {"v1beta1"},
 }
 
-// describedTopology is the TypeConverter of described, made of upstream's OpenAPI definitions.
-var describedTopology = sync.OnceValue(func() managedfields.TypeConverter {
-	var names []string
-	for kind, versions := range described {
-		for _, v := range versions {
-			gvk := kind.WithVersion(v)
-			name, err := schemeOf(gvk).ToOpenAPIDefinitionName(gvk)
-			if err != nil {
-				panic(err) // a kind above that does not exist: every test of it would fail
-			}
-			names = append(names, name)
-		}
-	}
-	namer := apiopenapi.NewDefinitionNamer(Schemes()...)
-	schemas, err := builder3.BuildOpenAPIDefinitionsForResources(&common.OpenAPIV3Config{
-		GetDefinitionName: namer.GetDefinitionName,
-		GetDefinitions:    builtinopenapi.GetOpenAPIDefinitions,
-	}, names...)
-	if err != nil {
-		panic(err)
-	}
-	converter, err := managedfields.NewTypeConverter(schemas, false)
-	if err != nil {
-		panic(err)
-	}
-	return converter
-})
+// describedTopology is the TypeConverter of described.
+type describedTopology struct{}
+
+func (describedTopology) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	scheme := schemeOf(obj.GetObjectKind().GroupVersionKind())
+	return managedfields.NewSchemeTypeConverter(scheme, describedParser()).ObjectToTyped(obj, options...)
+}
+
+func (describedTopology) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	return managedfields.NewSchemeTypeConverter(nil, nil).TypedToObject(v) // it needs neither
+}

@@ -1,13 +1,14 @@
 package allocate
 
 import (
-	"fmt"
 	"net"
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	netutils "k8s.io/utils/net"
+
+	"github.com/plinth-io/plinth/server/fielderr"
 )
 
 // Ranges are the addresses and ports that may be allocated.
@@ -24,8 +25,14 @@ const (
 	DefaultNodePorts = "30000-32767"
 )
 
-// ParseRanges parses the flags --service-cluster-ip-range and --service-node-port-range; empty
-// means the default. Errors say what to write.
+// The fields of server.Config that say what the ranges are.
+const (
+	clusterIPRange fielderr.Name = "ServiceClusterIPRange"
+	nodePortRange  fielderr.Name = "ServiceNodePortRange"
+)
+
+// ParseRanges parses ranges of cluster IPs and of node ports; empty means the default. Errors name the fields
+// of server.Config, and say what to write.
 func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 	if len(addresses) == 0 {
 		addresses = []string{DefaultAddresses}
@@ -41,11 +48,11 @@ func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 		r.Addresses = append(r.Addresses, cidr)
 	}
 	if two, err := netutils.IsDualStackCIDRs(r.Addresses); err != nil || len(addresses) > 2 || len(addresses) == 2 && !two {
-		return r, fmt.Errorf("--service-cluster-ip-range %q: write one range, or one of IPv4 and one of IPv6", strings.Join(addresses, ","))
+		return r, fielderr.Errorf("%v %q: write one range, or one of IPv4 and one of IPv6", clusterIPRange, strings.Join(addresses, ","))
 	}
 	ports, err := utilnet.ParsePortRange(nodePorts)
 	if err != nil || ports.Size == 0 || ports.Base == 0 {
-		return r, fmt.Errorf("--service-node-port-range %q: write FIRST-LAST, such as %s", nodePorts, DefaultNodePorts)
+		return r, fielderr.Errorf("%v %q: write FIRST-LAST, such as %s", nodePortRange, nodePorts, DefaultNodePorts)
 	}
 	r.NodePorts = *ports
 	return r, nil
@@ -55,11 +62,11 @@ func ParseRanges(addresses []string, nodePorts string) (r Ranges, err error) {
 func parseCIDR(text string) (*net.IPNet, error) {
 	_, cidr, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
-		return nil, fmt.Errorf("--service-cluster-ip-range %q: write a range, such as %s", text, DefaultAddresses)
+		return nil, fielderr.Errorf("%v %q: write a range, such as %s", clusterIPRange, text, DefaultAddresses)
 	}
 	ones, bits := cidr.Mask.Size()
 	if bits-ones < 3 || bits == 128 && ones < 64 {
-		return nil, fmt.Errorf("--service-cluster-ip-range %q: write a range of 8 addresses or more, of IPv6 no wider than a /64", text)
+		return nil, fielderr.Errorf("%v %q: write a range of 8 addresses or more, of IPv6 no wider than a /64", clusterIPRange, text)
 	}
 	return cidr, nil
 }

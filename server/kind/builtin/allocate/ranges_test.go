@@ -19,10 +19,10 @@ func TestParseRanges(t *testing.T) {
 		{"fd00::/64,10.0.0.0/29", "", "[fd00::/64 10.0.0.0/29] [fd00::1 10.0.0.1] 30000-32767", ""},
 		{"10.0.0.0/24,10.1.0.0/24", "", "", "write one range, or one of IPv4 and one of IPv6"},
 		{"10.0.0.0/24,fd00::/112,fd01::/112", "", "", "write one range, or one of IPv4 and one of IPv6"},
-		{"10.0.0.0", "", "", `--service-cluster-ip-range "10.0.0.0": write a range, such as 10.96.0.0/12`},
+		{"10.0.0.0", "", "", `Config.ServiceClusterIPRange "10.0.0.0": write a range, such as 10.96.0.0/12`},
 		{"10.0.0.0/30", "", "", "write a range of 8 addresses or more"},
 		{"fd00::/48", "", "", "no wider than a /64"},
-		{"", "x", "", `--service-node-port-range "x": write FIRST-LAST, such as 30000-32767`},
+		{"", "x", "", `Config.ServiceNodePortRange "x": write FIRST-LAST, such as 30000-32767`},
 		{"", "0-0", "", "write FIRST-LAST"},
 	} {
 		var list []string

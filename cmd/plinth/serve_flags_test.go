@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestPasswordOnCommandLine(t *testing.T) {
@@ -20,7 +22,9 @@ func TestPasswordOnCommandLine(t *testing.T) {
 	} {
 		t.Run("", func(t *testing.T) {
 			t.Setenv("PLINTH_DSN", tt.variable)
-			cmd := newServe()
+			o := newServeOptions()
+			cmd := &cobra.Command{}
+			flags := addFlags(cmd, o.flags()...)
 			if tt.flag != "" {
 				if err := cmd.Flags().Set("dsn", tt.flag); err != nil {
 					t.Fatal(err)
@@ -30,7 +34,7 @@ func TestPasswordOnCommandLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			warnOfPassword(cmd, cmd.Flag("dsn").Value.String(), slog.New(slog.NewTextHandler(&out, nil)))
+			warnOfPassword(flags, &o.config.DSN, slog.New(slog.NewTextHandler(&out, nil)))
 			if got := strings.Contains(out.String(), "PLINTH_DB_PASSWORD_FILE"); got != tt.warned || strings.Contains(out.String(), "hunter2") {
 				t.Errorf("%+v: %s", tt, out.String())
 			}
