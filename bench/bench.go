@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"slices"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -101,21 +102,14 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	defer r.progress.Clear()
 	report, err := r.measure(ctx)
-	if len(report.rates()) == 0 {
+	if !report.any() {
 		return nil, err
 	}
 	return report, errors.Join(err, report.write(o.Dir))
 }
 
 func (r *run) measure(ctx context.Context) (_ *Report, err error) {
-	report := &Report{
-		Plinth:   r.Version,
-		Go:       runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		CPUs:     runtime.NumCPU(),
-		Begun:    r.progress.Begun,
-		Quick:    r.Quick,
-	}
+	report := &Report{Run: figures.NewRun(r.Version, r.progress.Begun, r.Quick)}
 	for _, dsn := range r.DSNs {
 		if ctx.Err() != nil {
 			break
@@ -128,6 +122,11 @@ func (r *run) measure(ctx context.Context) (_ *Report, err error) {
 	}
 	report.Seconds = time.Since(report.Begun).Seconds()
 	return report, err
+}
+
+// any tells whether anything was measured.
+func (r *Report) any() bool {
+	return slices.ContainsFunc(r.Databases, func(d *Database) bool { return len(d.Figures) > 0 })
 }
 
 func (r *run) measureDatabase(ctx context.Context, d *Database, dsn string) error {

@@ -7,10 +7,11 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // measureBurst measures resident memory some time after many watches have received many changes
@@ -23,19 +24,17 @@ func (g *rig) measureBurst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-time.After(g.scale.afterBurst):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.afterBurst); err != nil {
+		return err
 	}
 	after, err := g.plinth.do(order{Do: doUsage})
 	f := Figure{
 		What:  fmt.Sprintf("resident memory, %v after a burst", g.scale.afterBurst),
-		Value: mebibytes(after.RSS), Unit: "MiB",
-		Note: fmt.Sprintf("%s at its end: %s watches of %d creates", measure.Number(mebibytes(during.RSS))+" MiB", measure.Number(float64(g.scale.burstWatches)), g.scale.burstChanges),
+		Value: figures.MiB(after.RSS), Unit: "MiB",
+		Note: fmt.Sprintf("%s at its end: %s watches of %d creates", figures.Number(figures.MiB(during.RSS))+" MiB", figures.Number(float64(g.scale.burstWatches)), g.scale.burstChanges),
 	}
 	if g.d.Name == "sqlite" {
-		f.Target = atMost(200)
+		f.Target = figures.AtMost(200)
 	}
 	g.d.add(f)
 	return err

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 // TestCharts draws charts of unusual reports: without measurements, with one point, with zeros.
 func TestCharts(t *testing.T) {
-	zero := &Database{Name: "a<b>&\"", Figures: []Figure{{What: "x", Unit: "rows/s", Latency: &measure.Latency{}, Writers: 1}}}
-	zero.add(Figure{What: "<y>", Unit: "events", Target: atMost(0)})
-	zero.add(Figure{What: "z", Target: atLeast(1)})
+	zero := &Database{Name: "a<b>&\"", Figures: []Figure{{What: "x", Unit: "rows/s", Latency: &figures.Latency{}, Writers: 1}}}
+	zero.add(Figure{What: "<y>", Unit: "events", Target: figures.AtMost(0)})
+	zero.add(Figure{What: "z", Target: figures.AtLeast(1)})
 	r := &Report{Databases: []*Database{zero, {Name: "empty"}}}
 	for name, chart := range map[string]string{
 		"throughput": throughputChart(r), "targets": targetsChart(r), "latency": latencyChart(r),

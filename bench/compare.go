@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -67,18 +68,18 @@ func (s *side) add(ctx context.Context, p *process, workers int, d time.Duration
 // rates compares operations per second; each operation counts as size units.
 func (s *sides) rates(what, floor string, size float64, unit string) Figure {
 	return Figure{
-		What: what, Value: measure.Median(s.plinth.rates) * size, Unit: unit,
-		Against: measure.Median(s.echo.rates) * size, Floor: floor,
-		Ratio:   measure.Median(measure.Ratios(s.plinth.rates, s.echo.rates)),
-		Latency: measure.LatencyOf(s.plinth.samples),
+		What: what, Value: figures.Median(s.plinth.rates) * size, Unit: unit,
+		Against: figures.Median(s.echo.rates) * size, Floor: floor,
+		Ratio:   figures.Median(figures.Ratios(s.plinth.rates, s.echo.rates)),
+		Latency: figures.LatencyOf(s.plinth.samples),
 	}
 }
 
 // cpu compares the server's CPU time for each operation.
 func (s *sides) cpu(what string) Figure {
 	return Figure{
-		What: what, Value: measure.Median(s.plinth.cpus), Unit: "µs/req",
-		Against: measure.Median(s.echo.cpus), Floor: "echo",
-		Ratio: measure.Median(measure.Ratios(s.plinth.cpus, s.echo.cpus)),
+		What: what, Value: figures.Median(s.plinth.cpus), Unit: "µs/req",
+		Against: figures.Median(s.echo.cpus), Floor: "echo",
+		Ratio: figures.Median(figures.Ratios(s.plinth.cpus, s.echo.cpus)),
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // This file measures the cost of custom resources: of many definitions, and of requests beside
@@ -70,11 +72,11 @@ func (g *rig) measureSuite(ctx context.Context) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("%s CRDs", measure.Number(float64(len(suite))))
-	g.d.add(Figure{What: what + " applied and served", Value: time.Since(begun).Seconds(), Unit: "s", Target: atMost(20)})
+	what := fmt.Sprintf("%s CRDs", figures.Number(float64(len(suite))))
+	g.d.add(Figure{What: what + " applied and served", Value: time.Since(begun).Seconds(), Unit: "s", Target: figures.AtMost(20)})
 	after, err := g.ownWhenIdle(ctx)
 	f := grown("memory, "+what+" more", before, after)
-	f.Target = atMost(143)
+	f.Target = figures.AtMost(143)
 	g.d.add(f)
 	return err
 }
@@ -98,19 +100,15 @@ func (g *rig) untilDone(ctx context.Context, method, path string, body []byte) e
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Millisecond) != nil {
 			return err
-		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
 func (g *rig) ownWhenIdle(ctx context.Context) (int64, error) {
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return 0, err
 	}
 	a, err := g.plinth.do(order{Do: doUsage})
 	return a.Own, err
@@ -130,9 +128,9 @@ func (g *rig) measureFirst(ctx context.Context) error {
 		}
 		took = append(took, time.Since(begun))
 	}
-	l := measure.LatencyOf(took)
-	g.d.add(Figure{What: "CRD to its first object, median", Value: l.P50, Unit: "ms", Target: atMost(100)})
-	g.d.add(Figure{What: fmt.Sprintf("CRD to its first object, worst of %d", len(took)), Value: l.Max, Unit: "ms", Target: atMost(100)})
+	l := figures.LatencyOf(took)
+	g.d.add(Figure{What: "CRD to its first object, median", Value: l.P50, Unit: "ms", Target: figures.AtMost(100)})
+	g.d.add(Figure{What: fmt.Sprintf("CRD to its first object, worst of %d", len(took)), Value: l.Max, Unit: "ms", Target: figures.AtMost(100)})
 	return nil
 }
 
@@ -177,7 +175,7 @@ func (g *rig) measureResources(ctx context.Context) error {
 		unit            string
 		custom, builtin op
 	}{
-		{"list of " + measure.Number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
+		{"list of " + figures.Number(float64(g.scale.customObjects)) + " custom resources", 1, "lists/s", read(customPath), read(configMapPath)},
 		{"get of custom resources", concurrent, "req/s", read(customPath + "/object-0000001"), read(configMapPath + "/object-0000001")},
 		{"create of custom resources", concurrent, "req/s", create(customPath, fiftyObject), create(configMapPath, fiftyConfigMap)},
 	} {
@@ -186,7 +184,7 @@ func (g *rig) measureResources(ctx context.Context) error {
 			return err
 		}
 		f := rounds.rates(c.what, "ConfigMaps", 1, c.unit)
-		f.Target = atLeast(0.6)
+		f.Target = figures.AtLeast(0.6)
 		// CPU time depends less than rates on other programs and on the disk.
 		f.Note = fmt.Sprintf("%.2f times the server CPU", rounds.cpu("").Ratio)
 		g.d.add(f)
@@ -224,7 +222,7 @@ func (g *rig) measureRestart(ctx context.Context, again order) error {
 	if g.toPlinth, err = g.plinth.dialMany(ctx, connections, "/readyz"); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("start to /readyz, %s CRDs", measure.Number(float64(g.scale.definitions)))
-	g.d.add(Figure{What: what, Value: measure.Median(seconds), Unit: "s", Target: atMost(2)})
+	what := fmt.Sprintf("start to /readyz, %s CRDs", figures.Number(float64(g.scale.definitions)))
+	g.d.add(Figure{What: what, Value: figures.Median(seconds), Unit: "s", Target: figures.AtMost(2)})
 	return nil
 }

@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // This file measures the cost of exactness. It compares plinth with itself.
@@ -43,7 +44,7 @@ func (g *rig) measureTracking(ctx context.Context, dsn string) (err error) {
 		return err
 	}
 	return g.compareRates(ctx, bare, concurrent, changeOneField(g.toPlinth), changeOneField(toBare),
-		Figure{What: "update of one field with managedFields", Floor: "without", Unit: "req/s", Target: atLeast(0.5)})
+		Figure{What: "update of one field with managedFields", Floor: "without", Unit: "req/s", Target: figures.AtLeast(0.5)})
 }
 
 // compareRates adds figure with the rates of an operation on plinth and of an operation on another
@@ -77,7 +78,7 @@ func (g *rig) measureApply(ctx context.Context) error {
 		return err
 	}
 	return g.compareRates(ctx, g.plinth, concurrent, apply, get,
-		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: atLeast(0.7)})
+		Figure{What: "apply of what is there", Floor: "get", Unit: "req/s", Target: figures.AtLeast(0.7)})
 }
 
 // appliers is how many applies are sent at once.
@@ -108,7 +109,7 @@ func (g *rig) measureApplies(ctx context.Context) error {
 		return err
 	}
 	f := rounds.cpu(fmt.Sprintf("apply, half creating, %d at a time, server CPU", appliers))
-	f.Target = atMost(5)
+	f.Target = figures.AtMost(5)
 	g.d.add(f)
 	return nil
 }
@@ -123,9 +124,9 @@ func (g *rig) measureProtobufList(ctx context.Context) error {
 		}
 	}
 	protobuf := g.toPlinth[0].As("application/vnd.kubernetes.protobuf", "")
-	what := fmt.Sprintf("list of %s in protobuf", measure.Number(float64(g.scale.objects)))
+	what := fmt.Sprintf("list of %s in protobuf", figures.Number(float64(g.scale.objects)))
 	return g.compareRates(ctx, g.plinth, 1, list(protobuf), list(g.toPlinth[0]),
-		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: atLeast(1)})
+		Figure{What: what, Floor: "JSON", Unit: "lists/s", Target: figures.AtLeast(1)})
 }
 
 // measureIdleWatches measures by how much memory grows when watches are opened that receive no
@@ -150,18 +151,16 @@ func (g *rig) measureIdleWatches(ctx context.Context) error {
 			response.Body.Close()
 		})
 	}
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return err
 	}
 	after, err := g.plinth.do(order{Do: doUsage})
 	if err != nil {
 		return err
 	}
-	f := grown(fmt.Sprintf("memory, %s idle watches more", measure.Number(float64(g.scale.idleWatches))), before.Own, after.Own)
+	f := grown(fmt.Sprintf("memory, %s idle watches more", figures.Number(float64(g.scale.idleWatches))), before.Own, after.Own)
 	if g.d.Name == "sqlite" {
-		f.Target = atMost(20)
+		f.Target = figures.AtMost(20)
 	}
 	g.d.add(f)
 	return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 // fanRate is how many objects are changed in a second while many watches see each change.
@@ -42,8 +42,8 @@ func (g *rig) measureFanOut(ctx context.Context) error {
 			side.of.cpus = append(side.of.cpus, cpu)
 		}
 	}
-	f := s.cpu(fmt.Sprintf("watch, %s watches, %d writes/s: server CPU", measure.Number(float64(g.scale.fanWatches)), fanRate))
-	f.Unit, f.Target = "µs/event", atMost(1.1)
+	f := s.cpu(fmt.Sprintf("watch, %s watches, %d writes/s: server CPU", figures.Number(float64(g.scale.fanWatches)), fanRate))
+	f.Unit, f.Target = "µs/event", figures.AtMost(1.1)
 	g.d.add(f)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -70,16 +71,7 @@ func (n *nodes) measureHeartbeats(ctx context.Context) error {
 	}
 	n.d.add(Figure{
 		What: fmt.Sprintf("CPU while %d nodes heartbeat", n.Count), Value: (after - before).Seconds() / took.Seconds(), Unit: "cores",
-		Target: atMost(0.5), Latency: measure.LatencyOf(renewals.Samples), Note: "leases every 10 s, status every 5 min",
+		Target: figures.AtMost(0.5), Latency: figures.LatencyOf(renewals.Samples), Note: "leases every 10 s, status every 5 min",
 	})
 	return nil
-}
-
-func sleepUntil(ctx context.Context, t time.Time) error {
-	select {
-	case <-time.After(time.Until(t)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -46,10 +47,10 @@ func (n *nodes) measurePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s pods' lives, %d begun a second: ", measure.Number(float64(n.scale.pods)), podsPerSecond)
-	writes, reads := measure.LatencyOf(paced.writes), measure.LatencyOf(paced.reads)
-	n.d.add(Figure{What: what + "writes", Value: writes.P99, Unit: "ms p99", Target: atMost(50), Latency: writes})
-	n.d.add(Figure{What: what + "gets", Value: reads.P99, Unit: "ms p99", Target: atMost(10), Latency: reads})
+	what := fmt.Sprintf("%s pods' lives, %d begun a second: ", figures.Number(float64(n.scale.pods)), podsPerSecond)
+	writes, reads := figures.LatencyOf(paced.writes), figures.LatencyOf(paced.reads)
+	n.d.add(Figure{What: what + "writes", Value: writes.P99, Unit: "ms p99", Target: figures.AtMost(50), Latency: writes})
+	n.d.add(Figure{What: what + "gets", Value: reads.P99, Unit: "ms p99", Target: figures.AtMost(10), Latency: reads})
 	before, err := n.plinth.cpu()
 	if err != nil {
 		return err
@@ -62,9 +63,9 @@ func (n *nodes) measurePods(ctx context.Context) error {
 	after, err := n.plinth.cpu()
 	n.d.add(Figure{
 		What: "pods' lives, 64 at a time", Value: float64(n.scale.pods) / took, Unit: "pods/s",
-		Target: atLeast(podsPerSecond), Latency: measure.LatencyOf(free.writes), Note: "each seven writes and two gets",
+		Target: figures.AtLeast(podsPerSecond), Latency: figures.LatencyOf(free.writes), Note: "each seven writes and two gets",
 	})
-	n.d.add(Figure{What: "a pod's life, server CPU", Value: measure.Millis(after-before) / float64(n.scale.pods), Unit: "ms"})
+	n.d.add(Figure{What: "a pod's life, server CPU", Value: figures.Millis(after-before) / float64(n.scale.pods), Unit: "ms"})
 	return err
 }
 
@@ -73,7 +74,7 @@ func (n *nodes) live(ctx context.Context, name string, begin func(i int) time.Ti
 	group, living := errgroup.WithContext(ctx)
 	group.SetLimit(podLives)
 	for i := range n.scale.pods {
-		if err := sleepUntil(living, begin(i)); err != nil {
+		if err := sleep.Until(living, begin(i)); err != nil {
 			break // the group has the reason, or ctx
 		}
 		group.Go(func() error { return n.life(living, i, fmt.Sprintf("%s-%05d", name, i), t) })

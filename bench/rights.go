@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/server/authz"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -185,7 +186,7 @@ func (g *rig) compareRights(ctx context.Context, free *process, toFree []*apiloa
 		}},
 	} {
 		err := g.compareRates(ctx, free, c.workers, c.do(g.toPlinth), c.do(toFree), Figure{
-			What: c.what + " by a user with a role, audited", Floor: "nothing asked", Unit: "req/s", Target: atLeast(0.85),
+			What: c.what + " by a user with a role, audited", Floor: "nothing asked", Unit: "req/s", Target: figures.AtLeast(0.85),
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.what, err)
@@ -226,7 +227,7 @@ func (r *run) measureDecision(ctx context.Context, d *Database) (err error) {
 		}
 		took = append(took, time.Since(begun).Seconds()*1e6/decisions)
 	}
-	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", measure.Number(float64(r.scale.roles))), Value: measure.Median(took), Unit: "µs", Target: atMost(5)})
+	d.add(Figure{What: fmt.Sprintf("decision of RBAC among %s roles", figures.Number(float64(r.scale.roles))), Value: figures.Median(took), Unit: "µs", Target: figures.AtMost(5)})
 	return nil
 }
 

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // concurrent is the number of requests that run at once.
@@ -112,9 +114,9 @@ func (r *run) measureStart(ctx context.Context, d *Database, dsn string) error {
 		}
 		seconds = append(seconds, took.Seconds())
 	}
-	f := Figure{What: "start to /readyz, empty", Value: measure.Median(seconds), Unit: "s"}
+	f := Figure{What: "start to /readyz, empty", Value: figures.Median(seconds), Unit: "s"}
 	if d.Name == "sqlite" {
-		f.Target = atMost(0.3)
+		f.Target = figures.AtMost(0.3)
 	}
 	d.add(f)
 	return nil
@@ -173,7 +175,7 @@ func (g *rig) measureFilled(ctx context.Context) error {
 	if err := fill(ctx, g.toPlinth, g.scale.objects); err != nil {
 		return err
 	}
-	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", measure.Number(float64(g.scale.objects))), 200)
+	return g.measureMemory(ctx, fmt.Sprintf("resident memory, %s ConfigMaps", figures.Number(float64(g.scale.objects))), 200)
 }
 
 func fill(ctx context.Context, clients []*apiload.Client, objects int) error {
@@ -185,15 +187,13 @@ func fill(ctx context.Context, clients []*apiload.Client, objects int) error {
 }
 
 func (g *rig) measureMemory(ctx context.Context, what string, most float64) error {
-	select {
-	case <-time.After(g.scale.idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep.For(ctx, g.scale.idle); err != nil {
+		return err
 	}
 	a, err := g.plinth.do(order{Do: doUsage})
-	f := Figure{What: what, Value: mebibytes(a.RSS), Unit: "MiB"}
+	f := Figure{What: what, Value: figures.MiB(a.RSS), Unit: "MiB"}
 	if g.d.Name == "sqlite" {
-		f.Target = atMost(most)
+		f.Target = figures.AtMost(most)
 	}
 	g.d.add(f)
 	return err
@@ -225,8 +225,8 @@ func (g *rig) measureList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := rounds.rates(fmt.Sprintf("list of %s", measure.Number(float64(g.scale.objects))), "net/http", float64(whole)/(1<<20), "MiB/s")
-	f.Target = atLeast(0.5)
+	f := rounds.rates(fmt.Sprintf("list of %s", figures.Number(float64(g.scale.objects))), "net/http", float64(whole)/(1<<20), "MiB/s")
+	f.Target = figures.AtLeast(0.5)
 	g.d.add(f)
 	return nil
 }
@@ -248,7 +248,7 @@ func (g *rig) measureGet(ctx context.Context) error {
 		return err
 	}
 	f := rounds.rates("get, 64 at a time", "echo", 1, "req/s")
-	f.Target = atLeast(0.6)
+	f.Target = figures.AtLeast(0.6)
 	g.d.add(f)
 	g.d.add(rounds.cpu("get, server CPU"))
 	return nil
@@ -318,7 +318,7 @@ func (g *rig) compareWrites(ctx context.Context, what string, most float64, plin
 	g.d.add(f)
 	f = rounds.cpu(what + ", server CPU")
 	if g.d.Name == "sqlite" {
-		f.Target = atMost(most)
+		f.Target = figures.AtMost(most)
 	}
 	g.d.add(f)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
@@ -133,20 +134,20 @@ func (s *storage) writeLoad(ctx context.Context, writers int, d time.Duration) (
 }
 
 func (r *storageRounds) report(d *Database) {
-	d.add(Figure{What: "bare driver, 1 row a commit", Value: measure.Median(r.rates1), Unit: "rows/s", Latency: measure.LatencyOf(r.samples1)})
-	d.add(Figure{What: "bare driver, 100 rows a commit", Value: measure.Median(r.rates100), Unit: "rows/s", Latency: measure.LatencyOf(r.samples100)})
+	d.add(Figure{What: "bare driver, 1 row a commit", Value: figures.Median(r.rates1), Unit: "rows/s", Latency: figures.LatencyOf(r.samples1)})
+	d.add(Figure{What: "bare driver, 100 rows a commit", Value: figures.Median(r.rates100), Unit: "rows/s", Latency: figures.LatencyOf(r.samples100)})
 	for _, n := range writers {
-		f := Figure{What: "store, 1 writer", Value: measure.Median(r.store[n]), Unit: "rows/s", Writers: n, Latency: measure.LatencyOf(r.samples[n])}
+		f := Figure{What: "store, 1 writer", Value: figures.Median(r.store[n]), Unit: "rows/s", Writers: n, Latency: figures.LatencyOf(r.samples[n])}
 		if n > 1 {
 			f.What = fmt.Sprintf("store, %d writers", n)
 		}
 		switch n {
 		case 1:
-			f.Against, f.Floor, f.Target = measure.Median(r.rates1), "1-row floor", atLeast(0.6)
-			f.Ratio = measure.Median(measure.Ratios(r.store[n], r.rates1))
+			f.Against, f.Floor, f.Target = figures.Median(r.rates1), "1-row floor", figures.AtLeast(0.6)
+			f.Ratio = figures.Median(figures.Ratios(r.store[n], r.rates1))
 		case 64:
-			f.Against, f.Floor, f.Target = measure.Median(r.rates100), "100-row floor", atLeast(0.4)
-			f.Ratio = measure.Median(measure.Ratios(r.store[n], r.rates100))
+			f.Against, f.Floor, f.Target = figures.Median(r.rates100), "100-row floor", figures.AtLeast(0.4)
+			f.Ratio = figures.Median(figures.Ratios(r.store[n], r.rates100))
 		}
 		d.add(f)
 	}

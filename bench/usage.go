@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 // usage returns the CPU time that this process has used in all its threads, its resident memory in
@@ -28,14 +30,12 @@ func usage() (cpu time.Duration, rss, own int64, err error) {
 // has shrunk, because the server has given more back than it took, the growth is too small to be
 // measured, and a note says so.
 func grown(what string, before, after int64) Figure {
-	f := Figure{What: what, Value: mebibytes(after - before), Unit: "MiB"}
+	f := Figure{What: what, Value: figures.MiB(after - before), Unit: "MiB"}
 	if after < before {
 		f.Value, f.Note = 0, "too little to measure: the server gave memory back meanwhile"
 	}
 	return f
 }
-
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // resident returns the resident memory in bytes, all and without pages of files: from /proc, or all
 // for both from ps where there is no /proc.

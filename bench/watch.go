@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 // writesPerSecond is the pace of changes while watches are measured.
@@ -171,12 +171,12 @@ func (g *rig) reportWatch(watchers []*watcher, writes int, cpu time.Duration) {
 		lost += writes - w.events + w.again
 	}
 	pace := fmt.Sprintf("%d watchers, %d writes/s", len(watchers), writesPerSecond)
-	l := measure.LatencyOf(samples)
+	l := figures.LatencyOf(samples)
 	if l == nil {
-		l = &measure.Latency{}
+		l = &figures.Latency{}
 	}
-	g.d.add(Figure{What: "watch, " + pace + ": p99 delay", Value: l.P99, Unit: "ms", Latency: l, Target: atMost(50)})
-	g.d.add(Figure{What: "watch: events lost or repeated", Value: float64(lost), Unit: "events", Target: atMost(0),
-		Note: fmt.Sprintf("of %s", measure.Number(float64(writes*len(watchers))))})
+	g.d.add(Figure{What: "watch, " + pace + ": p99 delay", Value: l.P99, Unit: "ms", Latency: l, Target: figures.AtMost(50)})
+	g.d.add(Figure{What: "watch: events lost or repeated", Value: float64(lost), Unit: "events", Target: figures.AtMost(0),
+		Note: fmt.Sprintf("of %s", figures.Number(float64(writes*len(watchers))))})
 	g.d.add(Figure{What: "watch: server CPU", Value: float64(cpu.Microseconds()) / float64(writes*len(watchers)), Unit: "µs/event"})
 }

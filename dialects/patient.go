@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // attemptWait bounds one attempt to open a database that does not answer.
@@ -36,13 +37,6 @@ func OpenWithin(ctx context.Context, dsn string, o Options, timeout time.Duratio
 			return nil, fmt.Errorf("%w; %w after %v", err, ErrGaveUp, timeout)
 		}
 		waits(err, end)
-		rest(ctx, min(pause, time.Until(end)))
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
+		_ = sleep.For(ctx, min(pause, time.Until(end)))
 	}
 }

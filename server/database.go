@@ -76,8 +76,8 @@ func revisionFile(dataDir string) string {
 func (d *database) checkLog(ctx context.Context, c *Config, log changelog.Log) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.DatabaseTimeout, time.Minute))
 	defer cancel()
-	err := sqlstore.HalfCopied(ctx, log)
-	if errors.Is(err, sqlstore.ErrHalfCopied) {
+	err := changelog.HalfCopied(ctx, log)
+	if errors.Is(err, changelog.ErrHalfCopied) {
 		return configError("%s: %w; copy or import again, which goes on with it, or write another DSN", dialects.Describe(c.DSN), err)
 	}
 	if err == nil {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // logTo returns a logger to the test's output.
@@ -181,7 +181,7 @@ func TestCopiedDatabase(t *testing.T) {
 func copyLog(t *testing.T, from, to string) {
 	t.Helper()
 	source, target := openLog(t, from), openLog(t, to)
-	if _, err := sqlstore.Copy(t.Context(), target, source, sqlstore.CopyOptions{}); err != nil {
+	if _, err := transfer.Copy(t.Context(), target, source, transfer.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(source.Close(), target.Close()); err != nil {
@@ -209,15 +209,15 @@ func TestHalfCopiedDatabase(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Progress: func(sqlstore.Copied) { cancel() }})
-	if !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+	_, err := transfer.Copy(ctx, target, source, transfer.CopyOptions{Progress: func(transfer.Copied) { cancel() }})
+	if !errors.Is(err, changelog.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("a copy that was cut off: %v", err)
 	}
 	other := openLog(t, "sqlite://:memory:")
-	if _, err := sqlstore.Copy(t.Context(), target, other, sqlstore.CopyOptions{}); !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, sqlstore.ErrCannotResume) {
+	if _, err := transfer.Copy(t.Context(), target, other, transfer.CopyOptions{}); !errors.Is(err, changelog.ErrHalfCopied) || !errors.Is(err, transfer.ErrCannotResume) {
 		t.Errorf("a copy of another database: %v", err)
 	}
-	if _, err := sqlstore.Copy(t.Context(), other, target, sqlstore.CopyOptions{}); err == nil {
+	if _, err := transfer.Copy(t.Context(), other, target, transfer.CopyOptions{}); err == nil {
 		t.Error("a half was copied on")
 	}
 	target.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Close stops the server within Config.ShutdownTimeout; see Shutdown.
@@ -35,7 +36,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if s.store != nil {
 		s.store.Hurry()
 	}
-	sleep(ctx, s.config.ShutdownDelay)
+	_ = sleep.For(ctx, s.config.ShutdownDelay)
 	s.background.end(ctx)
 	s.leaveCluster(ctx)
 	err := s.stopServing(ctx)
@@ -111,7 +112,7 @@ func (s *Server) linger(ctx context.Context, stopped <-chan error) error {
 // that do not read. It counts looks, not time: on a busy machine time passes without any work.
 func (s *Server) awaitAnswers(ctx context.Context) {
 	for look := 0; look < 200 && s.guard.Answering() > 0; look++ {
-		sleep(ctx, 5*time.Millisecond)
+		_ = sleep.For(ctx, 5*time.Millisecond)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 // catchUp brings the state to what the log has.
@@ -34,7 +35,7 @@ func (s *Store) bringTo(target int64) error {
 // durable. Other rows will get its ids then, so that what was not read must not count as applied.
 func (s *Store) readOn(target int64) error {
 	for {
-		limit, applied := s.tail.page.limit(), s.Revision()
+		limit, applied := s.tail.page.Limit(), s.Revision()
 		rows, err := s.boundedRows(applied, limit)
 		if errors.Is(err, changelog.ErrCompacted) {
 			return s.reload(applied, s.boundedHead)
@@ -44,7 +45,7 @@ func (s *Store) readOn(target int64) error {
 		}
 		full := len(rows) == limit || !s.raw && changelog.Heavy(rows)
 		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
-			s.tail.page.grow() // a revision is larger than the page
+			s.tail.page.Grow() // a revision is larger than the page
 			continue
 		}
 		if s.mayLackRows() || !s.complete(rows, applied, target, full) {
@@ -57,7 +58,7 @@ func (s *Store) readOn(target int64) error {
 		} else if err != nil {
 			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
 		}
-		s.tail.page.read(len(rows), sizeOf(rows))
+		s.tail.page.Read(len(rows), pages.Bytes(rows))
 		switch {
 		case full: // there may be more
 		case s.end(s.Revision()) < target:
@@ -228,7 +229,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 	var all resource
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
-	for rows, err := range ahead(pagesOf(from, next)) {
+	for rows, err := range pages.Ahead(pages.ByKey(from, next)) {
 		if err != nil {
 			return nil, bad, newest, err
 		}

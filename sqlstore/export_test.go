@@ -7,13 +7,6 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// CopyInSteps is Copy with small pages, after each of which it follows the source.
-func CopyInSteps(ctx context.Context, to, from changelog.Log, o CopyOptions) (Copied, error) {
-	c := newCopier(to, from, o)
-	c.pages.n, c.walkFor = 3, 0
-	return c.copy(ctx)
-}
-
 // PingEvery is how often an idle Store asks for the head.
 const PingEvery = pingEvery
 
@@ -97,21 +90,6 @@ func SizeClasses(sizes ...int) (told []int) {
 		told = append(told, int(aways[sizeClass(size)].size.Load()))
 	}
 	return told
-}
-
-// Rounds are what a copy writes changes in.
-func Rounds(changes []changelog.Change) (out [][]changelog.Change) {
-	all := make([]sourced, len(changes))
-	for i, c := range changes {
-		all[i].Change = c
-	}
-	for _, round := range rounds(all) {
-		out = append(out, nil)
-		for _, c := range round {
-			out[len(out)-1] = append(out[len(out)-1], c.Change)
-		}
-	}
-	return out
 }
 
 const (

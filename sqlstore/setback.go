@@ -153,7 +153,7 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	if err != nil || id == known {
 		return err
 	}
-	if copied, err := CopiedFrom(ctx, s.log, known); copied || err != nil {
+	if copied, err := changelog.CopiedFrom(ctx, s.log, known); copied || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: of %s instead of %s; restore the right one, or start anew to serve this one", changelog.ErrOther, id, known)

@@ -102,7 +102,7 @@ func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 		return nil, fmt.Errorf("load state: %w", err)
 	}
 	var err error
-	if s.brought, err = readBrought(ctx, log); err != nil {
+	if s.brought, err = changelog.Brought(ctx, log); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("read what was copied: %w", err)
 	}

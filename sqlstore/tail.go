@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 const (
@@ -25,7 +26,7 @@ type tail struct {
 	done    chan struct{} // closed when the last batch is applied
 
 	// owned by the tail's goroutine
-	page    pager
+	page    pages.Pager
 	updates []update
 	retry   time.Duration
 	back    *goingBack // while the database is known to be set back and the state is still that of before

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 // View is the exact state of one resource at one revision.
@@ -178,7 +179,7 @@ func (v *logView) Scan(ctx context.Context, from, to string, f func(*Entry) bool
 		return v.s.log.State(ctx, from, to, v.revision, limit)
 	}
 	visit, failed := v.s.readableOnly(f)
-	for rows, err := range pagesOf(from, next) {
+	for rows, err := range pages.ByKey(from, next) {
 		if err != nil {
 			return fmt.Errorf("read state at %d: %w", v.revision, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/pages"
 )
 
 const (
@@ -37,7 +38,7 @@ type Watcher struct {
 	pos  int64         // all changes up to here were delivered
 	wait chan struct{} // closed when there may be events that the last Poll did not see
 	news *news         // whose channel wait is, else nil
-	page pager
+	page pages.Pager
 
 	// delivered is pos at the end of the last Poll, for Slowest.
 	delivered atomic.Int64
@@ -101,7 +102,7 @@ func (s *Store) watch(resource, prefix, from, to string, after int64, where []Pr
 	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
 	w.delivered.Store(after)
 	if s.raw {
-		w.page = pager{n: rawFirst, weight: pollBytes}
+		w.page = pages.Pager{N: rawFirst, Weight: pollBytes}
 	}
 	s.state.mu.Lock()
 	defer s.state.mu.Unlock()
@@ -225,7 +226,7 @@ func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 
 // pollLog reads one page of the log's changes up to until, where the window begins.
 func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
-	limit := w.page.limit()
+	limit := w.page.Limit()
 	steps, err := w.readLight(ctx, until, &limit)
 	if err != nil {
 		return nil, fmt.Errorf("read changes of %s after %d: %w", w.topic.prefix, w.pos, err)
@@ -242,7 +243,7 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	if len(steps) < limit {
 		w.pos = until
 	}
-	w.page.read(len(steps), bytes)
+	w.page.Read(len(steps), bytes)
 	return events, nil
 }
 

@@ -32,7 +32,8 @@ var withoutRace = []unwatched{
 	{"dialects/logtest", []string{
 		"TestRandomPast", "TestKeepAll", "TestPageBytes", "TestOriginSize", "TestBloat", "TestRawReads", "TestLargeTransaction",
 	}, "one change comes after the other"},
-	{"sqlstore", []string{"TestIndexesEqualScans", "TestCopyModel", "TestWatchersWhere"}, "one step comes after the other, chance chooses which"},
+	{"sqlstore", []string{"TestIndexesEqualScans", "TestWatchersWhere"}, "one step comes after the other, chance chooses which"},
+	{"sqlstore/transfer", []string{"TestCopyModel"}, "one step comes after the other, chance chooses which"},
 	{"server", []string{
 		"TestAuditRecorded", "TestAuthorizationRecorded", "TestFairnessRecorded", "TestIdentitiesRecorded", "TestImpersonationRecorded",
 		"TestRecordedLeases", "TestRoutesOfIdentities", "TestRuntimeConfigEverywhere", "TestWays", "TestPrebuiltDocuments",

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -87,13 +87,13 @@ type run struct {
 	dir      string // of temporary files, removed at the end
 	name     string // of the namespace, and of what is in none
 	progress measure.Progress
-	report   *beside.Report
+	report   *figures.Comparison
 	servers  []*server
 }
 
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was measured
 // until then is written, and the report comes with the error.
-func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
+func Run(ctx context.Context, o Options) (_ *figures.Comparison, err error) {
 	r := newRun(o)
 	if r.dir, err = measure.MakeDirs(o.Dir); err != nil {
 		return nil, err
@@ -101,14 +101,14 @@ func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
 	defer r.progress.Clear()
 	err = r.measure(ctx)
-	var measured []beside.Endpoint
+	var measured []figures.Endpoint
 	for _, s := range r.servers {
 		measured = append(measured, s.Endpoint)
 	}
 	r.report.Finish(measured)
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
-		err = beside.ErrInterrupted
+		err = measure.ErrInterrupted
 	}
 	if len(r.report.Rows) == 0 {
 		return nil, err
@@ -128,13 +128,13 @@ func newRun(o Options) *run {
 		r.scale.nodes = o.Nodes
 	}
 	r.name = "plinth-bench-" + strings.ToLower(rand.Text()[:8])
-	r.report = beside.NewReport(o.Version, r.progress.Begun, o.Quick)
+	r.report = &figures.Comparison{Run: figures.NewRun(o.Version, r.progress.Begun, o.Quick)}
 	return r
 }
 
 // steps are the measurements, in the order in which they are made: memory comes before and after the
 // objects are there.
-var steps = beside.Steps[*run]{
+var steps = measure.Steps[*run]{
 	{Name: "start", What: "start", Do: (*run).measureStart},
 	{Name: "fill", What: "creating objects", Do: (*run).measureFill, For: []string{"get", "list", "write"}},
 	{Name: "get", What: "gets", Do: (*run).measureGets},

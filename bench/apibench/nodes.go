@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // podEvery is how often a pod is started, and deleted again, while nodes send heartbeats.
@@ -20,12 +21,12 @@ const podEvery = 100 * time.Millisecond
 // pods, of which some come and go.
 func (r *run) measureNodes(ctx context.Context) error {
 	for _, count := range r.scale.nodes {
-		what := measure.Number(float64(count)) + " nodes"
-		err := r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]beside.Sample, error) { return r.nodes(ctx, s, count) },
-			&beside.Row{What: what + ": p99 of renewals of leases", Unit: "ms", Less: true},
-			&beside.Row{What: what + ": p99 of writes of pods", Unit: "ms", Less: true},
-			&beside.Row{What: what + ": CPU of the server", Unit: "cores", Less: true},
-			&beside.Row{What: what + ": written to disks", Unit: "KiB/s", Less: true})
+		what := figures.Number(float64(count)) + " nodes"
+		err := r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]figures.Sample, error) { return r.nodes(ctx, s, count) },
+			&figures.Row{What: what + ": p99 of renewals of leases", Unit: "ms", Less: true},
+			&figures.Row{What: what + ": p99 of writes of pods", Unit: "ms", Less: true},
+			&figures.Row{What: what + ": CPU of the server", Unit: "cores", Less: true},
+			&figures.Row{What: what + ": written to disks", Unit: "KiB/s", Less: true})
 		if err != nil {
 			return err
 		}
@@ -33,14 +34,14 @@ func (r *run) measureNodes(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) nodes(ctx context.Context, s *server, count int) (_ []beside.Sample, err error) {
+func (r *run) nodes(ctx context.Context, s *server, count int) (_ []figures.Sample, err error) {
 	n := &apiload.Nodes{Clients: s.clients, Count: count, Prefix: r.name + "-"}
 	defer func() { err = errors.Join(err, n.Remove(context.WithoutCancel(ctx))) }()
 	if err := n.Register(ctx); err != nil {
 		return nil, err
 	}
 	var renewals, pods measure.Load
-	var before, after footprint
+	var before, after measure.Footprint
 	err = n.Watched(ctx, func(ctx context.Context) (err error) {
 		if before, err = s.footprint(); err != nil {
 			return err
@@ -59,17 +60,17 @@ func (r *run) nodes(ctx context.Context, s *server, count int) (_ []beside.Sampl
 	if err != nil {
 		return nil, err
 	}
-	spent := after.since(before)
+	spent := after.Since(before)
 	seconds := renewals.Took.Seconds()
-	return []beside.Sample{
+	return []figures.Sample{
 		p99(renewals), p99(pods),
-		{Value: spent.CPU.Seconds() / seconds, None: !spent.Known},
-		{Value: float64(spent.Written) / 1024 / seconds, None: !spent.Known},
+		{Value: spent.Spent.CPU.Seconds() / seconds, None: !spent.Known},
+		{Value: float64(spent.Spent.Written) / 1024 / seconds, None: !spent.Known},
 	}, nil
 }
 
-func p99(l measure.Load) beside.Sample {
-	return beside.Sample{Value: measure.LatencyOf(l.Samples).P99, Samples: l.Samples}
+func p99(l measure.Load) figures.Sample {
+	return figures.Sample{Value: figures.LatencyOf(l.Samples).P99, Samples: l.Samples}
 }
 
 // podsComeAndGo creates pods, one after the other, reports that they run, and deletes them.
@@ -95,7 +96,7 @@ func (r *run) podsComeAndGo(ctx context.Context, s *server, n *apiload.Nodes) (w
 				return writes, err
 			}
 		}
-		beside.Sleep(ctx, time.Until(begun.Add(time.Duration(i+1)*podEvery)))
+		_ = sleep.Until(ctx, begun.Add(time.Duration(i+1)*podEvery))
 	}
 	return writes, ctx.Err()
 }

@@ -10,9 +10,10 @@ import (
 	"sync/atomic"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // podNodes is how many nodes the pods of a list are on: 1% of them are on each.
@@ -20,7 +21,7 @@ const podNodes = 100
 
 // measureStart measures how long plinth takes until it is ready on an empty database. Others run already.
 func (r *run) measureStart(ctx context.Context) error {
-	row := &beside.Row{What: "start to ready, empty", Unit: "ms", Less: true}
+	row := &figures.Row{What: "start to ready, empty", Unit: "ms", Less: true}
 	r.report.Rows = append(r.report.Rows, row)
 	for i := range r.scale.starts {
 		for _, dsn := range r.DSNs {
@@ -29,7 +30,7 @@ func (r *run) measureStart(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", dialects.Scheme(dsn), err)
 			}
-			row.Cell(own.Name).Add(beside.Sample{Value: measure.Millis(own.Took)})
+			row.Cell(own.Name).Add(figures.Sample{Value: figures.Millis(own.Took)})
 			if err := errors.Join(own.Stop(ctx), ctx.Err()); err != nil {
 				return err
 			}
@@ -42,14 +43,14 @@ func object(i int) string { return fmt.Sprintf("cm-%05d", i) }
 
 // measureFill creates the objects that are read, and measures memory before and after.
 func (r *run) measureFill(ctx context.Context) error {
-	objects := measure.Number(float64(r.scale.objects)) + " ConfigMaps"
-	beside.Sleep(ctx, r.scale.settle)
+	objects := figures.Number(float64(r.scale.objects)) + " ConfigMaps"
+	_ = sleep.For(ctx, r.scale.settle)
 	if err := r.memory(ctx, "memory, idle"); err != nil {
 		return err
 	}
 	what := "create " + objects + ", 64 at a time"
-	per := func(what string) *beside.Row { return &beside.Row{What: what, Unit: "KiB/object", Less: true} }
-	err := r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]beside.Sample, error) {
+	per := func(what string) *figures.Row { return &figures.Row{What: what, Unit: "KiB/object", Less: true} }
+	err := r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]figures.Sample, error) {
 		before, err := s.footprint()
 		if err != nil {
 			return nil, err
@@ -64,25 +65,25 @@ func (r *run) measureFill(ctx context.Context) error {
 			return nil, err
 		}
 		after, err := s.footprint()
-		spent := after.since(before)
+		spent := after.Since(before)
 		kib := func(bytes int64) float64 { return float64(bytes) / 1024 / float64(l.Ops) }
-		return []beside.Sample{beside.RateOf(l), cpu, {Value: kib(spent.Grown), None: !spent.KnownGrown}, {Value: kib(spent.Written), None: !spent.Known}}, err
-	}, &beside.Row{What: what, Unit: "/s"}, cpuOf(what), per("create: growth of the database"), per("create: written to disks"))
+		return []figures.Sample{measure.RateOf(l), cpu, {Value: kib(spent.Size), None: !spent.Sized}, {Value: kib(spent.Spent.Written), None: !spent.Known}}, err
+	}, &figures.Row{What: what, Unit: "/s"}, cpuOf(what), per("create: growth of the database"), per("create: written to disks"))
 	if err != nil {
 		return err
 	}
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	return r.memory(ctx, "memory, "+objects)
 }
 
 func (r *run) memory(ctx context.Context, what string) error {
-	return r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]beside.Sample, error) { return s.memory(ctx) },
-		&beside.Row{What: what, Unit: "MiB", Less: true})
+	return r.compare(ctx, 1, false, func(ctx context.Context, s *server) ([]figures.Sample, error) { return s.memory(ctx) },
+		&figures.Row{What: what, Unit: "MiB", Less: true})
 }
 
 // measureEnd measures memory after everything.
 func (r *run) measureEnd(ctx context.Context) error {
-	beside.Sleep(ctx, r.scale.settle)
+	_ = sleep.For(ctx, r.scale.settle)
 	return r.memory(ctx, "memory after the load")
 }
 
@@ -102,7 +103,7 @@ func (r *run) measureGets(ctx context.Context) error {
 }
 
 func (r *run) measureLists(ctx context.Context) error {
-	objects := measure.Number(float64(r.scale.objects))
+	objects := figures.Number(float64(r.scale.objects))
 	for _, l := range []struct {
 		what, query string
 		items       int // at least; a controller may add some
@@ -171,7 +172,7 @@ func (r *run) measurePods(ctx context.Context) error {
 			return fmt.Errorf("%s: create pods: %w", s.Name, err)
 		}
 	}
-	what := fmt.Sprintf("list of 1%% of %s pods by node", measure.Number(float64(r.scale.pods)))
+	what := fmt.Sprintf("list of 1%% of %s pods by node", figures.Number(float64(r.scale.pods)))
 	query := fmt.Sprintf("/pods?fieldSelector=spec.nodeName%%3D%s-07", r.name)
 	err := r.times(ctx, what, func(s *server) op {
 		return lists(s, s.namespace+query, `"nodeName":"`, (r.scale.pods-7+podNodes-1)/podNodes)

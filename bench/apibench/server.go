@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -27,7 +27,7 @@ const dialTimeout = 10 * time.Second
 
 // server is what a run has of one server.
 type server struct {
-	beside.Endpoint
+	figures.Endpoint
 	clients   []*apiload.Client
 	namespace string // path
 	pids      []int
@@ -52,7 +52,7 @@ func (r *run) dial(ctx context.Context, other Other) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	s := &server{Endpoint: beside.Endpoint{Name: other.Name}, pids: r.PIDs[other.Name], disk: r.Disks[other.Name]}
+	s := &server{Endpoint: figures.Endpoint{Name: other.Name}, pids: r.PIDs[other.Name], disk: r.Disks[other.Name]}
 	if err := s.connect(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s is not reached: %w; start it, or write the address of one that runs", config.Host, err)
 	}
@@ -64,7 +64,7 @@ func (r *run) startOwn(ctx context.Context, dsn string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Endpoint: beside.Endpoint{Name: own.Name, Own: true}, own: own, pids: append([]int{own.PID()}, r.PIDs[own.Name]...), disk: own.Files}
+	s := &server{Endpoint: figures.Endpoint{Name: own.Name, Own: true}, own: own, pids: append([]int{own.PID()}, r.PIDs[own.Name]...), disk: own.Files}
 	if s.disk == "" {
 		s.disk = r.Disks[own.Name]
 	}
@@ -159,31 +159,16 @@ func unless(err error, codes ...int) error {
 	return err
 }
 
-// footprint is what a server has on disk and has used.
-type footprint struct {
-	size  int64 // of the database, bytes
-	sized bool
-	spent measure.Spent
-	known bool // what was spent
-}
-
-func (s *server) footprint() (f footprint, err error) {
-	f.spent, f.known = measure.Spend(s.pids)
-	if f.sized = s.disk != ""; f.sized {
-		f.size, err = measure.DiskUse(s.disk)
+func (s *server) footprint() (f measure.Footprint, err error) {
+	f = measure.FootprintOf(s.pids)
+	if f.Sized = s.disk != ""; f.Sized {
+		f.Size, err = measure.DiskUse(s.disk)
 	}
 	return f, err
 }
 
-func (f *footprint) since(before footprint) beside.Spent {
-	return beside.Spent{
-		Grown: f.size - before.size, KnownGrown: f.sized,
-		Spent: f.spent.Since(before.spent), Known: f.known && before.known,
-	}
-}
-
 // memory is that of the server itself.
-func (s *server) memory(context.Context) ([]beside.Sample, error) {
+func (s *server) memory(context.Context) ([]figures.Sample, error) {
 	spent, known := measure.Spend(s.pids[:min(len(s.pids), 1)])
-	return []beside.Sample{{Value: float64(spent.RSS) / (1 << 20), None: !known}}, nil
+	return []figures.Sample{{Value: figures.MiB(spent.RSS), None: !known}}, nil
 }

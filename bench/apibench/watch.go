@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -15,21 +15,21 @@ import (
 const writesPerSecond = 100
 
 // lossTargets are for what may not happen.
-var lossTargets = []beside.Target{{Bound: beside.AtMost(0)}}
+var lossTargets = []figures.Target{{Bound: figures.AtMost(0)}}
 
 func (r *run) measureWatch(ctx context.Context) error {
 	pace := fmt.Sprintf("%d watchers, %d writes/s", r.scale.watches, writesPerSecond)
 	rounds := 0
-	return r.compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, s *server) ([]beside.Sample, error) {
+	return r.compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, s *server) ([]figures.Sample, error) {
 		rounds++
 		return r.watchOnce(ctx, s, fmt.Sprintf("watched-%03d-", rounds))
 	},
-		&beside.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true},
-		&beside.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: lossTargets, Sum: true},
-		&beside.Row{What: "watch: CPU of the server", Unit: "ms/event", Less: true})
+		&figures.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true},
+		&figures.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: lossTargets, Sum: true},
+		&figures.Row{What: "watch: CPU of the server", Unit: "ms/event", Less: true})
 }
 
-func (r *run) watchOnce(ctx context.Context, s *server, prefix string) ([]beside.Sample, error) {
+func (r *run) watchOnce(ctx context.Context, s *server, prefix string) ([]figures.Sample, error) {
 	a, err := apiload.Seat(ctx, s.clients, r.scale.watches, 1, func(uint8) string { return s.configMaps() })
 	if err != nil {
 		return nil, err
@@ -48,12 +48,12 @@ func (r *run) watchOnce(ctx context.Context, s *server, prefix string) ([]beside
 	after, _ := measure.Spend(s.pids)
 	a.End()
 	v := a.Judge()
-	cpu := measure.Millis(after.Since(before).CPU) / float64(max(v.Expected, 1))
-	return []beside.Sample{v.Delay(), v.Faults(plain), {Value: cpu, None: !known}}, ctx.Err()
+	cpu := figures.Millis(after.Since(before).CPU) / float64(max(v.Expected, 1))
+	return []figures.Sample{v.Delay(), v.Faults(plain), {Value: cpu, None: !known}}, ctx.Err()
 }
 
-func (r *run) newChurn() *beside.Churn {
-	return &beside.Churn{Keys: r.scale.churned, Resources: r.scale.resources, Writers: r.scale.writers, For: r.Churn, Rate: r.ChurnRate}
+func (r *run) newChurn() *measure.Churn {
+	return &measure.Churn{Keys: r.scale.churned, Resources: r.scale.resources, Writers: r.scale.writers, For: r.Churn, Rate: r.ChurnRate}
 }
 
 func (r *run) measureChurn(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (r *run) measureChurn(ctx context.Context) error {
 }
 
 // churn lets writers and watches work on one server.
-func (r *run) churn(ctx context.Context, s *server) ([]beside.Sample, error) {
+func (r *run) churn(ctx context.Context, s *server) ([]figures.Sample, error) {
 	c := r.newChurn()
 	c.Store = &churned{s, r.scale.resources}
 	var err error
@@ -84,7 +84,7 @@ func (r *run) churn(ctx context.Context, s *server) ([]beside.Sample, error) {
 		return nil, err
 	}
 	c.Audience.End()
-	return c.Samples(took, after.since(before), plain), ctx.Err()
+	return c.Samples(took, after.Since(before), plain), ctx.Err()
 }
 
 // churned are the objects of a churn.
@@ -95,8 +95,8 @@ type churned struct {
 
 func (c *churned) path(key int) string { return fmt.Sprintf("%s/churned-%05d", c.s.configMaps(), key) }
 
-// Put implements beside.Store.
-func (c *churned) Put(ctx context.Context, worker, key, n int, at int64) (beside.Answer, error) {
+// Put implements measure.Store.
+func (c *churned) Put(ctx context.Context, worker, key, n int, at int64) (measure.Answer, error) {
 	body := apiload.Stamp(apiload.ConfigMap(fmt.Sprintf("churned-%05d", key), n, key%c.parts))
 	method, path := http.MethodPost, c.s.configMaps()
 	if at != 0 {
@@ -107,34 +107,34 @@ func (c *churned) Put(ctx context.Context, worker, key, n int, at int64) (beside
 	if _, err := c.s.client(worker).Do(ctx, method, path, body, &answer); err != nil {
 		return c.instead(ctx, worker, key, at, err)
 	}
-	return beside.Answer{OK: true, At: apiload.IntField(answer.Bytes(), "resourceVersion")}, nil
+	return measure.Answer{OK: true, At: apiload.IntField(answer.Bytes(), "resourceVersion")}, nil
 }
 
-// Delete implements beside.Store. The answer does not say at which revision the object was deleted.
-func (c *churned) Delete(ctx context.Context, worker, key int, at int64) (beside.Answer, error) {
+// Delete implements measure.Store. The answer does not say at which revision the object was deleted.
+func (c *churned) Delete(ctx context.Context, worker, key int, at int64) (measure.Answer, error) {
 	body := fmt.Appendf(nil, `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"%d"}}`, at)
 	if _, err := c.s.client(worker).Do(ctx, http.MethodDelete, c.path(key), body, nil); err != nil {
 		return c.instead(ctx, worker, key, at, err)
 	}
-	return beside.Answer{OK: true, At: at + 1}, nil
+	return measure.Answer{OK: true, At: at + 1}, nil
 }
 
 // instead finds out what is there, if a write failed because it was not what was expected.
-func (c *churned) instead(ctx context.Context, worker, key int, at int64, err error) (beside.Answer, error) {
-	gone := beside.Answer{At: at + 1} // some time after it was at this revision
+func (c *churned) instead(ctx context.Context, worker, key int, at int64, err error) (measure.Answer, error) {
+	gone := measure.Answer{At: at + 1} // some time after it was at this revision
 	switch {
 	case codeOf(err) == http.StatusNotFound && at != 0:
 		return gone, nil
 	case codeOf(err) != http.StatusConflict:
-		return beside.Answer{}, err
+		return measure.Answer{}, err
 	}
 	var answer bytes.Buffer
 	if _, err := c.s.client(worker).Do(ctx, http.MethodGet, c.path(key), nil, &answer); err != nil {
 		if codeOf(err) == http.StatusNotFound && at != 0 {
 			return gone, nil
 		}
-		return beside.Answer{}, nil // nothing was written, and what is there is learned another time
+		return measure.Answer{}, nil // nothing was written, and what is there is learned another time
 	}
 	revision := apiload.IntField(answer.Bytes(), "resourceVersion")
-	return beside.Answer{At: revision, Revision: revision, N: int(apiload.IntField(answer.Bytes(), "n"))}, nil
+	return measure.Answer{At: revision, Revision: revision, N: int(apiload.IntField(answer.Bytes(), "n"))}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -44,7 +44,7 @@ func (r *run) measureWrites(ctx context.Context) error {
 func (r *run) measureCreates(ctx context.Context) error {
 	var turn atomic.Int64
 	const creates, deletes = "create, 64 at a time", "delete, 64 at a time"
-	return r.compare(ctx, r.scale.rounds, true, func(ctx context.Context, s *server) ([]beside.Sample, error) {
+	return r.compare(ctx, r.scale.rounds, true, func(ctx context.Context, s *server) ([]figures.Sample, error) {
 		prefix := fmt.Sprintf("many-%d-", turn.Add(1))
 		var made atomic.Int64
 		created, cpu, err := s.loaded(func() (measure.Load, error) {
@@ -63,8 +63,8 @@ func (r *run) measureCreates(ctx context.Context) error {
 				return err
 			})
 		})
-		return []beside.Sample{beside.RateOf(created), cpu, beside.RateOf(deleted), cpuOfDeletes}, err
-	}, &beside.Row{What: creates, Unit: "/s"}, cpuOf(creates), &beside.Row{What: deletes, Unit: "/s"}, cpuOf(deletes))
+		return []figures.Sample{measure.RateOf(created), cpu, measure.RateOf(deleted), cpuOfDeletes}, err
+	}, &figures.Row{What: creates, Unit: "/s"}, cpuOf(creates), &figures.Row{What: deletes, Unit: "/s"}, cpuOf(deletes))
 }
 
 // update lets each worker change one field of an object of its own, in the last answer of the server.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Client is one client program's connection: client-go sends all requests over one, too.
@@ -140,10 +142,8 @@ func (c *Client) UntilReady(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Millisecond) != nil {
 			return fmt.Errorf("wait for /readyz: %w", err)
-		case <-time.After(time.Millisecond):
 		}
 	}
 }

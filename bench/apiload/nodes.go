@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -108,10 +109,8 @@ func (n *Nodes) Heartbeats(ctx context.Context, d time.Duration) (renewals measu
 	perLease, perStatus := leaseEvery/time.Duration(n.Count), statusEvery/time.Duration(n.Count)
 	group, sending := errgroup.WithContext(ctx)
 	for i, statuses := 0, 0; time.Since(begun) < d && sending.Err() == nil; i++ {
-		select {
-		case <-time.After(time.Until(begun.Add(time.Duration(i) * perLease))):
-		case <-sending.Done():
-			continue
+		if sleep.Until(sending, begun.Add(time.Duration(i)*perLease)) != nil {
+			break
 		}
 		group.Go(func() error {
 			took, err := n.renew(sending, i%n.Count)

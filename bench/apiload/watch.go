@@ -11,18 +11,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // Seat opens watches that begin now, in turn of each resource, at path(resource), which may have
 // a query. All are of one kind.
-func Seat(ctx context.Context, clients []*Client, watches, resources int, path func(resource uint8) string) (*beside.Audience, error) {
+func Seat(ctx context.Context, clients []*Client, watches, resources int, path func(resource uint8) string) (*measure.Audience, error) {
 	var list bytes.Buffer
 	if _, err := clients[0].Do(ctx, http.MethodGet, withQuery(path(0), "limit=1"), nil, &list); err != nil {
 		return nil, err
 	}
 	newest := IntField(list.Bytes(), "resourceVersion")
-	a, ctx := beside.NewAudience(ctx)
+	a, ctx := measure.NewAudience(ctx)
 	for i := range watches {
 		resource := uint8(i % resources)
 		response, err := clients[i%len(clients)].Send(ctx, http.MethodGet, withQuery(path(resource), fmt.Sprintf("watch=1&resourceVersion=%d", newest)), nil)
@@ -30,7 +30,7 @@ func Seat(ctx context.Context, clients []*Client, watches, resources int, path f
 			a.End()
 			return nil, fmt.Errorf("watch: %w", err)
 		}
-		a.Seat(resource, newest, func(w *beside.Watch) {
+		a.Seat(resource, newest, func(w *measure.Watch) {
 			defer response.Body.Close()
 			if err := follow(w, response.Body); err != nil && ctx.Err() == nil {
 				w.Fail(err)
@@ -41,7 +41,7 @@ func Seat(ctx context.Context, clients []*Client, watches, resources int, path f
 }
 
 // follow receives events until the connection ends. Each is a line.
-func follow(w *beside.Watch, stream io.Reader) error {
+func follow(w *measure.Watch, stream io.Reader) error {
 	lines := bufio.NewReaderSize(stream, 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -69,9 +69,9 @@ func withQuery(path, query string) string {
 }
 
 // eventOf reads an event of a ConfigMap. A deletion has the object as it was.
-func eventOf(line []byte) beside.Event {
+func eventOf(line []byte) measure.Event {
 	sent := IntField(line, "sent")
-	return beside.Event{
+	return measure.Event{
 		Known: sent != 0, Write: int(IntField(line, "n")), Sent: time.Unix(0, sent),
 		Revision: IntField(line, "resourceVersion"), Deleted: bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)),
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // TestFollow reads a stream of events, of which one is of another object, and ends with an error.
@@ -20,13 +20,13 @@ func TestFollow(t *testing.T) {
 		event("MODIFIED", "4", "1"):           "of 3, 1 repeated; a watch ended: the watch has ended: EOF",
 		`{"type":"ERROR","object":{}}` + "\n": `of 3; a watch ended: {"type":"ERROR","object":{}}`,
 	} {
-		a, _ := beside.NewAudience(context.Background())
+		a, _ := measure.NewAudience(context.Background())
 		for n := range 2 {
 			a.Ledger.Begin(0)
-			a.Ledger.Put(n, beside.Done)
+			a.Ledger.Put(n, measure.Done)
 		}
-		a.Ledger.Deleted(1, beside.Done)
-		a.Seat(0, 1, func(w *beside.Watch) { w.Fail(follow(w, strings.NewReader(stream+end))) })
+		a.Ledger.Deleted(1, measure.Done)
+		a.Seat(0, 1, func(w *measure.Watch) { w.Fail(follow(w, strings.NewReader(stream+end))) })
 		a.End()
 		v := a.Judge()
 		if faults := v.Faults(error.Error); faults.Note != want {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -60,7 +60,7 @@ func (t TLS) config() (*tls.Config, error) {
 
 // endpoint is what a run has of one endpoint.
 type endpoint struct {
-	beside.Endpoint
+	figures.Endpoint
 	clients []*kubernetes.Client
 	servers []corev1client.CoreV1Interface // of a kube-apiserver, which has no clients
 	pids    []int
@@ -69,7 +69,7 @@ type endpoint struct {
 
 // dial connects to an endpoint.
 func dial(ctx context.Context, other Other, files TLS) (*endpoint, error) {
-	e := &endpoint{Endpoint: beside.Endpoint{Name: other.Name}}
+	e := &endpoint{Endpoint: figures.Endpoint{Name: other.Name}}
 	config, err := files.config()
 	if err != nil {
 		return nil, fmt.Errorf("read the files for TLS: %w", err)

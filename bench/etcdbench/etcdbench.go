@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -91,14 +91,14 @@ type run struct {
 	dir       string // of temporary files, removed at the end
 	prefix    string // of all keys
 	progress  measure.Progress
-	report    *beside.Report
+	report    *figures.Comparison
 	endpoints []*endpoint
 	servers   []*endpoint // kube-apiservers
 }
 
 // Run measures everything and writes the report. If it fails half-way or ctx ends, what was
 // measured until then is written, and the report comes with the error.
-func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
+func Run(ctx context.Context, o Options) (_ *figures.Comparison, err error) {
 	r, err := newRun(o)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (_ *beside.Report, err error) {
 	r.report.Finish(r.measured())
 	if ctx.Err() != nil {
 		r.report.Interrupted = true
-		err = beside.ErrInterrupted
+		err = measure.ErrInterrupted
 	}
 	if len(r.report.Rows) == 0 {
 		return nil, err
@@ -135,7 +135,7 @@ func newRun(o Options) (*run, error) {
 		r.scale.keys = max(o.Keys, r.scale.objects)
 	}
 	r.prefix = "/registry/plinth-bench-" + strings.ToLower(rand.Text()[:8]) + "/"
-	r.report = beside.NewReport(o.Version, r.progress.Begun, o.Quick)
+	r.report = &figures.Comparison{Run: figures.NewRun(o.Version, r.progress.Begun, o.Quick)}
 	if len(o.DSNs)+len(o.Others)+len(o.Servers) == 0 {
 		return nil, errors.New("there is nothing to measure")
 	}
@@ -148,7 +148,7 @@ func newRun(o Options) (*run, error) {
 }
 
 // measured are all endpoints.
-func (r *run) measured() (all []beside.Endpoint) {
+func (r *run) measured() (all []figures.Endpoint) {
 	for _, e := range append(r.endpoints, r.servers...) {
 		all = append(all, e.Endpoint)
 	}
@@ -157,7 +157,7 @@ func (r *run) measured() (all []beside.Endpoint) {
 
 // steps are in the order in which they are made. Memory comes first after the keys are there,
 // before anything else was asked.
-var steps = beside.Steps[*run]{
+var steps = measure.Steps[*run]{
 	{Name: "start", What: "start and idle CPU", Do: (*run).measureStart},
 	{Name: "fill", What: "writing keys", Do: (*run).fill, For: []string{"memory", "read"}},
 	{Name: "memory", What: "memory", Do: (*run).measureMemory},

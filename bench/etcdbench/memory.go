@@ -8,9 +8,10 @@ import (
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // measureStart measures how long plinth takes until it answers, on an empty database.
@@ -18,7 +19,7 @@ func (r *run) measureStart(ctx context.Context) error {
 	if len(r.DSNs) == 0 {
 		return nil
 	}
-	row := &beside.Row{What: "start to the first answer, empty", Unit: "ms", Less: true}
+	row := &figures.Row{What: "start to the first answer, empty", Unit: "ms", Less: true}
 	r.report.Rows = append(r.report.Rows, row)
 	for i := range r.scale.starts {
 		for _, dsn := range r.DSNs {
@@ -29,7 +30,7 @@ func (r *run) measureStart(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			c := row.Cell(name)
-			c.Add(beside.Sample{Value: measure.Millis(e.own.took)})
+			c.Add(figures.Sample{Value: figures.Millis(e.own.took)})
 			if err := errors.Join(e.close(ctx), ctx.Err()); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -41,28 +42,28 @@ func (r *run) measureStart(ctx context.Context) error {
 // measureMemory measures resident memory with all keys, then the CPU time of doing nothing, and then
 // memory again after all keys were read, as each start of a kube-apiserver does.
 func (r *run) measureMemory(ctx context.Context) error {
-	keys := measure.Number(float64(r.scale.keys)) + " keys of 1 KiB"
-	beside.Sleep(ctx, r.scale.settle)
-	if err := r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
+	keys := figures.Number(float64(r.scale.keys)) + " keys of 1 KiB"
+	_ = sleep.For(ctx, r.scale.settle)
+	if err := r.compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys, Unit: "MiB", Less: true, Targets: memoryTargets}); err != nil {
 		return err
 	}
 	if err := r.measureIdle(ctx); err != nil {
 		return err
 	}
-	err := r.compare(ctx, 1, false, r.readAll, &beside.Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
+	err := r.compare(ctx, 1, false, r.readAll, &figures.Row{What: "Range of " + keys + " in pages", Unit: "ms", Less: true})
 	if err != nil {
 		return err
 	}
-	beside.Sleep(ctx, r.scale.settle)
-	return r.compare(ctx, 1, false, memory, &beside.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
+	_ = sleep.For(ctx, r.scale.settle)
+	return r.compare(ctx, 1, false, memory, &figures.Row{What: "memory, " + keys + ", after all were read", Unit: "MiB", Less: true, Targets: memoryTargets})
 }
 
 // memory is that of the endpoint itself.
-func memory(_ context.Context, e *endpoint) ([]beside.Sample, error) {
+func memory(_ context.Context, e *endpoint) ([]figures.Sample, error) {
 	s, known := measure.Spend(e.pids[:min(len(e.pids), 1)])
-	return []beside.Sample{{
-		Value: mebibytes(s.RSS), None: !known,
-		Note: measure.Number(mebibytes(s.Private)) + " MiB without pages of files",
+	return []figures.Sample{{
+		Value: figures.MiB(s.RSS), None: !known,
+		Note: figures.Number(figures.MiB(s.Private)) + " MiB without pages of files",
 	}}, nil
 }
 
@@ -72,16 +73,16 @@ func (r *run) measureIdle(ctx context.Context) error {
 		before[e], _ = measure.Spend(e.pids)
 	}
 	r.progress.Say("idle")
-	beside.Sleep(ctx, r.scale.idle)
-	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]beside.Sample, error) {
+	_ = sleep.For(ctx, r.scale.idle)
+	return r.compare(ctx, 1, false, func(_ context.Context, e *endpoint) ([]figures.Sample, error) {
 		s, known := measure.Spend(e.pids)
-		used := measure.Millis(s.CPU - before[e].CPU)
-		return []beside.Sample{{Value: used / r.scale.idle.Seconds(), None: !known}}, nil
-	}, &beside.Row{What: "idle CPU", Unit: "ms/s", Less: true})
+		used := figures.Millis(s.CPU - before[e].CPU)
+		return []figures.Sample{{Value: used / r.scale.idle.Seconds(), None: !known}}, nil
+	}, &figures.Row{What: "idle CPU", Unit: "ms/s", Less: true})
 }
 
 // readAll reads all keys of the run in pages, once.
-func (r *run) readAll(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (r *run) readAll(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	begun, seen := time.Now(), 0
 	for o := (kubernetes.ListOptions{Limit: r.scale.page}); ; {
 		got, err := e.clients[0].Kubernetes.List(ctx, r.prefix, o)
@@ -98,7 +99,5 @@ func (r *run) readAll(ctx context.Context, e *endpoint) ([]beside.Sample, error)
 	if seen != r.scale.keys {
 		return nil, fmt.Errorf("the pages have %d keys instead of %d", seen, r.scale.keys)
 	}
-	return []beside.Sample{{Value: measure.Millis(time.Since(begun))}}, nil
+	return []figures.Sample{{Value: figures.Millis(time.Since(begun))}}, nil
 }
-
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

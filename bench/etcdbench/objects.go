@@ -12,7 +12,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -24,7 +24,7 @@ func dialServer(ctx context.Context, other Other) (*endpoint, error) {
 	}
 	config.QPS = -1
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"
-	e := &endpoint{Endpoint: beside.Endpoint{Name: other.Name, Own: !strings.HasPrefix(other.Name, "etcd") && !strings.HasPrefix(other.Name, "kine")}}
+	e := &endpoint{Endpoint: figures.Endpoint{Name: other.Name, Own: !strings.HasPrefix(other.Name, "etcd") && !strings.HasPrefix(other.Name, "kine")}}
 	for range connections {
 		config.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext // clients with one of their own share no connection
 		c, err := corev1client.NewForConfig(config)
@@ -61,9 +61,9 @@ func (r *run) measureObjects(ctx context.Context) error {
 	}{
 		{"create ConfigMaps, 64 at a time", false, w.create},
 		{"update ConfigMaps, 64 at a time", false, w.update},
-		{"list " + measure.Number(float64(r.scale.objects)) + " ConfigMaps in pages", true, r.listObjects},
+		{"list " + figures.Number(float64(r.scale.objects)) + " ConfigMaps in pages", true, r.listObjects},
 	} {
-		row := &beside.Row{What: "kube-apiserver: " + m.what, Unit: "/s", Targets: objectTargets}
+		row := &figures.Row{What: "kube-apiserver: " + m.what, Unit: "/s", Targets: objectTargets}
 		if err := r.compareAt(ctx, r.servers, r.scale.objectRounds, m.warm, m.load, row); err != nil {
 			return err
 		}
@@ -79,17 +79,17 @@ type objectWriter struct {
 	updated map[*endpoint]int
 }
 
-func (w *objectWriter) create(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (w *objectWriter) create(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	first := len(w.made[e])
 	w.made[e] = append(w.made[e], make([]*corev1.ConfigMap, w.part)...)
 	l, err := measure.Each(ctx, concurrent, w.part, func(ctx context.Context, i int) (err error) {
 		w.made[e][first+i], err = e.configMaps(i, w.r).Create(ctx, configMap(first+i), metav1.CreateOptions{})
 		return err
 	})
-	return []beside.Sample{beside.RateOf(l)}, err
+	return []figures.Sample{measure.RateOf(l)}, err
 }
 
-func (w *objectWriter) update(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (w *objectWriter) update(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	first := w.updated[e]
 	w.updated[e] += w.part
 	l, err := measure.Each(ctx, concurrent, w.part, func(ctx context.Context, i int) error {
@@ -98,11 +98,11 @@ func (w *objectWriter) update(ctx context.Context, e *endpoint) ([]beside.Sample
 		_, err := e.configMaps(i, w.r).Update(ctx, object, metav1.UpdateOptions{})
 		return err
 	})
-	return []beside.Sample{beside.RateOf(l)}, err
+	return []figures.Sample{measure.RateOf(l)}, err
 }
 
 // listObjects reads all objects in pages, of which the first is asked to be the most recent.
-func (r *run) listObjects(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (r *run) listObjects(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	begun, seen := time.Now(), 0
 	for o := (metav1.ListOptions{Limit: r.scale.page}); ; {
 		page, err := e.configMaps(0, r).List(ctx, o)
@@ -117,7 +117,7 @@ func (r *run) listObjects(ctx context.Context, e *endpoint) ([]beside.Sample, er
 	if seen < r.scale.objects { // a controller may add some
 		return nil, fmt.Errorf("the list has %d objects instead of %d", seen, r.scale.objects)
 	}
-	return []beside.Sample{{Value: float64(seen) / time.Since(begun).Seconds()}}, nil
+	return []figures.Sample{{Value: float64(seen) / time.Since(begun).Seconds()}}, nil
 }
 
 // configMaps returns a worker's client of the objects of a run.

@@ -7,7 +7,7 @@ import (
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -17,13 +17,13 @@ const concurrent = 64
 // fill writes the keys that reads are measured on, and, below another prefix, those that make a
 // database with many keys of them.
 func (r *run) fill(ctx context.Context) error {
-	row := &beside.Row{What: fmt.Sprintf("fill: %s keys of 1 KiB, 64 at a time", measure.Number(float64(r.scale.keys))), Unit: "/s"}
-	return r.compare(ctx, 1, false, func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+	row := &figures.Row{What: fmt.Sprintf("fill: %s keys of 1 KiB, 64 at a time", figures.Number(float64(r.scale.keys))), Unit: "/s"}
+	return r.compare(ctx, 1, false, func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		l, err := measure.Each(ctx, concurrent, r.scale.keys, func(ctx context.Context, i int) error {
 			_, err := e.create(ctx, i, r.filled(i), valueOf(i))
 			return err
 		})
-		return []beside.Sample{beside.RateOf(l)}, err
+		return []figures.Sample{measure.RateOf(l)}, err
 	}, row)
 }
 
@@ -37,19 +37,19 @@ func (r *run) filled(i int) string {
 }
 
 func (r *run) measureReads(ctx context.Context) error {
-	objects := measure.Number(float64(r.scale.objects))
-	if err := r.compare(ctx, r.scale.rounds, true, r.get, &beside.Row{What: "Range of one key, 64 at a time", Unit: "/s"}); err != nil {
+	objects := figures.Number(float64(r.scale.objects))
+	if err := r.compare(ctx, r.scale.rounds, true, r.get, &figures.Row{What: "Range of one key, 64 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
-	page := &beside.Row{What: fmt.Sprintf("Range, page of %d of %s keys", r.scale.page, objects), Unit: "ms", Less: true, Targets: pageTargets}
+	page := &figures.Row{What: fmt.Sprintf("Range, page of %d of %s keys", r.scale.page, objects), Unit: "ms", Less: true, Targets: pageTargets}
 	if err := r.compare(ctx, r.scale.rounds, true, r.page, page); err != nil {
 		return err
 	}
-	whole := &beside.Row{What: fmt.Sprintf("Range of all %s keys", objects), Unit: "ms", Less: true}
+	whole := &figures.Row{What: fmt.Sprintf("Range of all %s keys", objects), Unit: "ms", Less: true}
 	return r.compare(ctx, r.scale.rounds, true, r.whole, whole)
 }
 
-func (r *run) get(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (r *run) get(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	var n atomic.Int64
 	l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
 		key := r.filled(int(n.Add(1)) % r.scale.objects)
@@ -59,11 +59,11 @@ func (r *run) get(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		}
 		return err
 	})
-	return []beside.Sample{beside.RateOf(l)}, err
+	return []figures.Sample{measure.RateOf(l)}, err
 }
 
 // page reads pages as kube-apiserver does: all at the revision of the first one.
-func (r *run) page(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (r *run) page(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	var o kubernetes.ListOptions
 	seen := 0
 	l, err := measure.ClosedLoop(ctx, 1, r.scale.round, func(ctx context.Context, _ int) error {
@@ -86,10 +86,10 @@ func (r *run) page(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		o.Continue = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
 		return nil
 	})
-	return []beside.Sample{beside.MeanOf(l)}, err
+	return []figures.Sample{measure.MeanOf(l)}, err
 }
 
-func (r *run) whole(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+func (r *run) whole(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 	l, err := measure.ClosedLoop(ctx, 1, r.scale.round, func(ctx context.Context, _ int) error {
 		got, err := e.clients[0].Kubernetes.List(ctx, r.listed(), kubernetes.ListOptions{})
 		if err == nil && len(got.Kvs) != r.scale.objects {
@@ -97,5 +97,5 @@ func (r *run) whole(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
 		}
 		return err
 	})
-	return []beside.Sample{beside.MeanOf(l)}, err
+	return []figures.Sample{measure.MeanOf(l)}, err
 }

@@ -1,12 +1,14 @@
 package etcdbench
 
-import "github.com/plinth-io/plinth/bench/beside"
+import (
+	"github.com/plinth-io/plinth/bench/figures"
+)
 
 var (
-	createTargets = []beside.Target{{Own: "sqlite", To: "etcd", Bound: beside.AtLeast(1.5)}, {Own: "postgres mysql", To: "kine", Bound: beside.AtLeast(5)}}
-	pageTargets   = []beside.Target{{To: "etcd", Bound: beside.AtMost(1)}, {To: "kine", Bound: beside.AtMost(0.1)}}
-	delayTargets  = []beside.Target{{To: "etcd", Bound: beside.AtMost(1)}}
-	objectTargets = []beside.Target{{Own: "sqlite", To: "etcd", Bound: beside.AtLeast(1)}, {Own: "postgres", To: "kine", Bound: beside.AtLeast(3)}}
-	memoryTargets = []beside.Target{{To: "etcd", Bound: beside.AtMost(0.5)}}
-	lossTargets   = []beside.Target{{Bound: beside.AtMost(0)}}
+	createTargets = []figures.Target{{Own: "sqlite", To: "etcd", Bound: figures.AtLeast(1.5)}, {Own: "postgres mysql", To: "kine", Bound: figures.AtLeast(5)}}
+	pageTargets   = []figures.Target{{To: "etcd", Bound: figures.AtMost(1)}, {To: "kine", Bound: figures.AtMost(0.1)}}
+	delayTargets  = []figures.Target{{To: "etcd", Bound: figures.AtMost(1)}}
+	objectTargets = []figures.Target{{Own: "sqlite", To: "etcd", Bound: figures.AtLeast(1)}, {Own: "postgres", To: "kine", Bound: figures.AtLeast(3)}}
+	memoryTargets = []figures.Target{{To: "etcd", Bound: figures.AtMost(0.5)}}
+	lossTargets   = []figures.Target{{Bound: figures.AtMost(0)}}
 )

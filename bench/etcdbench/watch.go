@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // writesPerSecond is the pace of changes while watches are measured.
@@ -13,17 +14,17 @@ const writesPerSecond = 100
 func (r *run) measureWatch(ctx context.Context) error {
 	pace := fmt.Sprintf("%d watchers, %d writes/s", r.scale.watchers, writesPerSecond)
 	rounds := 0
-	return r.compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+	return r.compare(ctx, r.scale.watchRounds, false, func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		rounds++
 		prefix := fmt.Sprintf("%swatched-%03d/", r.prefix, rounds)
 		v, err := r.watchOnce(ctx, e, prefix)
-		return []beside.Sample{v.Delay(), v.Faults(plain)}, err
+		return []figures.Sample{v.Delay(), v.Faults(plain)}, err
 	},
-		&beside.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true, Targets: delayTargets},
-		&beside.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: lossTargets, Sum: true})
+		&figures.Row{What: "watch, " + pace + ": p99 delay", Unit: "ms", Less: true, Targets: delayTargets},
+		&figures.Row{What: "watch: events lost, repeated or out of order", Unit: "events", Less: true, Targets: lossTargets, Sum: true})
 }
 
-func (r *run) watchOnce(ctx context.Context, e *endpoint, prefix string) (v beside.Verdict, err error) {
+func (r *run) watchOnce(ctx context.Context, e *endpoint, prefix string) (v measure.Verdict, err error) {
 	a, err := e.seat(ctx, r.scale.watchers, 1, func(uint8) string { return prefix })
 	if err != nil {
 		return v, err

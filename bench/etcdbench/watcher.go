@@ -10,16 +10,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // seat opens watches that begin now, in turn of each resource.
-func (e *endpoint) seat(ctx context.Context, watchers, resources int, prefix func(resource uint8) string) (*beside.Audience, error) {
+func (e *endpoint) seat(ctx context.Context, watchers, resources int, prefix func(resource uint8) string) (*measure.Audience, error) {
 	now, err := e.clients[0].Kubernetes.Get(ctx, prefix(0), kubernetes.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	a, ctx := beside.NewAudience(clientv3.WithRequireLeader(ctx))
+	a, ctx := measure.NewAudience(clientv3.WithRequireLeader(ctx))
 	for i := range watchers {
 		resource := uint8(i % resources)
 		events := e.client(i).Watch(ctx, prefix(resource), clientv3.WithPrefix(), clientv3.WithPrevKV(),
@@ -30,7 +30,7 @@ func (e *endpoint) seat(ctx context.Context, watchers, resources int, prefix fun
 			a.End()
 			return nil, fmt.Errorf("watch: %w", err)
 		}
-		a.Seat(resource, now.Revision, func(w *beside.Watch) {
+		a.Seat(resource, now.Revision, func(w *measure.Watch) {
 			if !first.Created {
 				receive(w, first)
 			}
@@ -51,7 +51,7 @@ func cause(ctx context.Context, err error) error {
 }
 
 // follow receives until ctx ends or the watch does, which is an error.
-func follow(ctx context.Context, w *beside.Watch, events clientv3.WatchChan) {
+func follow(ctx context.Context, w *measure.Watch, events clientv3.WatchChan) {
 	for response := range events {
 		receive(w, response)
 	}
@@ -60,7 +60,7 @@ func follow(ctx context.Context, w *beside.Watch, events clientv3.WatchChan) {
 	}
 }
 
-func receive(w *beside.Watch, response clientv3.WatchResponse) {
+func receive(w *measure.Watch, response clientv3.WatchResponse) {
 	arrived := time.Now()
 	if err := response.Err(); err != nil {
 		w.Fail(err)
@@ -72,7 +72,7 @@ func receive(w *beside.Watch, response clientv3.WatchResponse) {
 }
 
 // eventOf reads an event. The value that was deleted says which write made it.
-func eventOf(event *mvccpb.Event) beside.Event {
+func eventOf(event *mvccpb.Event) measure.Event {
 	value := event.Kv.Value
 	if event.Type == mvccpb.Event_DELETE {
 		value = nil
@@ -81,5 +81,5 @@ func eventOf(event *mvccpb.Event) beside.Event {
 		}
 	}
 	n, sent, ok := writeOf(value)
-	return beside.Event{Known: ok, Write: n, Sent: sent, Revision: event.Kv.ModRevision, Deleted: event.Type == mvccpb.Event_DELETE}
+	return measure.Event{Known: ok, Write: n, Sent: sent, Revision: event.Kv.ModRevision, Deleted: event.Type == mvccpb.Event_DELETE}
 }

@@ -7,7 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 func put(revision int64, value []byte) *mvccpb.Event {
@@ -41,16 +41,16 @@ func TestVerdict(t *testing.T) {
 		"unread":        {[]*mvccpb.Event{put(2, valueOf(0)), put(3, valueOf(1)), deletion(4, valueOf(0)), put(5, []byte("x")), deletion(6, nil)}, "of 3, 2 of no write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := beside.NewAudience(t.Context())
+			a, _ := measure.NewAudience(t.Context())
 			for _, resource := range []uint8{0, 0, 0, 1} {
 				a.Ledger.Begin(resource)
 			}
-			a.Ledger.Put(0, beside.Done)
-			a.Ledger.Put(1, beside.Done)
-			a.Ledger.Put(2, beside.Unknown)
-			a.Ledger.Put(3, beside.Done)
-			a.Ledger.Deleted(0, beside.Done)
-			a.Seat(0, 1, func(w *beside.Watch) {
+			a.Ledger.Put(0, measure.Done)
+			a.Ledger.Put(1, measure.Done)
+			a.Ledger.Put(2, measure.Unknown)
+			a.Ledger.Put(3, measure.Done)
+			a.Ledger.Deleted(0, measure.Done)
+			a.Seat(0, 1, func(w *measure.Watch) {
 				for _, e := range c.events {
 					w.Take(eventOf(e), time.Now())
 				}

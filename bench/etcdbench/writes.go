@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
@@ -82,26 +82,26 @@ func (r *run) measureWrites(ctx context.Context) error {
 	for _, e := range r.endpoints {
 		writers[e] = &writer{prefix: r.prefix + "written/"}
 	}
-	one := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+	one := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		l, _, err := writers[e].create(ctx, e, 1, r)
-		return []beside.Sample{beside.RateOf(l)}, err
+		return []figures.Sample{measure.RateOf(l)}, err
 	}
-	if err := r.compare(ctx, r.scale.rounds, true, one, &beside.Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
+	if err := r.compare(ctx, r.scale.rounds, true, one, &figures.Row{What: "create, 1 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
-	many := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+	many := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		created, keys, err := writers[e].create(ctx, e, concurrent, r)
 		if err != nil {
 			return nil, err
 		}
 		deleted, err := writers[e].delete(ctx, e, keys)
-		return []beside.Sample{beside.RateOf(created), beside.RateOf(deleted)}, err
+		return []figures.Sample{measure.RateOf(created), measure.RateOf(deleted)}, err
 	}
-	creates := &beside.Row{What: "create, 64 at a time", Unit: "/s", Targets: createTargets}
-	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &beside.Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
+	creates := &figures.Row{What: "create, 64 at a time", Unit: "/s", Targets: createTargets}
+	if err := r.compare(ctx, r.scale.rounds, true, many, creates, &figures.Row{What: "delete, 64 at a time", Unit: "/s"}); err != nil {
 		return err
 	}
-	update := func(ctx context.Context, e *endpoint) ([]beside.Sample, error) {
+	update := func(ctx context.Context, e *endpoint) ([]figures.Sample, error) {
 		w := writers[e]
 		if w.mine == nil {
 			if err := w.prepare(ctx, e); err != nil {
@@ -111,7 +111,7 @@ func (r *run) measureWrites(ctx context.Context) error {
 		l, err := measure.ClosedLoop(ctx, concurrent, r.scale.round, func(ctx context.Context, worker int) error {
 			return w.update(ctx, e, worker)
 		})
-		return []beside.Sample{beside.RateOf(l)}, err
+		return []figures.Sample{measure.RateOf(l)}, err
 	}
-	return r.compare(ctx, r.scale.rounds, true, update, &beside.Row{What: "update, 64 at a time", Unit: "/s"})
+	return r.compare(ctx, r.scale.rounds, true, update, &figures.Row{What: "update, 64 at a time", Unit: "/s"})
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -124,10 +126,8 @@ func every(ctx context.Context, interval time.Duration, share float64, end time.
 		if last {
 			next = end
 		}
-		select {
-		case <-time.After(time.Until(next)):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep.Until(ctx, next); err != nil {
+			return err
 		}
 		if last {
 			return nil

@@ -1,3 +1,5 @@
-// Package measure has what benchmarks share: loads, percentiles and medians, scratch databases, the
-// line that shows progress, and drawing.
+// Package measure has how benchmarks find something out: loads, watches whose events are checked against what was
+// written, servers that take turns, processes of plinth, scratch databases, and the line that shows progress.
+//
+// It knows nothing of any protocol.
 package measure

@@ -28,6 +28,25 @@ func (s Spent) Since(before Spent) Spent {
 	return s
 }
 
+// Footprint is what a server has on disk and has used. What is not known is left out.
+type Footprint struct {
+	Size  int64 // of the database, bytes
+	Sized bool  // Size is known
+	Spent Spent
+	Known bool // what was spent
+}
+
+// FootprintOf returns what processes have used.
+func FootprintOf(pids []int) (f Footprint) {
+	f.Spent, f.Known = Spend(pids)
+	return f
+}
+
+// Since returns what has come since an earlier look.
+func (f Footprint) Since(before Footprint) Footprint {
+	return Footprint{f.Size - before.Size, f.Sized && before.Sized, f.Spent.Since(before.Spent), f.Known && before.Known}
+}
+
 // clockTick is the unit of times in /proc, on all Linux there is today.
 const clockTick = time.Second / 100
 

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -55,7 +56,7 @@ func (m *measurement) at(ctx context.Context, count int) error {
 		{"watches", m.measureWatch},
 		{"memory after the load", func(ctx context.Context) error { return m.measureMemory(ctx, rowMemoryAfter) }},
 	} {
-		m.progress.Say("%s: %s objects: %s", m.d.Name, measure.Number(float64(count)), step.what)
+		m.progress.Say("%s: %s objects: %s", m.d.Name, figures.Number(float64(count)), step.what)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -77,7 +78,7 @@ func (m *measurement) fill(ctx context.Context, count int) error {
 	first, done := m.count, atomic.Int64{}
 	l, err := measure.Each(ctx, concurrent, count-first, func(ctx context.Context, i int) error {
 		if n := done.Add(1); n%1000 == 0 {
-			m.progress.Say("%s: %s objects: created %s", m.d.Name, measure.Number(float64(count)), measure.Number(float64(first)+float64(n)))
+			m.progress.Say("%s: %s objects: created %s", m.d.Name, figures.Number(float64(count)), figures.Number(float64(first)+float64(n)))
 		}
 		_, err := m.client(i).Do(ctx, http.MethodPost, path, apiload.ConfigMap(name(first+i), 0, i), nil)
 		return err
@@ -106,27 +107,25 @@ func (m *measurement) measureStart(ctx context.Context) error {
 	if err := m.own.Restart(ctx); err != nil {
 		return err
 	}
-	m.d.add(rowStart, measure.Millis(m.own.Took))
+	m.d.add(rowStart, figures.Millis(m.own.Took))
 	if m.own.Files != "" {
 		bytes, err := measure.DiskUse(m.own.Files)
 		if err != nil {
 			return err
 		}
-		m.d.add(rowDisk, mebibytes(bytes))
+		m.d.add(rowDisk, figures.MiB(bytes))
 	}
 	return m.connect(ctx)
 }
 
 // measureMemory is of plinth's process, if /proc tells.
 func (m *measurement) measureMemory(ctx context.Context, row string) error {
-	beside.Sleep(ctx, m.scale.settle)
+	_ = sleep.For(ctx, m.scale.settle)
 	if spent, ok := measure.Spend([]int{m.own.PID()}); ok {
-		m.d.add(row, mebibytes(spent.RSS))
+		m.d.add(row, figures.MiB(spent.RSS))
 	}
 	return ctx.Err()
 }
-
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // one repeats a request, one at a time, and adds its median.
 func (m *measurement) one(ctx context.Context, row string, do func(ctx context.Context, turn int) error) error {
@@ -138,7 +137,7 @@ func (m *measurement) one(ctx context.Context, row string, do func(ctx context.C
 	if err != nil {
 		return err
 	}
-	m.d.add(row, measure.LatencyOf(l.Samples).P50)
+	m.d.add(row, figures.LatencyOf(l.Samples).P50)
 	return nil
 }
 
@@ -168,7 +167,7 @@ func (m *measurement) measureLists(ctx context.Context) error {
 	if err := byLabel(ctx, 0); err != nil {
 		return err
 	}
-	m.d.add(rowFirstLabel, measure.Millis(time.Since(begun)))
+	m.d.add(rowFirstLabel, figures.Millis(time.Since(begun)))
 	for _, l := range []struct {
 		row string
 		do  func(context.Context, int) error
@@ -261,7 +260,7 @@ func (m *measurement) measureWatch(ctx context.Context) error {
 	if faults := v.Faults(error.Error); faults.Value > 0 {
 		return fmt.Errorf("events of watches are missing: %s", faults.Note)
 	}
-	if l := measure.LatencyOf(v.Delay().Samples); l != nil {
+	if l := figures.LatencyOf(v.Delay().Samples); l != nil {
 		m.d.add(rowWatch, l.P50)
 	}
 	return ctx.Err()

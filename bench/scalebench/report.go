@@ -1,32 +1,16 @@
 package scalebench
 
 import (
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
-	"text/tabwriter"
-	"time"
 
-	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/bench/figures"
 )
 
 // Report is the result of one run.
 type Report struct {
-	Plinth    string      `json:"plinth"` // version
-	Go        string      `json:"go"`
-	Platform  string      `json:"platform"` // such as linux/amd64
-	CPUs      int         `json:"cpus"`
-	Begun     time.Time   `json:"begun"`
-	Seconds   float64     `json:"seconds"`
-	Quick     bool        `json:"quick"`            // short rounds: a smoke test
+	figures.Run
 	Memory    string      `json:"memory,omitempty"` // bound of plinth's memory; empty: none was given
 	Databases []*Database `json:"databases"`
-
-	// Files are the paths of what was written, the report itself among them.
-	Files []string `json:"files"`
 }
 
 // Database is the result on one database.
@@ -78,13 +62,6 @@ var charts = []struct {
 	{"memory", "Memory and disk by number of objects", "MiB", []string{rowMemory, rowMemoryAfter, rowDisk}},
 }
 
-func newReport(o *Options, begun time.Time) *Report {
-	return &Report{
-		Plinth: o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Begun: begun, Quick: o.Quick, Memory: o.Memory,
-	}
-}
-
 // add adds a value to a row, which it makes if there is none.
 func (d *Database) add(what string, value float64) {
 	row := d.row(what)
@@ -110,22 +87,19 @@ func (d *Database) row(what string) *Row {
 
 // WriteTable prints the report for people: a block for each database, a column for each number.
 func (r *Report) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "plinth %s, %s, %s, %d CPUs, shared by load and server\n", r.Plinth, r.Go, r.Platform, r.CPUs)
-	fmt.Fprintln(w, "ConfigMaps of 1 KiB; one request at a time where nothing else is said, medians")
+	notes := []string{"ConfigMaps of 1 KiB; one request at a time where nothing else is said, medians"}
 	if r.Memory != "" {
-		fmt.Fprintln(w, "with --memory", r.Memory)
+		notes = append(notes, "with --memory "+r.Memory)
 	}
-	if r.Quick {
-		fmt.Fprintln(w, "quick run: short rounds, to see that everything works; its figures say little")
+	if err := r.WriteHead(w, "server", notes...); err != nil {
+		return err
 	}
 	for _, d := range r.Databases {
-		fmt.Fprintln(w)
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		cells := []string{d.Name}
+		head := []string{d.Name}
 		for _, count := range d.Counts {
-			cells = append(cells, measure.Number(float64(count)))
+			head = append(head, figures.Number(float64(count)))
 		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
+		t := figures.Table{{}, head}
 		for _, known := range rows {
 			row := d.row(known.What)
 			if row == nil {
@@ -133,11 +107,11 @@ func (r *Report) WriteTable(w io.Writer) error {
 			}
 			cells := []string{"  " + row.What}
 			for _, v := range row.Values[:min(len(row.Values), len(d.Counts))] {
-				cells = append(cells, measure.Number(v)+" "+row.Unit)
+				cells = append(cells, figures.Number(v)+" "+row.Unit)
 			}
-			fmt.Fprintln(t, strings.Join(cells, "\t"))
+			t.Add(cells...)
 		}
-		if err := t.Flush(); err != nil {
+		if err := t.Write(w); err != nil {
 			return err
 		}
 	}
@@ -146,42 +120,30 @@ func (r *Report) WriteTable(w io.Writer) error {
 
 // write puts the report and its charts into dir.
 func (r *Report) write(dir string) error {
+	var drawings []figures.Drawing
 	for _, d := range r.Databases {
+		about := []string{"on " + d.Name}
+		if r.Memory != "" {
+			about = append(about, "--memory "+r.Memory)
+		}
 		for _, chart := range charts {
-			path := filepath.Join(dir, "scale-"+d.Name+"-"+chart.name+".svg")
-			drawing := d.chart(r.subtitle(d.Name), chart.title, chart.up, chart.rows)
-			if err := os.WriteFile(path, []byte(drawing), 0o644); err != nil {
-				return fmt.Errorf("write chart: %w", err)
-			}
-			r.Files = append(r.Files, path)
+			drawing := d.chart(r.Subtitle(about...), chart.title, chart.up, chart.rows)
+			drawings = append(drawings, figures.Drawing{File: "scale-" + d.Name + "-" + chart.name + ".svg", SVG: drawing})
 		}
 	}
-	path := filepath.Join(dir, "scale.json")
-	r.Files = append(r.Files, path)
-	return measure.WriteJSON(path, r)
-}
-
-func (r *Report) subtitle(database string) string {
-	s := fmt.Sprintf("plinth %s on %s, %s, %s, %d CPUs, %s", r.Plinth, database, r.Go, r.Platform, r.CPUs, r.Begun.UTC().Format("2006-01-02"))
-	if r.Memory != "" {
-		s += ", --memory " + r.Memory
-	}
-	if r.Quick {
-		s += ", quick run: not to be judged by"
-	}
-	return s
+	return r.Save(dir, "scale.json", r, drawings...)
 }
 
 func (d *Database) chart(subtitle, title, up string, names []string) string {
 	var places []string
 	for _, count := range d.Counts {
-		places = append(places, measure.Count(count))
+		places = append(places, figures.Count(count))
 	}
-	var lines []measure.Line
+	var lines []figures.Line
 	for _, name := range names {
 		if row := d.row(name); row != nil {
-			lines = append(lines, measure.Line{Name: name, Values: row.Values[:min(len(row.Values), len(places))]})
+			lines = append(lines, figures.Line{Name: name, Values: row.Values[:min(len(row.Values), len(places))]})
 		}
 	}
-	return measure.LineChart(title, subtitle, "ConfigMaps of 1 KiB", up, places, lines)
+	return figures.LineChart(title, subtitle, "ConfigMaps of 1 KiB", up, places, lines)
 }

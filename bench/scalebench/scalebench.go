@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/apiload"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
 )
@@ -69,7 +70,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if o.Quick {
 		r.scale = quick
 	}
-	r.report = newReport(&o, r.progress.Begun)
+	r.report = &Report{Run: figures.NewRun(o.Version, r.progress.Begun, o.Quick), Memory: o.Memory}
 	if r.dir, err = measure.MakeDirs(o.Dir); err != nil {
 		return nil, err
 	}
@@ -105,14 +106,14 @@ func (r *run) measureDatabase(ctx context.Context, dsn string) (err error) {
 	m := &measurement{run: r, d: d, own: own}
 	for _, count := range r.Counts {
 		if err := m.at(ctx, count); err != nil {
-			return fmt.Errorf("with %s objects: %w", measure.Number(float64(count)), err)
+			return fmt.Errorf("with %s objects: %w", figures.Number(float64(count)), err)
 		}
 		if d.Counts == nil { // the first
 			r.report.Databases = append(r.report.Databases, d)
 		}
 		d.Counts = append(d.Counts, count)
 		r.progress.Clear()
-		fmt.Fprintf(r.Log, "%s: %s objects are measured, after %s\n", d.Name, measure.Number(float64(count)), time.Since(r.progress.Begun).Round(time.Second))
+		fmt.Fprintf(r.Log, "%s: %s objects are measured, after %s\n", d.Name, figures.Number(float64(count)), time.Since(r.progress.Begun).Round(time.Second))
 	}
 	return nil
 }

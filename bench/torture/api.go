@@ -154,16 +154,6 @@ func (c Content) data() map[string]string {
 	return data
 }
 
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // seen is what clients have told each other: revisions that somebody has seen.
 type seen struct {
 	mu        sync.Mutex

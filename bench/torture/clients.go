@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -53,7 +55,7 @@ func (c *caller) play(stop, ctx context.Context) {
 		if failed || c.rand.IntN(10) == 0 {
 			c.move()
 		}
-		sleep(stop, pause)
+		_ = sleep.For(stop, pause)
 	}
 }
 
@@ -238,7 +240,7 @@ func (c *caller) pages(ctx context.Context) *Call {
 			}
 			tries++
 			c.move()
-			sleep(ctx, 50*time.Millisecond)
+			_ = sleep.For(ctx, 50*time.Millisecond)
 			continue
 		}
 		if next == "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Database is a database server that a run may kill and freeze.
@@ -64,7 +65,7 @@ func (r *run) fail(ctx context.Context, h *History, until time.Time) error {
 	random := rand.New(rand.NewPCG(h.Seed, uint64(h.Round)+1<<32))
 	names := r.chosen()
 	if len(names) == 0 {
-		sleep(ctx, time.Until(until))
+		_ = sleep.Until(ctx, until)
 	}
 	for len(names) > 0 {
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -94,9 +95,9 @@ type maker struct {
 	database Database
 }
 
-// wait waits for a random number of milliseconds, and returns false if it was interrupted.
+// wait waits for a random number of milliseconds, or until the time is over.
 func (m *maker) wait(least, most int) {
-	sleep(m.ctx, time.Duration(least+m.rand.IntN(most-least))*time.Millisecond)
+	_ = sleep.For(m.ctx, time.Duration(least+m.rand.IntN(most-least))*time.Millisecond)
 }
 
 // long is seldom longer than any timeout of plinth's.

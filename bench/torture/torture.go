@@ -15,6 +15,7 @@ import (
 
 	"github.com/plinth-io/plinth/bench/measure"
 	"github.com/plinth-io/plinth/dialects"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Options say what Run does.
@@ -203,7 +204,7 @@ func (c *caller) finish(ctx context.Context) (ends map[string]int64, err error) 
 				return nil, fmt.Errorf("no write succeeds after the faults: %v: %s", call, call.Error)
 			}
 			c.move()
-			sleep(ctx, 100*time.Millisecond)
+			_ = sleep.For(ctx, 100*time.Millisecond)
 		}
 		ends[name+"/"] = call.Revision
 		ends[c.space] = max(ends[c.space], call.Revision)
@@ -230,7 +231,7 @@ func (r *run) compareMemory(ctx context.Context, h *History) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("replica %d and the database do not come to one revision: %+v and %+v: %w", replica.number, own, d, errors.Join(err, err2))
 			}
-			sleep(ctx, 100*time.Millisecond)
+			_ = sleep.For(ctx, 100*time.Millisecond)
 		}
 	}
 	return nil

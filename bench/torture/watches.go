@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // watcher is a client that watches.
@@ -44,7 +46,7 @@ func (w *watcher) follow(ctx context.Context) {
 			position = max(position, s.position())
 		}
 		if len(s.Events) == 0 {
-			sleep(ctx, 50*time.Millisecond)
+			_ = sleep.For(ctx, 50*time.Millisecond)
 		}
 		w.move()
 	}
@@ -64,7 +66,7 @@ func (w *watcher) next(ctx context.Context, position int64) *Stream {
 		}
 		if !w.end(call).OK() {
 			w.move()
-			sleep(ctx, 50*time.Millisecond)
+			_ = sleep.For(ctx, 50*time.Millisecond)
 			return nil
 		}
 		s.Start = call.Revision

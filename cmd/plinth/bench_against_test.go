@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/plinth-io/plinth/bench/beside"
+	"github.com/plinth-io/plinth/bench/figures"
 	"github.com/plinth-io/plinth/server/kind"
 )
 
@@ -37,7 +37,7 @@ func TestBenchAgainst(t *testing.T) {
 	}
 	b, err := os.ReadFile(filepath.Join(out, "against.json"))
 	must(t, err)
-	var report beside.Report
+	var report figures.Comparison
 	must(t, json.Unmarshal(b, &report))
 	checkAgainst(t, &report)
 	if found, err := filepath.Glob(filepath.Join(out, "*")); err != nil || len(found) != len(report.Files) {
@@ -59,7 +59,7 @@ func TestBenchAgainst(t *testing.T) {
 }
 
 // checkAgainst checks that each server has a figure in each row, and that no event is missing.
-func checkAgainst(t *testing.T, r *beside.Report) {
+func checkAgainst(t *testing.T, r *figures.Comparison) {
 	if len(r.Endpoints) != 2 || !r.Endpoints[0].Own || !strings.HasPrefix(r.Endpoints[1].Version, kind.Release) || len(r.Rows) < 45 {
 		t.Errorf("%d rows of %+v", len(r.Rows), r.Endpoints)
 	}

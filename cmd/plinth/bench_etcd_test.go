@@ -21,8 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/plinth-io/plinth/bench/beside"
 	"github.com/plinth-io/plinth/bench/etcdbench"
+	"github.com/plinth-io/plinth/bench/figures"
+	"github.com/plinth-io/plinth/bench/measure"
 )
 
 // TestBenchEtcd measures the program, on the databases that there
@@ -40,7 +41,7 @@ func TestBenchEtcd(t *testing.T) {
 	}
 	b, err := os.ReadFile(filepath.Join(out, "etcd.json"))
 	must(t, err)
-	var report beside.Report
+	var report figures.Comparison
 	must(t, json.Unmarshal(b, &report))
 	checkEtcdReport(t, &report, len(benchDatabases()))
 	found, err := filepath.Glob(filepath.Join(out, "*"))
@@ -53,7 +54,7 @@ func TestBenchEtcd(t *testing.T) {
 }
 
 // checkEtcdReport checks that each endpoint has a figure in each row, and that no event is missing.
-func checkEtcdReport(t *testing.T, r *beside.Report, own int) {
+func checkEtcdReport(t *testing.T, r *figures.Comparison, own int) {
 	if len(r.Endpoints) != own+1 || len(r.Rows) != 22 {
 		t.Errorf("%d endpoints and %d rows", len(r.Endpoints), len(r.Rows))
 	}
@@ -149,7 +150,7 @@ func TestBenchEtcdObjects(t *testing.T) {
 	t.Logf("\n%s", stdout.String())
 	text, err := os.ReadFile(filepath.Join(out, "etcd.json"))
 	must(t, err)
-	var report beside.Report
+	var report figures.Comparison
 	must(t, json.Unmarshal(text, &report))
 	if len(report.Endpoints) != 2 || len(report.Rows) != 3 {
 		t.Errorf("%d endpoints and %d rows", len(report.Endpoints), len(report.Rows))
@@ -183,7 +184,7 @@ func TestBenchEtcdInterrupted(t *testing.T) {
 		DSNs: []string{"sqlite://x"}, Dir: dir, Quick: true, Churn: time.Hour, Only: []string{"watch", "churn"},
 		Command: []string{exe, "etcd"}, Progress: &cancelAt{word: "churn, ", cancel: cancel},
 	})
-	if !errors.Is(err, beside.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
+	if !errors.Is(err, measure.ErrInterrupted) || r == nil || !r.Interrupted || len(r.Rows) < 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var table bytes.Buffer

@@ -12,8 +12,8 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/logging"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 const copyHelp = `Copy all objects from one database to another, which must be empty.
@@ -108,9 +108,9 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 		log.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
 	}
 	p := copyProgress{log: log, told: time.Now()}
-	done, err := sqlstore.Copy(ctx, target, source, sqlstore.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
-	if errors.Is(err, sqlstore.ErrCopied) {
-		fmt.Fprintf(stdout, "%v, and the source is stopped; now start plinth on %s\n", sqlstore.ErrCopied, dialects.Describe(f.to))
+	done, err := transfer.Copy(ctx, target, source, transfer.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
+	if errors.Is(err, transfer.ErrCopied) {
+		fmt.Fprintf(stdout, "%v, and the source is stopped; now start plinth on %s\n", transfer.ErrCopied, dialects.Describe(f.to))
 		return nil
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 }
 
 // summary says what was done.
-func (f *copyFlags) summary(done sqlstore.Copied) string {
+func (f *copyFlags) summary(done transfer.Copied) string {
 	switch {
 	case f.prepare:
 		return fmt.Sprintf("copied %d objects and %d changes; copy again without --prepare to stop the source and finish", done.Objects, done.Changes)
@@ -133,15 +133,15 @@ func (f *copyFlags) summary(done sqlstore.Copied) string {
 }
 
 // explain says of a copy that failed what it has left, and how to go on.
-func (f *copyFlags) explain(ctx context.Context, err error, done sqlstore.Copied) error {
+func (f *copyFlags) explain(ctx context.Context, err error, done transfer.Copied) error {
 	switch {
 	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("%w; write the DSN of an empty database", err)
-	case errors.Is(err, sqlstore.ErrCannotResume):
+	case errors.Is(err, transfer.ErrCannotResume):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then copy again", err, emptying(f.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied) && ctx.Err() != nil:
+	case errors.Is(err, changelog.ErrHalfCopied) && ctx.Err() != nil:
 		return fmt.Errorf("interrupted after %d objects; plinth does not serve what is in %s: copy again to go on; or, to begin anew, %s", done.Objects, dialects.Describe(f.to), emptying(f.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied):
+	case errors.Is(err, changelog.ErrHalfCopied):
 		return fmt.Errorf("%w; plinth does not serve it: copy again to go on; or, to begin anew, %s", err, emptying(f.to))
 	}
 	return unlessCopied(ctx, err)
@@ -174,7 +174,7 @@ const (
 	stuckRounds  = 6
 )
 
-func (p *copyProgress) tell(done sqlstore.Copied) {
+func (p *copyProgress) tell(done transfer.Copied) {
 	if p.least == 0 || done.Behind < p.least-1 {
 		p.least = done.Behind + 1
 	}
@@ -211,7 +211,7 @@ func takeBack(ctx context.Context, f copyFlags, stdout io.Writer) error {
 	if !errors.Is(moved, changelog.ErrMoved) {
 		return moved
 	}
-	if err := sqlstore.TakeBack(ctx, source); err != nil {
+	if err := transfer.TakeBack(ctx, source); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "plinth may serve %s again\n", dialects.Describe(f.from))

@@ -16,8 +16,8 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/logging"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestCopyBehind has progress of copies: only one that is behind, and comes no closer in any round, is warned of.
@@ -41,7 +41,7 @@ func TestCopyBehind(t *testing.T) {
 				p := copyProgress{log: logging.New(&out, logging.Options{Format: logging.Text}), told: time.Now()}
 				for s := range int64(120) {
 					time.Sleep(time.Second)
-					done := sqlstore.Copied{Objects: 10, Changes: s, Behind: c.behind(s)}
+					done := transfer.Copied{Objects: 10, Changes: s, Behind: c.behind(s)}
 					if c.walks {
 						done.Objects += s
 					}
@@ -131,7 +131,7 @@ func TestCopyToItself(t *testing.T) {
 		}
 		log := openedLog(t, from)
 		defer log.Close()
-		must(t, sqlstore.HalfCopied(t.Context(), log))
+		must(t, changelog.HalfCopied(t.Context(), log))
 		must(t, changelog.CheckMoved(t.Context(), log))
 	})
 }

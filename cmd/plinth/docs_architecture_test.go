@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -156,9 +157,10 @@ func packagesOf(t *testing.T) (dirs []string) {
 }
 
 // declarations returns the names of the functions, types and methods of a package; a method is
-// Type.Method.
+// Type.Method, also that of an interface which the type consists of.
 func declarations(t *testing.T, dir string) (names []string) {
 	t.Helper()
+	embedding := map[string][]string{}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	must(t, err)
 	for _, file := range files {
@@ -166,9 +168,40 @@ func declarations(t *testing.T, dir string) (names []string) {
 		must(t, err)
 		for _, d := range parsed.Decls {
 			names = append(names, namesIn(d)...)
+			maps.Copy(embedding, embedded(d))
+		}
+	}
+	for outer, parts := range embedding {
+		for _, name := range slices.Clone(names) {
+			if part, method, ok := strings.Cut(name, "."); ok && slices.Contains(parts, part) {
+				names = append(names, outer+"."+method)
+			}
 		}
 	}
 	return names
+}
+
+// embedded returns, by the names of interfaces that d declares, which interfaces of the package they consist of.
+func embedded(d ast.Decl) map[string][]string {
+	parts := map[string][]string{}
+	general, ok := d.(*ast.GenDecl)
+	if !ok {
+		return nil
+	}
+	for _, spec := range general.Specs {
+		s, ok := spec.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		if methods, ok := s.Type.(*ast.InterfaceType); ok {
+			for _, part := range methods.Methods.List {
+				if name, ok := part.Type.(*ast.Ident); ok {
+					parts[s.Name.Name] = append(parts[s.Name.Name], name.Name)
+				}
+			}
+		}
+	}
+	return parts
 }
 
 // namesIn returns the names that one declaration introduces: of an interface also its methods.

@@ -59,8 +59,8 @@ func (o *etcdOptions) openDatabase(ctx context.Context) (d etcdDatabase, err err
 	if why := dialects.Insecure(d.dsn); why != "" {
 		o.log.Warn(why, "database", dialects.Describe(d.dsn))
 	}
-	err = sqlstore.HalfCopied(ctx, d.log)
-	if errors.Is(err, sqlstore.ErrHalfCopied) {
+	err = changelog.HalfCopied(ctx, d.log)
+	if errors.Is(err, changelog.ErrHalfCopied) {
 		err = usagef("%s: %v; %s, then import again, or write another DSN", dialects.Describe(d.dsn), err, emptying(d.dsn))
 	}
 	if err == nil {

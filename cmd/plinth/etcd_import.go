@@ -15,8 +15,8 @@ import (
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 const etcdImportHelp = `Take the keys of an etcd, or of kine, also that of k3s, into an empty database for plinth etcd.
@@ -128,14 +128,14 @@ type kineImport struct {
 type kept struct{ created, version int64 }
 
 func (k *kineImport) run(ctx context.Context, to changelog.Log, dsn string, stdout io.Writer) error {
-	im := sqlstore.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
+	im := transfer.Import{Source: "kine", Revision: k.extent.Revision, Floor: k.extent.Compacted, Page: k.page, Leases: k.granted, Progress: k.tell}
 	rows, err := im.Run(ctx, to)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return k.interrupted(to, dsn, rows)
 	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(dsn))
-	case errors.Is(err, sqlstore.ErrHalfCopied):
+	case errors.Is(err, changelog.ErrHalfCopied):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(dsn))
 	case err != nil:
 		return err
@@ -159,10 +159,10 @@ func (k *kineImport) interrupted(to changelog.Log, dsn string, rows int64) error
 	const patience = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	half := sqlstore.HalfCopied(ctx, to)
+	half := changelog.HalfCopied(ctx, to)
 	head, err := to.Head(ctx)
 	switch {
-	case errors.Is(half, sqlstore.ErrHalfCopied):
+	case errors.Is(half, changelog.ErrHalfCopied):
 		return fmt.Errorf("interrupted after %d of %d rows; plinth does not serve what is in %s: %s, then import again", rows, k.extent.Rows, dialects.Describe(dsn), emptying(dsn))
 	case half == nil && err == nil && head.Revision == 0:
 		return errNothingImported

@@ -13,8 +13,8 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/kine"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // etcdKeysImport takes the keys of an etcd.
@@ -65,14 +65,14 @@ func (i *etcdKeysImport) run(ctx context.Context, stdout io.Writer) error {
 		return unlessInterrupted(ctx, aboutKind(err))
 	}
 	defer target.Close()
-	im := sqlstore.Import{Source: "etcd", Revision: source.Revision(), Floor: source.Compacted(), Page: source.Page, Leases: source.Leases, Progress: i.tell}
+	im := transfer.Import{Source: "etcd", Revision: source.Revision(), Floor: source.Compacted(), Page: source.Page, Leases: source.Leases, Progress: i.tell}
 	rows, err := im.Run(ctx, target)
 	switch {
 	case errors.Is(err, changelog.ErrNotEmpty):
 		return fmt.Errorf("--dsn: %s holds keys already; write the DSN of an empty database", dialects.Describe(i.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied) && ctx.Err() != nil:
+	case errors.Is(err, changelog.ErrHalfCopied) && ctx.Err() != nil:
 		return fmt.Errorf("interrupted after %d rows; plinth does not serve what is in %s: %s, then import again", rows, dialects.Describe(i.to), emptying(i.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied):
+	case errors.Is(err, changelog.ErrHalfCopied):
 		return fmt.Errorf("%w; plinth does not serve it: %s, then import again", err, emptying(i.to))
 	case err != nil:
 		return unlessInterrupted(ctx, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 const exportHelp = "Write the objects of a database as kube-apiserver " + kind.Major + "." + kind.Minor + ` keeps them, so that it goes on from there.
@@ -156,7 +156,7 @@ func (o *exportOptions) explain(err error) error {
 	switch {
 	case errors.Is(err, upstream.ErrNoObjects):
 		return usagef("--dsn: %v; write the DSN of a database that plinth has served", err)
-	case errors.Is(err, sqlstore.ErrHalfCopied):
+	case errors.Is(err, changelog.ErrHalfCopied):
 		return fmt.Errorf("--dsn: %w; export from the database that has all", err)
 	case errors.As(err, &sealed) && o.encryption.ConfigFile == "":
 		return usagef("%d objects are encrypted, among them %s; write --encryption-provider-config with the file of plinth serve", sealed.Keys, sealed.First)

@@ -21,8 +21,8 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 const importHelp = `Take the objects of a kube-apiserver into an empty database for plinth serve.
@@ -325,12 +325,12 @@ func (o *importOptions) take(ctx context.Context, im *upstream.Import) (upstream
 		return report, nil
 	case errors.Is(err, changelog.ErrNotEmpty):
 		return report, fmt.Errorf("--dsn: %s holds objects already; write the DSN of an empty database", dialects.Describe(o.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied) && errors.Is(err, context.Canceled):
+	case errors.Is(err, changelog.ErrHalfCopied) && errors.Is(err, context.Canceled):
 		return report, fmt.Errorf("interrupted after %d objects; plinth does not serve what is in %s: import again, which begins anew with it; or, to leave nothing behind, %s",
 			report.Objects, dialects.Describe(o.to), emptying(o.to))
-	case errors.Is(err, sqlstore.ErrHalfCopied):
+	case errors.Is(err, changelog.ErrHalfCopied):
 		return report, fmt.Errorf("%w; plinth does not serve it: import again, which begins anew with it; or, to leave nothing behind, %s", err, emptying(o.to))
-	case errors.Is(err, sqlstore.ErrOvertaken):
+	case errors.Is(err, transfer.ErrOvertaken):
 		return report, err
 	case errors.Is(err, changelog.ErrUnavailable) && ctx.Err() == nil:
 		return report, fmt.Errorf("%w; mend that, and import again", err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -115,7 +114,7 @@ func isWhole(t *testing.T, dsn string) bool {
 	t.Helper()
 	log, err := dialects.Open(t.Context(), dsn, dialects.Options{})
 	must(t, err)
-	half := sqlstore.HalfCopied(t.Context(), log)
+	half := changelog.HalfCopied(t.Context(), log)
 	must(t, log.Close())
 	return half == nil
 }

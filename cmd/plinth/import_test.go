@@ -19,7 +19,7 @@ import (
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
 // recordedEtcd returns a file with the snapshot of an etcd on which a kube-apiserver ran, and the
@@ -217,7 +217,7 @@ func TestImportFollow(t *testing.T) {
 	}
 	log := openedLog(t, dsn)
 	defer log.Close()
-	must(t, sqlstore.HalfCopied(ctx, log))
+	must(t, changelog.HalfCopied(ctx, log))
 	to := " --dsn=sqlite://" + filepath.Join(t.TempDir(), "to.db")
 	_, err = c.Put(ctx, "/registry/masterleases/192.0.2.1", "{}")
 	must(t, err)

@@ -1,8 +1,8 @@
 // Plinth serves the Kubernetes API from a SQL database.
 //
 // This package is the command line: it turns flags and environment variables into a
-// server.Config, one file for each subcommand, and prints what comes of it. It must not know
-// how requests are served.
+// server.Config, one file for each subcommand, and prints what comes of it. A flag is one entry
+// of a table; see Flag. The package must not know how requests are served.
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/plinth-io/plinth/server/manifest"
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 const migrateHelp = `Print manifests with all objects in their current API versions.
@@ -183,23 +184,17 @@ func (m *migration) print(out []byte) error {
 
 // replaceFile replaces a file by one with the same permissions. If that fails, the file stays as
 // it is.
-func replaceFile(name string, data []byte) (err error) {
-	if name, err = filepath.EvalSymlinks(name); err != nil {
-		return err
-	}
-	info, err := os.Stat(name)
+func replaceFile(name string, data []byte) error {
+	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // no effect after the rename
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(info.Mode().Perm()), temp.Sync(), temp.Close())
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	if err := atomicfile.Write(path, data, info.Mode().Perm()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return os.Rename(temp.Name(), name)
+	return nil
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Every node of a Galera cluster takes writes. A lock stops the sessions of its own node alone. Sessions of
@@ -48,23 +50,11 @@ func (t *turns) committed(begun time.Time) {
 }
 
 // wait waits until the next transaction may begin.
-func (t *turns) wait(ctx context.Context) { sleep(ctx, time.Until(time.Unix(0, t.next.Load()))) }
+func (t *turns) wait(ctx context.Context) { _ = sleep.Until(ctx, time.Unix(0, t.next.Load())) }
 
 // pause waits a moment before a transaction is run anew, so that the same two do not meet again.
 func pause(ctx context.Context, try int) {
-	sleep(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond))
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	_ = sleep.For(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond))
 }
 
 // resolve finds out what became of a transaction to whose COMMIT the cluster has answered with a deadlock.

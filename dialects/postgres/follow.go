@@ -12,6 +12,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects/internal/poll"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -109,10 +110,7 @@ func (f *follower) listen(ctx context.Context) {
 			f.log.log.Warn("notifications of Postgres do not arrive; polling", "err", err)
 			reported = !f.proven.Load()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(dialPause):
-		}
+		_ = sleep.For(ctx, dialPause)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/golang-migrate/migrate/v4/database/sqlite3"
 	sqlite "github.com/mattn/go-sqlite3"
 	"github.com/plinth-io/plinth/migrations"
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -106,28 +107,16 @@ func makeFile(ctx context.Context, path string, kind changelog.Kind) (epoch uint
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err
 	}
-	if err := syncPath(aside); err != nil {
-		return 0, err
-	}
 	// A file whose stamp says that it is open must have its log beside it from the beginning.
 	log, err := os.OpenFile(path+"-wal", os.O_CREATE, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	log.Close()
-	if err := os.Rename(aside, path); err != nil {
+	if f, err = os.Open(aside); err != nil {
 		return 0, err
 	}
-	return epoch, syncPath(filepath.Dir(path))
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return epoch, atomicfile.Commit(f, path)
 }
 
 // migrateAt brings the database to the newest schema, says whether there was none, and

@@ -22,6 +22,7 @@ import (
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 var apiServicePrefix = object.Prefix(apiregistration.GroupName, "apiservices")
@@ -190,7 +191,7 @@ func (a *APIServices) followAgain(ctx context.Context, prefix string, f func(*sq
 			a.config.Log.Warn("changes were lost; reading anew", "prefix", prefix, "err", err)
 			a.again(ctx)
 		}
-		_ = lister.Pause(ctx, lister.RetryRead)
+		_ = sleep.For(ctx, lister.RetryRead)
 	}
 }
 

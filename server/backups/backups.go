@@ -8,6 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/sqlstore/backup"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Path is where a server gives its backup to whoever may read the path.
@@ -57,17 +58,8 @@ func NewPace(ctx context.Context, revision func() int64) func() {
 	return func() {
 		worked, now := time.Since(begun), revision()
 		if now != last {
-			sleep(ctx, min((share-1)*worked, mostPause))
+			_ = sleep.For(ctx, min((share-1)*worked, mostPause))
 		}
 		last, begun = now, time.Now()
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

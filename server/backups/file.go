@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 // tempPrefix is what names of files begin with that are not complete.
@@ -35,13 +37,10 @@ func WriteFile(folder string, write func(io.Writer) (name string, err error)) er
 		}
 		return err
 	}
-	if err := errors.Join(temp.Sync(), temp.Close()); err != nil {
+	if err := atomicfile.Commit(temp, filepath.Join(folder, name)); err != nil {
 		return writeError(err)
 	}
-	if err := os.Rename(temp.Name(), filepath.Join(folder, name)); err != nil {
-		return writeError(err)
-	}
-	return syncFolder(folder)
+	return nil
 }
 
 // writeError takes the name of the temporary file out of an error.
@@ -51,15 +50,6 @@ func writeError(err error) error {
 		err = detail.Err
 	}
 	return &WriteError{err}
-}
-
-func syncFolder(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return writeError(err)
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // fileWriter remembers why a file could not be written.

@@ -13,6 +13,7 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 var eventPrefix = object.Prefix("", "events") // of both groups' events
@@ -38,7 +39,7 @@ func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration,
 		x := &expiry{store: store, ttl: ttl, added: make(chan struct{}, 1)}
 		if err := x.run(ctx); err != nil {
 			log.Warn("changes of events were lost; reading anew", "err", err)
-			_ = lister.Pause(ctx, lister.RetryRead)
+			_ = sleep.For(ctx, lister.RetryRead)
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (x *expiry) wait(ctx context.Context, pause time.Duration) {
 			return
 		}
 	}
-	_ = lister.Pause(ctx, pause)
+	_ = sleep.For(ctx, pause)
 }
 
 // expire deletes the events that are older than ttl at now, and returns the pause until the

@@ -11,7 +11,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/plinth-io/plinth/server/kind/builtin/allocate"
-	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // The Service through which pods reach the API, as kube-apiserver makes it: the first
@@ -54,7 +54,7 @@ func (c *clients) createService(ctx context.Context, at Address, want *corev1.Se
 		address, err := addresses.Get(ctx, want.Spec.ClusterIP, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) && time.Since(begun) < halfMade: // the address was released meanwhile
-			if err := lister.Pause(ctx, lookHalf); err != nil {
+			if err := sleep.For(ctx, lookHalf); err != nil {
 				return err
 			}
 			continue
@@ -71,7 +71,7 @@ func (c *clients) createService(ctx context.Context, at Address, want *corev1.Se
 				return err
 			}
 			begun = time.Now()
-		} else if err := lister.Pause(ctx, lookHalf); err != nil {
+		} else if err := sleep.For(ctx, lookHalf); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // EnsurePolicy makes upstream's bootstrap roles and bindings, and adds to those that are there
@@ -94,7 +95,7 @@ const retryPolicy = 5 * time.Second
 // keepTryingPolicy calls EnsurePolicy until it succeeds: a full disk at the start, for example,
 // must not leave a server without the roles of its release.
 func (c *Cluster) keepTryingPolicy(ctx context.Context) {
-	for !c.PolicyReady() && lister.Pause(ctx, retryPolicy) == nil {
+	for !c.PolicyReady() && sleep.For(ctx, retryPolicy) == nil {
 		if err := c.EnsurePolicy(ctx); err != nil {
 			c.config.Log.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // inTheMaking is how long an address or a port may be allocated for a Service that is not
@@ -79,7 +80,7 @@ func (r *repair) followAddresses(ctx context.Context, begun chan<- struct{}) {
 	}
 	for ctx.Err() == nil {
 		err := lister.Follow(ctx, r.store, addressPrefix, tell, func(ev *sqlstore.Event) { r.addressChanged(ctx, ev) })
-		if err != nil && lister.Pause(ctx, lister.RetryRead) != nil {
+		if err != nil && sleep.For(ctx, lister.RetryRead) != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // coalesceFor is the shortest pause between two calls of a handler whose changes are coalesced.
@@ -58,7 +59,7 @@ func (h *handler) call(ctx context.Context, changed <-chan struct{}) {
 			return
 		}
 		h.to.OnUpdate(nil, nil)
-		if lister.Pause(ctx, coalesceFor) != nil {
+		if sleep.For(ctx, coalesceFor) != nil {
 			return
 		}
 	}

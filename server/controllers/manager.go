@@ -21,9 +21,9 @@ import (
 	"github.com/plinth-io/plinth/server/admission"
 	"github.com/plinth-io/plinth/server/aggregator"
 	"github.com/plinth-io/plinth/server/kind"
-	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/logging"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Config says which controllers run and on what.
@@ -287,7 +287,7 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 			failed = time.Now()
 		}
 		m.config.Log.Log(ctx, level, "controller ended and starts again", "controller", c.name, "err", err)
-		if lister.Pause(ctx, restartAfter) != nil {
+		if sleep.For(ctx, restartAfter) != nil {
 			return
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // settled hands quotas to upstream's controller when the objects that they have counted can be
@@ -71,7 +71,7 @@ func (n settledNamespace) Get(name string) (*corev1.ResourceQuota, error) {
 		if pause <= 0 || tries == 0 {
 			return quota, n.s.m.config.Reservations.Settle(n.s.ctx, n.namespace)
 		}
-		if err := lister.Pause(n.s.ctx, pause); err != nil {
+		if err := sleep.For(n.s.ctx, pause); err != nil {
 			return nil, err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const definitionKind = "CustomResourceDefinition"
@@ -118,7 +119,7 @@ func (d *Definitions) Run(ctx context.Context) {
 			d.config.Log.Warn("changes of CustomResourceDefinitions were lost; reading anew", "err", err)
 		}
 		failed = err != nil
-		_ = lister.Pause(ctx, lister.RetryRead)
+		_ = sleep.For(ctx, lister.RetryRead)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/custom"
-	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/server/reconcile"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // waitForInstances is how long a deletion waits before it says in a condition that
@@ -160,7 +160,7 @@ func (d *Definitions) empty(ctx context.Context, name string) (reason string, er
 		}
 		left, err := d.left(ctx, k)
 		if err == nil && left > 0 {
-			err = lister.Pause(ctx, pause)
+			err = sleep.For(ctx, pause)
 		}
 		if err != nil {
 			return deletionUncertain, fmt.Errorf("could not confirm zero CustomResources remaining: %w", err)

@@ -17,7 +17,7 @@ import (
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
 	"github.com/plinth-io/plinth/server/encryption"
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestNothingPlain looks for the text of a Secret in all that a database keeps.
@@ -390,7 +390,7 @@ func TestCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlstore.Copy(t.Context(), target, source, sqlstore.CopyOptions{}); err != nil {
+	if _, err := transfer.Copy(t.Context(), target, source, transfer.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	source.Close()

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // The members of a shared database are the processes that serve it. Each writes marks of its own,
@@ -67,7 +69,7 @@ func (s *Server) runMember(ctx context.Context) {
 			}
 		}
 		trouble.note(s, ctx, err)
-		if !sleep(ctx, lookEvery, nil) {
+		if sleep.For(ctx, lookEvery) != nil {
 			break
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // healthEvery is how often a watch of the health service looks.
@@ -62,7 +64,7 @@ func (h healthService) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Hea
 			}
 			last = now
 		}
-		if !sleep(stream.Context(), healthEvery, nil) {
+		if sleep.For(stream.Context(), healthEvery) != nil {
 			return status.FromContextError(stream.Context().Err()).Err()
 		}
 	}

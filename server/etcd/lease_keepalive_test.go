@@ -120,7 +120,7 @@ func TestRenewalsTogether(t *testing.T) {
 		t.Error("two statements run at once")
 	case <-time.After(20 * time.Millisecond):
 	}
-	<-r.turn
+	<-r.running
 	<-begun
 	if len(second.ids) != 100 {
 		t.Errorf("%d ids of 50 callers", len(second.ids))

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -62,7 +63,7 @@ func (s *Server) runLessor(ctx context.Context) {
 		if err != nil {
 			wait = leaseRetry
 		}
-		if !sleep(ctx, wait, s.lessor.wake) {
+		if sleep.Unless(ctx, wait, s.lessor.wake) != nil {
 			break
 		}
 		s.lessor.idle.Store(false)
@@ -103,8 +104,8 @@ func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err err
 		if err := s.expire(ctx, ids); err != nil {
 			return 0, err
 		}
-		if !sleep(ctx, expirePause, nil) {
-			return 0, ctx.Err()
+		if err := sleep.For(ctx, expirePause); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -15,18 +15,6 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// sleep waits, and says whether ctx still goes on.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-wake:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
 // failures logs when something that is tried again and again begins to fail and when it works again.
 type failures struct {
 	what  string

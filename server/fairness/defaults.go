@@ -14,7 +14,7 @@ import (
 	flowcontrolclient "k8s.io/client-go/kubernetes/typed/flowcontrol/v1"
 	"k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer"
 
-	"github.com/plinth-io/plinth/server/lister"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // keepEvery is how often the default objects are brought up to date, as upstream does.
@@ -82,7 +82,7 @@ func ensureAll[T interface {
 
 // keep brings the default objects up to date until ctx ends.
 func (c *Controller) keep(ctx context.Context) {
-	for failed, was := false, unreadable(c.o.Store); lister.Pause(ctx, keepEvery) == nil; {
+	for failed, was := false, unreadable(c.o.Store); sleep.For(ctx, keepEvery) == nil; {
 		err := c.Ensure(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
 			c.o.Log.Warn("objects of priority and fairness could not be kept up to date; it is tried again", "err", err)

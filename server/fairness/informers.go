@@ -16,6 +16,7 @@ import (
 	"github.com/plinth-io/plinth/server/lister"
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 var (
@@ -118,7 +119,7 @@ func (i *informer) AddEventHandler(to cache.ResourceEventHandler) (cache.Resourc
 func (i *informer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := lister.Follow(ctx, i.store, i.prefix, func() { i.synced.Store(true) }, i.tell)
-		if err == nil || lister.Pause(ctx, lister.RetryRead) != nil {
+		if err == nil || sleep.For(ctx, lister.RetryRead) != nil {
 			return
 		}
 	}

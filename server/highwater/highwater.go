@@ -16,6 +16,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -168,7 +169,7 @@ func (h *Mark) isKnown(ctx context.Context, log changelog.Log) (bool, error) {
 	if h.cluster == h.last.cluster {
 		return true, nil
 	}
-	return sqlstore.CopiedFrom(ctx, log, h.last.cluster)
+	return changelog.CopiedFrom(ctx, log, h.last.cluster)
 }
 
 // Refuse returns an error that says what was served, what is there now, and what to do.
@@ -200,15 +201,15 @@ func (h *Mark) write(revision int64) error {
 	if h.path == "" || now == h.last {
 		return nil
 	}
-	if err := replaceFile(h.path, fmt.Appendf(nil, "%s %d\n%s\n", now.cluster, now.revision, now.database)); err != nil {
+	if err := replace(h.path, fmt.Appendf(nil, "%s %d\n%s\n", now.cluster, now.revision, now.database)); err != nil {
 		return err
 	}
 	h.last = now
 	return nil
 }
 
-// replaceFile replaces a file as a whole: after a crash it has the old content or the new.
-func replaceFile(path string, text []byte) (err error) {
+// replace replaces the file. The temporary one has always the same name, so that crashes leave one at most.
+func replace(path string, text []byte) (err error) {
 	temp := path + ".new"
 	defer func() {
 		if err != nil {
@@ -219,19 +220,10 @@ func replaceFile(path string, text []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return atomicfile.Commit(f, path)
 }
 
 // Keep writes the file now and then until ctx ends, and once more then.

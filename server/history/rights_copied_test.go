@@ -11,8 +11,8 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server/servertest"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // TestCopiedNamespace reads, with rights in a namespace alone, what came with it by a copy, which writes
@@ -63,7 +63,7 @@ func copyTo(t *testing.T, to, from string) {
 		defer log.Close()
 		logs = append(logs, log)
 	}
-	if _, err := sqlstore.Copy(t.Context(), logs[0], logs[1], sqlstore.CopyOptions{}); err != nil {
+	if _, err := transfer.Copy(t.Context(), logs[0], logs[1], transfer.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

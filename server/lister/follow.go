@@ -9,6 +9,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // RetryRead is the pause before the log is read again when the database is away.
@@ -163,22 +164,10 @@ func (l *follower) takeIn() {
 // sleepUnless waits for ready, or for RetryRead if ready is nil.
 func sleepUnless(ctx context.Context, ready <-chan struct{}) error {
 	if ready == nil {
-		return Pause(ctx, RetryRead)
+		return sleep.For(ctx, RetryRead)
 	}
 	select {
 	case <-ready:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Pause waits, and returns an error if ctx ends before.
-func Pause(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -3,7 +3,6 @@ package pki
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // privateDir makes dir if it is missing, and removes the permissions of everybody but its
@@ -30,28 +29,6 @@ func private(path string, most os.FileMode) error {
 	return nil
 }
 
-// writeFile replaces path as a whole: a reader sees the old content or the new, also
-// after a crash.
-func writeFile(path string, content []byte, mode os.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err := keepOwner(f, path); err != nil {
-		f.Close()
-		return err
-	}
-	if err := fill(f, content, mode); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // stamp changes when base.crt or base.key does.
 func stamp(base string) (text string) {
 	for _, end := range []string{".crt", ".key"} {
@@ -60,20 +37,4 @@ func stamp(base string) (text string) {
 		}
 	}
 	return text
-}
-
-func fill(f *os.File, content []byte, mode os.FileMode) error {
-	if err := f.Chmod(mode); err != nil {
-		f.Close()
-		return err
-	}
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
 }

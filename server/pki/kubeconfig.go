@@ -10,6 +10,8 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 // Kubeconfig returns a kubeconfig whose current context is the admin on the server at
@@ -70,7 +72,7 @@ func RefreshKubeconfig(path, dir string) error {
 	if err != nil {
 		return fmt.Errorf("make kubeconfig: %w", err)
 	}
-	if err := writeFile(path, text, 0o600); err != nil {
+	if err := atomicfile.Write(path, text, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
@@ -89,7 +91,7 @@ func (p *PKI) WriteKubeconfig(path, url string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if err := writeFile(path, want, 0o600); err != nil {
+	if err := atomicfile.Write(path, want, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil

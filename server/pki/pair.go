@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 // pair is a certificate with its private key.
@@ -133,10 +135,10 @@ func loadPair(base string) (*pair, error) {
 
 // write replaces base.key, then base.crt.
 func (p *pair) write(base string) error {
-	if err := writeFile(base+".key", p.keyPEM, 0o600); err != nil {
+	if err := atomicfile.Write(base+".key", p.keyPEM, 0o600); err != nil {
 		return fmt.Errorf("write key: %w", err)
 	}
-	if err := writeFile(base+".crt", p.certPEM, 0o644); err != nil {
+	if err := atomicfile.Write(base+".crt", p.certPEM, 0o644); err != nil {
 		return fmt.Errorf("write certificate: %w", err)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 // SigningKey returns the private key that tokens of service accounts are signed with:
@@ -49,7 +51,7 @@ func makeSigningKey(path string) (any, error) {
 	}
 	text, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err == nil {
-		err = writeFile(path, text, 0o600)
+		err = atomicfile.Write(path, text, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the key of service accounts: %w", err)

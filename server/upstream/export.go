@@ -15,7 +15,6 @@ import (
 
 	"github.com/plinth-io/plinth/server/encryption"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -76,7 +75,7 @@ func (ex *Export) Survey(ctx context.Context) (err error) {
 	if ex.From.Kind() != changelog.KindAPI {
 		return fmt.Errorf("%w: only the objects of a Kubernetes API are exported", changelog.ErrKind)
 	}
-	if err := sqlstore.HalfCopied(ctx, ex.From); err != nil {
+	if err := changelog.HalfCopied(ctx, ex.From); err != nil {
 		return err
 	}
 	head, err := ex.From.Head(ctx)

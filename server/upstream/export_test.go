@@ -20,7 +20,6 @@ import (
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/kind/builtin"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -380,7 +379,7 @@ func TestExportRefused(t *testing.T) {
 	if err := newExport(t, sealed, p).Survey(t.Context()); !errors.As(err, &e) || e.Keys != 4 {
 		t.Errorf("encrypted: %v", err)
 	}
-	if err := newExport(t, half, p).Survey(t.Context()); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := newExport(t, half, p).Survey(t.Context()); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("a half: %v", err)
 	}
 	if err := newExport(t, empty, p).Survey(t.Context()); !errors.Is(err, upstream.ErrNoObjects) {

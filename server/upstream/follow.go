@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // Follow says how an Import goes on with the changes of a source until somebody ends it. The source
@@ -47,7 +47,7 @@ const (
 type following struct {
 	*Import
 	*onlooker
-	w     *sqlstore.Intake
+	w     *transfer.Intake
 	above int64 // the source's revisions stay below
 
 	// Of the work, and of the looker-on between two pieces of it.
@@ -62,7 +62,7 @@ type following struct {
 
 // follow takes all objects and then changes, and returns the revision up to which it has. An end of
 // ctx before all objects are taken is an error.
-func (im *Import) follow(ctx context.Context, w *sqlstore.Intake, above int64) (through int64, err error) {
+func (im *Import) follow(ctx context.Context, w *transfer.Intake, above int64) (through int64, err error) {
 	f := &following{Import: im, onlooker: im.lookOn(ctx), w: w, above: above}
 	if err := f.takeAllOnce(ctx); err != nil {
 		return 0, err
@@ -137,7 +137,7 @@ func (f *following) ended() bool { return f.end > 0 && f.through >= f.end && !f.
 // lasting tells whether an error stays when the same is tried again.
 func (f *following) lasting(err error) bool {
 	var sealed *SealedError
-	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, ErrNoKeys) || errors.Is(err, sqlstore.ErrOvertaken)
+	return errors.As(err, &sealed) || errors.Is(err, errTooFar) || errors.Is(err, ErrNoKeys) || errors.Is(err, transfer.ErrOvertaken)
 }
 
 var errTooFar = errors.New("the source has gone on too far; begin again")

@@ -19,7 +19,6 @@ import (
 	"github.com/plinth-io/plinth/server/encryption"
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -67,7 +66,7 @@ func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error),
 	if s := <-steps; s.Err != nil {
 		t.Error(s.Err)
 	}
-	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := changelog.HalfCopied(t.Context(), log); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("before the end: %v", err)
 	}
 	w.write(t, 300)
@@ -75,7 +74,7 @@ func testFollow(t *testing.T, c store, open func() (upstream.LiveSource, error),
 	end()
 	running.Wait()
 	must(t, runErr)
-	must(t, sqlstore.HalfCopied(t.Context(), log))
+	must(t, changelog.HalfCopied(t.Context(), log))
 	if report.Revision < last {
 		t.Errorf("taken is up to revision %d, not %d", report.Revision, last)
 	}
@@ -334,11 +333,11 @@ func TestFollowGivenUp(t *testing.T) {
 	f.until(t, "the answer to the request to end", func(s upstream.Step) bool { return s.Ending })
 	begun := time.Now()
 	close(f.giveUp)
-	if err := <-f.ended; !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+	if err := <-f.ended; !errors.Is(err, changelog.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	t.Logf("given up after %v", time.Since(begun))
-	if err := sqlstore.HalfCopied(t.Context(), f.log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := changelog.HalfCopied(t.Context(), f.log); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("%v", err)
 	}
 }
@@ -374,7 +373,7 @@ func TestFollowGivenUpTarget(t *testing.T) {
 				}
 				begun := time.Now()
 				close(f.giveUp)
-				if err := <-f.ended; !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+				if err := <-f.ended; !errors.Is(err, changelog.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
 					t.Errorf("%v", err)
 				}
 				t.Logf("given up after %v", time.Since(begun))
@@ -402,10 +401,10 @@ func TestFollowInterrupted(t *testing.T) {
 	source.each = cancel
 	log := openLog(t, logtest.SQLite(t))
 	im := &upstream.Import{From: source, Layout: layout(t), Encryption: providers(t, ""), Follow: &upstream.Follow{From: source}}
-	if _, err := im.Run(ctx, log); !errors.Is(err, sqlstore.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
+	if _, err := im.Run(ctx, log); !errors.Is(err, changelog.ErrHalfCopied) || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := changelog.HalfCopied(t.Context(), log); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/plinth-io/plinth/server/encryption"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/transfer"
 )
 
 // Import takes the objects of a Source into a log.
@@ -124,11 +124,11 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 // nothing stays. Objects that cannot be taken are in the report. An error after the log was marked wraps
 // sqlstore.ErrHalfCopied.
 func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
-	o := sqlstore.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
+	o := transfer.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
 	if im.Follow != nil {
 		o.Changes, o.Above = true, o.Above+followGap
 	}
-	w, err := sqlstore.BeginIntake(ctx, to, o)
+	w, err := transfer.BeginIntake(ctx, to, o)
 	if err != nil {
 		return Report{}, fmt.Errorf("import: %w", err)
 	}
@@ -146,11 +146,11 @@ func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 		err = w.Finish(ctx)
 	}
 	report := im.tally.report(through)
-	if errors.Is(err, sqlstore.ErrOvertaken) {
+	if errors.Is(err, transfer.ErrOvertaken) {
 		return report, fmt.Errorf("import: %w", err)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w, of %d objects: %w", sqlstore.ErrHalfCopied, report.Objects, err)
+		err = fmt.Errorf("%w, of %d objects: %w", changelog.ErrHalfCopied, report.Objects, err)
 	}
 	return report, err
 }
@@ -167,7 +167,7 @@ func (im *Import) Try(ctx context.Context) (Report, error) {
 
 // takeAll writes all objects of the source that the tally does not know, while others are read and
 // converted.
-func (im *Import) takeAll(ctx context.Context, w *sqlstore.Intake) error {
+func (im *Import) takeAll(ctx context.Context, w *transfer.Intake) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pages := make(chan []outcome, 2)
@@ -236,7 +236,7 @@ func (im *Import) beat(waitsFor string) {
 }
 
 // write writes what came of some pairs, and notes it.
-func (im *Import) write(ctx context.Context, w *sqlstore.Intake, outcomes []outcome) (written int64, err error) {
+func (im *Import) write(ctx context.Context, w *transfer.Intake, outcomes []outcome) (written int64, err error) {
 	changes := make([]changelog.Change, 0, len(outcomes))
 	for _, o := range outcomes {
 		if o.change.Key != "" {

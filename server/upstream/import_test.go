@@ -15,7 +15,6 @@ import (
 	"github.com/plinth-io/plinth/server/etcd/etcdtest"
 	"github.com/plinth-io/plinth/server/kind"
 	"github.com/plinth-io/plinth/server/upstream"
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -41,7 +40,7 @@ func TestImport(t *testing.T) {
 		}
 		again := &upstream.Import{From: openSnapshot(t), Layout: layout(t), Encryption: p}
 		must(t, again.Survey(t.Context()))
-		if _, err := again.Run(t.Context(), log); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, sqlstore.ErrHalfCopied) {
+		if _, err := again.Run(t.Context(), log); !errors.Is(err, changelog.ErrNotEmpty) || errors.Is(err, changelog.ErrHalfCopied) {
 			t.Errorf("a second import: %v", err)
 		}
 	})
@@ -303,10 +302,10 @@ func TestImportInterrupted(t *testing.T) {
 	away := errors.New("it is away")
 	im := &upstream.Import{From: failing{source, away}, Layout: layout(t), Encryption: p}
 	report, err := im.Run(t.Context(), log)
-	if !errors.Is(err, away) || !errors.Is(err, sqlstore.ErrHalfCopied) || report.Objects != 1 {
+	if !errors.Is(err, away) || !errors.Is(err, changelog.ErrHalfCopied) || report.Objects != 1 {
 		t.Errorf("%d objects, %v", report.Objects, err)
 	}
-	if err := sqlstore.HalfCopied(t.Context(), log); !errors.Is(err, sqlstore.ErrHalfCopied) {
+	if err := changelog.HalfCopied(t.Context(), log); !errors.Is(err, changelog.ErrHalfCopied) {
 		t.Errorf("afterwards: %v", err)
 	}
 	source.remove("a")
@@ -316,7 +315,7 @@ func TestImportInterrupted(t *testing.T) {
 	if report, err := im.Run(t.Context(), log); err != nil || report.Objects != 1 {
 		t.Errorf("again: %d objects, %v", report.Objects, err)
 	}
-	if err := sqlstore.HalfCopied(t.Context(), log); err != nil {
+	if err := changelog.HalfCopied(t.Context(), log); err != nil {
 		t.Errorf("in the end: %v", err)
 	}
 	head, err := log.Head(t.Context())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/kine"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // kineSource reads the table of a kine.
@@ -156,7 +157,7 @@ func (s *kineSource) Changes(ctx context.Context, prefix string, after int64) (C
 		}
 	}
 	if got.Through == after {
-		err = sleep(ctx, changesWait)
+		err = sleep.For(ctx, changesWait)
 	}
 	return got, err
 }
@@ -175,15 +176,4 @@ func (s *kineSource) beforeGap(ctx context.Context, table *kine.Table, newest, a
 		return through, err
 	}
 	return gap - 1, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plinth-io/plinth/sqlstore/atomicfile"
 )
 
 // ErrExists says that a target is there already.
@@ -176,7 +178,7 @@ func (t *snapshotTarget) Finish(_ context.Context, head int64) (int64, error) {
 	if err := t.finish(newest); err != nil {
 		return 0, fmt.Errorf("write %s: %w", t.file, err)
 	}
-	return newest, syncDir(filepath.Dir(t.file))
+	return newest, nil
 }
 
 func (t *snapshotTarget) finish(newest int64) error {
@@ -186,10 +188,11 @@ func (t *snapshotTarget) finish(newest int64) error {
 	if err := t.db.Close(); err != nil {
 		return err
 	}
-	if err := seal(t.temp); err != nil {
+	f, err := seal(t.temp)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(t.temp, t.file); err != nil {
+	if err := atomicfile.Commit(f, t.file); err != nil {
 		return err
 	}
 	t.temp = ""
@@ -218,27 +221,19 @@ func compacted(tx *bbolt.Tx, revision int64) error {
 }
 
 // seal appends the sum that a snapshot ends with.
-func seal(file string) error {
+func seal(file string) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sum := sha256.New()
 	if _, err = io.Copy(sum, f); err == nil {
 		_, err = f.Write(sum.Sum(nil))
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, f.Close())
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return f, nil
 }
 
 func (t *snapshotTarget) Abandon(context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -142,6 +141,6 @@ func (in *restoring) finish(ctx context.Context, to changelog.Filler) error {
 	}
 	return to.End(ctx, changelog.Ending{
 		Floor: h.Revision + Above, Swept: swept, Kept: h.Kept,
-		Marks: sqlstore.Descent(h.Cluster, h.Revision, h.Marks),
+		Marks: changelog.Descent(h.Cluster, h.Revision, h.Marks),
 	})
 }

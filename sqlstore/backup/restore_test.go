@@ -10,7 +10,6 @@ import (
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/logtest"
-	"github.com/plinth-io/plinth/sqlstore"
 	. "github.com/plinth-io/plinth/sqlstore/backup"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/scrub"
@@ -157,7 +156,7 @@ func backAndForth(t *testing.T, source changelog.Source, to logtest.Dialect, his
 	if history {
 		samePast(t, source, target, head)
 	}
-	if of, err := sqlstore.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
+	if of, err := changelog.CopiedFrom(t.Context(), target, source.ClusterID()); err != nil || !of {
 		t.Errorf("the target does not know where its objects come from: %v", err)
 	}
 	a, err := target.Append(t.Context(), []changelog.Change{{Key: key(1), Expect: 2, Value: object(key(1), 1)}})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
@@ -79,8 +78,8 @@ func (h *Header) read(ctx context.Context, z changelog.Frozen) error {
 			marks[mark] = value
 		}
 	}
-	if sqlstore.IsHalfCopied(marks) {
-		return fmt.Errorf("%w; make a backup of the database that has all", sqlstore.ErrHalfCopied)
+	if changelog.IsHalfCopied(marks) {
+		return fmt.Errorf("%w; make a backup of the database that has all", changelog.ErrHalfCopied)
 	}
 	h.Marks = marks
 	if !h.History {

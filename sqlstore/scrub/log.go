@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
@@ -169,8 +168,8 @@ func lookAtMeta(ctx context.Context, z changelog.Frozen, cluster string, rows *R
 			marks[mark] = value
 		}
 	}
-	if sqlstore.IsHalfCopied(marks) {
-		rows.Problem("meta: %v", sqlstore.ErrHalfCopied)
+	if changelog.IsHalfCopied(marks) {
+		rows.Problem("meta: %v", changelog.ErrHalfCopied)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Step is one write that brings back what was: it changes an object, creates it again, or deletes it.
@@ -129,11 +130,9 @@ func (c *Client) awaitKind(ctx context.Context, text string) (Kind, error) {
 		if err == nil || !errors.As(err, &unknown) {
 			return kind, err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, 100*time.Millisecond) != nil {
 			return kind, err
-		case <-time.After(100 * time.Millisecond):
-			c.forgetKinds()
 		}
+		c.forgetKinds()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 	"github.com/plinth-io/plinth/sqlstore/object"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 const (
@@ -110,7 +111,7 @@ func (g *migration) run(ctx context.Context) error {
 }
 
 func (g *migration) rest(ctx context.Context, least time.Duration) error {
-	err := lister.Pause(ctx, max(time.Since(g.begun), least))
+	err := sleep.For(ctx, max(time.Since(g.begun), least))
 	g.begun = time.Now()
 	return err
 }

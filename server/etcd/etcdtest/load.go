@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // Load is what the clients of a small Kubernetes do to a key space that is empty at first: they create,
@@ -135,14 +137,7 @@ func (c *client) play(stop, ctx context.Context) {
 		if !ok || c.rand.IntN(20) == 0 {
 			c.move()
 		}
-		pauseFor(stop, pause)
-	}
-}
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		_ = sleep.For(stop, pause)
 	}
 }
 
@@ -328,7 +323,7 @@ func (c *client) page(ctx context.Context, call Call) Call {
 
 // compact compacts every second what all watches have been told.
 func (c *client) compact(stop, ctx context.Context, watchers []*client) {
-	for compacted := int64(0); stop.Err() == nil; pauseFor(stop, time.Second) {
+	for compacted := int64(0); stop.Err() == nil; _ = sleep.For(stop, time.Second) {
 		through := watchers[0].position.Load()
 		for _, w := range watchers {
 			through = min(through, w.position.Load())
@@ -398,7 +393,7 @@ func (c *client) awaitLeases(ctx context.Context) error {
 			}
 			if !lease.Gone {
 				c.move()
-				pauseFor(ctx, 100*time.Millisecond)
+				_ = sleep.For(ctx, 100*time.Millisecond)
 			}
 		}
 	}
@@ -424,7 +419,7 @@ func (c *client) readAll(ctx context.Context) (revision int64, err error) {
 			if ctx.Err() != nil {
 				return 0, fmt.Errorf("read everything: %s", call.Error)
 			}
-			pauseFor(ctx, 100*time.Millisecond)
+			_ = sleep.For(ctx, 100*time.Millisecond)
 		}
 	}
 	return revision, nil

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // watchKind is watches that share streams, and how their client watches.
@@ -44,7 +46,7 @@ func (c *client) watch(ctx context.Context, k watchKind) {
 	for ctx.Err() == nil && !c.reached(positions) {
 		c.follow(ctx, k, positions)
 		c.move()
-		pauseFor(ctx, time.Duration(c.rand.IntN(50))*time.Millisecond)
+		_ = sleep.For(ctx, time.Duration(c.rand.IntN(50))*time.Millisecond)
 	}
 }
 
@@ -107,7 +109,7 @@ func (c *client) follow(ctx context.Context, k watchKind, positions []int64) {
 func askProgress(ctx context.Context, stream pb.Watch_WatchClient) {
 	ask := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 	for ctx.Err() == nil {
-		pauseFor(ctx, 150*time.Millisecond)
+		_ = sleep.For(ctx, 150*time.Millisecond)
 		if stream.Send(ask) != nil {
 			return
 		}
