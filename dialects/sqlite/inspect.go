@@ -66,17 +66,17 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, opened: time.Now(), reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
+	l := &database{path: path, opened: time.Now(), reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
 	l.reads.SetMaxOpenConns(1)
 	if err := l.identify(ctx); err != nil {
 		l.Close()
 		return nil, classify(err)
 	}
-	return l, nil
+	return newLog(l), nil
 }
 
 // identify reads what the log is, if there is one.
-func (l *Log) identify(ctx context.Context) (err error) {
+func (l *database) identify(ctx context.Context) (err error) {
 	var tables int
 	err = l.reads.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('log', 'meta')`).Scan(&tables)
 	if err == nil && tables < 2 {
