@@ -18,7 +18,7 @@ const countable = 64 << 20
 
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate, which is some seconds late.
-func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
+func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	var log, past int64
 	err = l.pool.QueryRow(ctx, `
 		SELECT pg_relation_size('log'::regclass),
@@ -89,7 +89,7 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // there may be a pooler
 	}
-	l := &Log{closed: make(chan struct{})}
+	l := &database{closed: make(chan struct{})}
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 		SELECT value, coalesce((SELECT value FROM meta WHERE name = 'kind'), 'api')
 		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
 	if err == nil {
-		return l, nil
+		return newLog(l), nil
 	}
 	err = l.explainPeek(err, o)
 	l.giveUp()
 	return nil, err
 }
 
-func (l *Log) explainPeek(err error, o Options) error {
+func (l *database) explainPeek(err error, o Options) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000") {
 		return fmt.Errorf("%w: database %q has none of its tables", changelog.ErrNoLog, o.Config.Database)
