@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/plinth-io/plinth/dialects/internal/inspect"
 	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
@@ -56,11 +57,7 @@ func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer l.Close()
-	if s, err = changelog.Summarize(ctx, l); err != nil {
-		return s, l.classify(err)
-	}
-	return s, nil
+	return inspect.Summary(ctx, l, l.classify)
 }
 
 // Peek opens the log in a database for reading, without making or changing anything. There must be a
@@ -70,19 +67,8 @@ func Peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	var version int
-	var dirty bool
-	err = l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err != nil {
-		err = fmt.Errorf("read schema version: %w", l.classify(err))
-	} else {
-		err = migrations.Readable(migrations.MySQL, version, dirty)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	row := l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`)
+	return inspect.Readable(l, migrations.MySQL, row, l.classify)
 }
 
 func peek(ctx context.Context, o Options) (*Log, error) {

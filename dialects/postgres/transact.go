@@ -19,14 +19,7 @@ func (l appender) Transact(ctx context.Context, ask changelog.Ask, decide func(*
 		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
-	var rejected *raw.Rejected
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &rejected):
-		return rejected.Err
-	}
-	return fmt.Errorf("transact: %w", l.classify(err))
+	return raw.Ended(err, l.classify)
 }
 
 // again runs f, and runs it anew after an error that another attempt may well not meet.

@@ -36,14 +36,10 @@ func (l appender) Transact(ctx context.Context, ask changelog.Ask, decide func(*
 		}
 		return w.write(d)
 	})
-	var rejected *raw.Rejected
-	switch {
-	case err == nil || err == errNothing:
+	if err == errNothing {
 		return nil
-	case errors.As(err, &rejected):
-		return rejected.Err
 	}
-	return fmt.Errorf("transact: %w", l.notice(err))
+	return raw.Ended(err, l.notice)
 }
 
 // find reads what ask says, at a time of the leases' clock. Rows are read only if there are some.
