@@ -86,12 +86,13 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	if err != nil {
 		return nil, "", usagef("kubeconfig: %v", err)
 	}
-	client, err := past.New(config)
+	var distrust func(error) error
+	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
+		distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
+	}
+	client, err := past.New(config, distrust)
 	if err != nil {
 		return nil, "", err
-	}
-	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
-		client.Distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
 	}
 	namespace, _, err := loader.Namespace()
 	if q.allNamespaces {
@@ -151,9 +152,9 @@ func oneObject(cmd *cobra.Command, args []string) (past.Words, error) {
 
 func findKind(cmd *cobra.Command, client *past.Client, text string, gone bool) (past.Kind, error) {
 	if gone {
-		return client.FindPastKind(cmd.Context(), text)
+		return client.History.FindPastKind(cmd.Context(), text)
 	}
-	return client.FindKind(text)
+	return client.Kinds.Find(text)
 }
 
 // momentOf reads a flag with a moment, which may be empty.

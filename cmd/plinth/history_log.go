@@ -110,7 +110,7 @@ func (q *logQuery) run(cmd *cobra.Command, args []string) error {
 		return q.printRaw(cmd, client, query)
 	}
 	none := func() error {
-		if err := client.MayGet(cmd.Context(), target); err != nil {
+		if err := client.History.MayGet(cmd.Context(), target); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
@@ -150,7 +150,7 @@ func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) 
 		query.Namespace = namespace
 		return client, query, target, err
 	}
-	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
+	kind, err := client.History.FindPastKind(cmd.Context(), words[0].Type)
 	target = kind.In(namespace, words[0].Name)
 	target.Anywhere = q.allNamespaces
 	return client, query.ToObject(target), target, err
@@ -161,9 +161,9 @@ func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Q
 	if q.noStatus {
 		query.Limit = 0 // of those that are left
 	}
-	all := client.Changes(cmd.Context(), query)
+	all := client.History.Changes(cmd.Context(), query)
 	if q.user != "" {
-		all = client.ByUser(cmd.Context(), query, q.user)
+		all = client.History.ByUser(cmd.Context(), query, q.user)
 	}
 	if q.noStatus {
 		all = past.Limited(past.WithoutStatus(all), limit)
@@ -173,7 +173,7 @@ func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Q
 
 func (q *logQuery) printRaw(cmd *cobra.Command, client *past.Client, query past.Query) error {
 	if q.user == "" && !q.noStatus {
-		list, err := client.RawChanges(cmd.Context(), query)
+		list, err := client.History.RawChanges(cmd.Context(), query)
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 
 // tellKept says, after what was found, that the history does not reach further.
 func tellKept(cmd *cobra.Command, client *past.Client, err error) error {
-	if kept := client.Kept(); err == nil && kept != "" {
+	if kept := client.History.Kept(); err == nil && kept != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), kept)
 	}
 	return err
@@ -294,7 +294,7 @@ func colorOfAction(action historyv1.Action) string {
 
 func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool, none func() error) error {
 	first := true
-	for entry, err := range client.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
+	for entry, err := range client.History.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
 		if err != nil {
 			return err
 		}
@@ -342,10 +342,10 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 	if query.Limit == 0 {
 		query.Limit = beforeFollow
 	}
-	newest := client.Newest
+	newest := client.History.Newest
 	if q.user != "" {
 		newest = func(ctx context.Context, query past.Query) ([]historyv1.Change, string, error) {
-			return client.NewestOf(ctx, query, q.user)
+			return client.History.NewestOf(ctx, query, q.user)
 		}
 	}
 	before, version, err := newest(cmd.Context(), query)
@@ -363,9 +363,9 @@ func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Quer
 		return err
 	}
 	if q.user != "" {
-		err = client.FollowUser(cmd.Context(), query, q.user, version, t.show)
+		err = client.History.FollowUser(cmd.Context(), query, q.user, version, t.show)
 	} else {
-		err = client.Follow(cmd.Context(), query, version, t.show)
+		err = client.History.Follow(cmd.Context(), query, version, t.show)
 	}
 	if cmd.Context().Err() != nil {
 		return nil // interrupted, which is how it ends
@@ -399,7 +399,7 @@ func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) 
 		}
 		return t.rows.flush()
 	}
-	for entry, err := range t.client.WithDiffs(t.cmd.Context(), func(yield func(historyv1.Change, error) bool) { yield(change, nil) }, t.q.view) {
+	for entry, err := range t.client.History.WithDiffs(t.cmd.Context(), func(yield func(historyv1.Change, error) bool) { yield(change, nil) }, t.q.view) {
 		if err != nil {
 			return err
 		}
