@@ -51,7 +51,6 @@ type historyFlags struct {
 
 // add gives a command its own flags, then these. With all it can look at all namespaces at once.
 func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
-	cmd.Flags().SortFlags = false
 	namespace := namespaceFlag(&q.namespace, "`namespace` of the objects; by default that of the context")
 	namespace.Short, namespace.Complete = "n", q.completeNamespaces
 	context := contextFlag(&q.context)
@@ -61,7 +60,7 @@ func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
 		flags = append(flags, Flag{Name: "all-namespaces", Short: "A", Set: boolean(&q.allNamespaces, false),
 			Help: "look at all namespaces, and at objects without a namespace"})
 	}
-	addFlags(cmd, append(flags,
+	addInOrder(cmd, append(flags,
 		kubeconfigFlag(&q.kubeconfig),
 		context,
 		dataDirFlag(&q.dataDir, dataDirUsage),
