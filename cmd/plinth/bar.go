@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -53,5 +54,36 @@ func barText(done, all int64, what string, took time.Duration) string {
 func (b *bar) end() {
 	if b.shown {
 		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
+
+// tellEvery is how often progress is logged.
+const tellEvery = 5 * time.Second
+
+// pace tells when progress is to be logged again.
+type pace struct {
+	told time.Time // zero: never asked
+}
+
+// due is true tellEvery after it was true the last time, or after the first call.
+func (p *pace) due() bool {
+	if p.told.IsZero() {
+		p.told = time.Now()
+	}
+	if time.Since(p.told) < tellEvery {
+		return false
+	}
+	p.told = time.Now()
+	return true
+}
+
+// progressLog returns a function that logs how many objects of all have been done. doing says to what, and of what
+// all are.
+func progressLog(log *slog.Logger, doing, of string) func(objects, all int64) {
+	p := pace{time.Now()}
+	return func(objects, all int64) {
+		if p.due() {
+			log.Info(doing, "objects", objects, of, all)
+		}
 	}
 }

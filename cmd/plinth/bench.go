@@ -112,21 +112,45 @@ func runBench(ctx context.Context, o bench.Options, stdout, stderr io.Writer) er
 	if len(o.DSNs) == 0 {
 		o.DSNs = benchDatabases()
 	}
-	exe, err := os.Executable()
+	command, err := ownCommand("bench-child")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Child = []string{exe, "bench-child"}
-	o.Version = server.Release()
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		o.Progress = os.Stderr
-	}
+	o.Child, o.Version, o.Progress = command, server.Release(), progressTerminal()
 	fmt.Fprintln(stderr, announceBench(&o))
 	report, err := bench.Run(ctx, o)
 	if report == nil {
 		return err
 	}
 	return errors.Join(err, printReport(stdout, report, report.Seconds, report.Files))
+}
+
+// benchRun is the RunE of a benchmark: it checks the flags, which set o, and runs the benchmark.
+func benchRun[O any](check func() error, o *O, run func(ctx context.Context, o O, stdout, stderr io.Writer) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
+		return run(cmd.Context(), *o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+}
+
+// ownCommand is the command line that runs this program with arguments.
+func ownCommand(args ...string) ([]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return append([]string{exe}, args...), nil
+}
+
+// progressTerminal is where a benchmark shows its progress: standard error if it is a terminal, else nowhere.
+func progressTerminal() io.Writer {
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		return os.Stderr
+	}
+	return nil
 }
 
 // benchDatabases are SQLite and the servers of this project's tests.

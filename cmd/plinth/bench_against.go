@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/plinth-io/plinth/bench"
 	"github.com/plinth-io/plinth/bench/apibench"
 	"github.com/plinth-io/plinth/dialects"
@@ -51,12 +49,8 @@ func (b *benchAgainstFlags) check(dsns []string) error {
 	if b.o.DSNs, err = b.databases(dsns); err != nil {
 		return err
 	}
-	for _, dsn := range b.o.DSNs {
-		name := dialects.Scheme(dsn)
-		if slices.Contains(names, name) {
-			return usagef("%q is the name of two servers; write another one in --against, or one --dsn for each kind of database", name)
-		}
-		names = append(names, name)
+	if names, err = addDatabases(names, b.o.DSNs, "servers"); err != nil {
+		return err
 	}
 	if b.o.PIDs, err = benchProcesses(b.pids, names); err != nil {
 		return err
@@ -74,13 +68,8 @@ func (b *benchAgainstFlags) check(dsns []string) error {
 	case slices.ContainsFunc(b.o.Nodes, func(n int) bool { return n < 1 || n > 10_000 }):
 		return usagef("--nodes: write numbers from 1 to 10000")
 	}
-	for _, name := range b.only {
-		if !slices.Contains(apibench.Steps(), name) {
-			return usagef("--only: %q: write some of %s", name, strings.Join(apibench.Steps(), ", "))
-		}
-	}
 	b.o.Only = b.only
-	return nil
+	return checkOnly(b.only, apibench.Steps())
 }
 
 func (b *benchAgainstFlags) databases(dsns []string) ([]string, error) {
@@ -141,15 +130,12 @@ func (b *benchAgainstFlags) directories(names []string) error {
 // runBenchAgainst measures plinth beside others. of has the flags that both kinds of plinth bench have.
 func runBenchAgainst(ctx context.Context, of *bench.Options, o apibench.Options, stdout, stderr io.Writer) error {
 	logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-	exe, err := os.Executable()
+	command, err := ownCommand("serve")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command, o.Version = []string{exe, "serve"}, server.Release()
+	o.Command, o.Version, o.Progress = command, server.Release(), progressTerminal()
 	o.Dir, o.Quick = of.Dir, of.Quick
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		o.Progress = os.Stderr
-	}
 	fmt.Fprintln(stderr, announceBenchAgainst(&o))
 	report, err := apibench.Run(ctx, o)
 	if report == nil {

@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench/etcdbench"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/logging"
 )
 
 const benchEtcdHelp = `Measure plinth's etcd endpoint (plinth etcd) on this machine, beside other endpoints such as
@@ -64,14 +61,8 @@ func newBenchEtcd() *cobra.Command {
   plinth bench etcd --against etcd=http://127.0.0.1:2379 --pid etcd=4711 --against kine=http://127.0.0.1:2380
   plinth bench etcd --dsn none --kubeconfig sqlite=on-plinth.conf --kubeconfig etcd=on-etcd.conf
   plinth bench etcd --only churn --churn 10m --against etcd=http://127.0.0.1:2379`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-			return runBenchEtcd(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = benchRun(f.check, &f.o, runBenchEtcd)
 	addInOrder(cmd, f.flags()...)
 	withVariables(cmd)
 	return cmd
@@ -118,12 +109,8 @@ func (b *benchEtcdFlags) check() error {
 	if err != nil {
 		return err
 	}
-	for _, dsn := range b.o.DSNs {
-		name := dialects.Scheme(dsn)
-		if slices.Contains(names, name) {
-			return usagef("%q is the name of two endpoints; write another one in --against, or one --dsn for each kind of database", name)
-		}
-		names = append(names, name)
+	if names, err = addDatabases(names, b.o.DSNs, "endpoints"); err != nil {
+		return err
 	}
 	if len(names)+len(b.o.Servers) == 0 {
 		return usagef("--dsn none leaves nothing to measure; write --against NAME=URL")
@@ -137,13 +124,8 @@ func (b *benchEtcdFlags) check() error {
 	if b.o.ChurnRate < 0 || b.o.Keys < 0 {
 		return usagef("--churn-rate and --keys: write 0 or more")
 	}
-	for _, name := range b.only {
-		if !slices.Contains(etcdbench.Steps(), name) {
-			return usagef("--only: %q: write some of %s", name, strings.Join(etcdbench.Steps(), ", "))
-		}
-	}
 	b.o.Only = b.only
-	return nil
+	return checkOnly(b.only, etcdbench.Steps())
 }
 
 // others reads --against and returns the names.
@@ -184,15 +166,11 @@ func hasScheme(url string) bool {
 }
 
 func runBenchEtcd(ctx context.Context, o etcdbench.Options, stdout, stderr io.Writer) error {
-	exe, err := os.Executable()
+	command, err := ownCommand("etcd", "--log-level", "warn")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command = []string{exe, "etcd", "--log-level", "warn"}
-	o.Version = server.Release()
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		o.Progress = os.Stderr
-	}
+	o.Command, o.Version, o.Progress = command, server.Release(), progressTerminal()
 	fmt.Fprintln(stderr, announceBenchEtcd(&o))
 	report, err := etcdbench.Run(ctx, o)
 	if report == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plinth-io/plinth/bench/measure"
+	"github.com/plinth-io/plinth/dialects"
 )
 
 // Flags of several benchmarks, as in shared_flags.go.
@@ -82,4 +83,27 @@ func churnRateFlag(rate *int, help string) Flag {
 // onlyFlag chooses steps.
 func onlyFlag(only *[]string, help string, steps []string) Flag {
 	return Flag{Name: "only", Set: list(only, nil), Complete: values(steps...), Help: help + strings.Join(steps, ", ")}
+}
+
+// checkOnly checks the values of --only.
+func checkOnly(only, steps []string) error {
+	for _, name := range only {
+		if !slices.Contains(steps, name) {
+			return usagef("--only: %q: write some of %s", name, strings.Join(steps, ", "))
+		}
+	}
+	return nil
+}
+
+// addDatabases adds what plinths on databases are called to the names of what is measured beside them, which are of
+// servers or of endpoints.
+func addDatabases(names, dsns []string, what string) ([]string, error) {
+	for _, dsn := range dsns {
+		name := dialects.Scheme(dsn)
+		if slices.Contains(names, name) {
+			return nil, usagef("%q is the name of two %s; write another one in --against, or one --dsn for each kind of database", name, what)
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }

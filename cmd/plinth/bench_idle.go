@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/plinth-io/plinth/bench/idlebench"
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/server/logging"
 )
 
 const benchIdleHelp = `Measure how much an idle cluster writes to disks: nodes that renew their Leases every 10 seconds and
@@ -48,14 +46,8 @@ func newBenchIdle() *cobra.Command {
 		Example: `  plinth bench idle
   plinth bench idle --dsn sqlite://plinth.db --nodes 10 --duration 10m
   plinth bench idle --kubeconfig etcd=on-etcd.conf --pid etcd=4711`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-			return runBenchIdle(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = benchRun(f.check, &f.o, runBenchIdle)
 	addInOrder(cmd, f.flags()...)
 	withVariables(cmd)
 	return cmd
@@ -110,11 +102,11 @@ func (b *benchIdleFlags) check() error {
 }
 
 func runBenchIdle(ctx context.Context, o idlebench.Options, stdout, stderr io.Writer) error {
-	exe, err := os.Executable()
+	command, err := ownCommand("serve")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command = []string{exe, "serve"}
+	o.Command = command
 	o.Progress = func(format string, a ...any) { fmt.Fprintf(stderr, format+"\n", a...) }
 	rows, err := idlebench.Run(ctx, o)
 	if len(rows) == 0 {

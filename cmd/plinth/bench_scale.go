@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/plinth-io/plinth/bench/scalebench"
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/server"
-	"github.com/plinth-io/plinth/server/logging"
 )
 
 const benchScaleHelp = `Measure how the cost of plinth grows with the number of objects: with 1,000 ConfigMaps of 1 KiB, ten
@@ -47,14 +43,8 @@ func newBenchScale() *cobra.Command {
 		Args:  noArgs,
 		Example: `  plinth bench scale
   plinth bench scale --objects 1000000 --dsn postgres://plinth@db.example.com/plinth --out results`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-			return runBenchScale(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = benchRun(f.check, &f.o, runBenchScale)
 	addInOrder(cmd,
 		dsnsFlag(&f.o.DSNs, "`database` to measure plinth on, written as for serve; repeat the flag for several"),
 		objectsFlag(number(&f.most, 100_000), "highest `number` of objects, 1,000 to 10,000,000"),
@@ -95,14 +85,11 @@ func scaleCounts(most int) (counts []int) {
 }
 
 func runBenchScale(ctx context.Context, o scalebench.Options, stdout, stderr io.Writer) error {
-	exe, err := os.Executable()
+	command, err := ownCommand("serve")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command, o.Version, o.Log = []string{exe, "serve"}, server.Release(), stderr
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		o.Progress = os.Stderr
-	}
+	o.Command, o.Version, o.Log, o.Progress = command, server.Release(), stderr, progressTerminal()
 	report, err := scalebench.Run(ctx, o)
 	if report == nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/plinth-io/plinth/bench/torture"
 	"github.com/plinth-io/plinth/dialects"
-	"github.com/plinth-io/plinth/server/logging"
 )
 
 const benchTortureHelp = `Inject faults and check plinth's guarantees. Clients create, read, list, update, patch, apply,
@@ -62,14 +60,8 @@ func newBenchTorture() *cobra.Command {
 		Example: `  plinth bench torture --seconds 60
   plinth bench torture --dsn postgres://plinth@db.example.com/plinth --replicas 3 --seconds 3600 --seed 7
   plinth bench torture --faults kill,stop --out results`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			logging.Libraries(logging.New(os.Stderr, logging.Options{}), 0)
-			return runBenchTorture(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
 	}
+	cmd.RunE = benchRun(f.check, &f.o, runBenchTorture)
 	addInOrder(cmd,
 		dsnFlagOf(text(&f.o.DSN, "sqlite://plinth.db"), "`database` on whose server a scratch database is created for the run, written as for serve"),
 		Flag{Name: "replicas", Set: number(&f.o.Replicas, 1), Help: "`number` of plinths on the database, 1 to 3"},
@@ -112,11 +104,11 @@ func (f *benchTortureFlags) check() error {
 }
 
 func runBenchTorture(ctx context.Context, o torture.Options, stdout, stderr io.Writer) error {
-	exe, err := os.Executable()
+	command, err := ownCommand("serve")
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return err
 	}
-	o.Command, o.Progress = []string{exe, "serve"}, stderr
+	o.Command, o.Progress = command, stderr
 	report, err := torture.Run(ctx, o)
 	if report == nil {
 		return err

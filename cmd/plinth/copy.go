@@ -107,7 +107,7 @@ func copyState(ctx context.Context, f copyFlags, log *slog.Logger, stdout io.Wri
 	if served, err := servedNow(ctx, source); err == nil && served && !f.online {
 		log.Warn("a plinth serves the source, or was killed a moment ago; what it writes from now on is not copied: stop it and copy again, or copy with --online", "from", dialects.Describe(f.from))
 	}
-	p := copyProgress{log: log, told: time.Now()}
+	p := copyProgress{log: log, pace: pace{time.Now()}}
 	done, err := transfer.Copy(ctx, target, source, transfer.CopyOptions{Online: f.online, Prepare: f.prepare, Place: dialects.Describe(f.to), Progress: p.tell})
 	if errors.Is(err, transfer.ErrCopied) {
 		fmt.Fprintf(stdout, "%v, and the source is stopped; now start plinth on %s\n", transfer.ErrCopied, dialects.Describe(f.to))
@@ -159,8 +159,8 @@ func unlessCopied(ctx context.Context, err error) error {
 
 // copyProgress logs what is copied now and then, and warns when the target does not catch up with the source.
 type copyProgress struct {
-	log     *slog.Logger
-	told    time.Time
+	log *slog.Logger
+	pace
 	objects int64 // when it was told
 	behind  int64 // the fewest changes that were missing between the two tellings before; 0: nobody knows
 	least   int64 // the fewest since it was told, plus one; 0: nobody knows
@@ -178,7 +178,7 @@ func (p *copyProgress) tell(done transfer.Copied) {
 	if p.least == 0 || done.Behind < p.least-1 {
 		p.least = done.Behind + 1
 	}
-	if time.Since(p.told) < tellEvery {
+	if !p.due() {
 		return
 	}
 	closer := done.Objects > p.objects || p.behind == 0 || p.least-1 <= nearlyCopied || p.least-1 < p.behind-p.behind/100
@@ -191,7 +191,7 @@ func (p *copyProgress) tell(done transfer.Copied) {
 	} else {
 		p.log.Info("copying", attrs...)
 	}
-	p.told, p.objects, p.behind, p.least = time.Now(), done.Objects, p.least-1, 0
+	p.objects, p.behind, p.least = done.Objects, p.least-1, 0
 }
 
 // takeBack lets a source be served again that an online copy has stopped.

@@ -122,7 +122,7 @@ type kineImport struct {
 	ended  bool            // there is no more
 	living map[string]kept // keys, up to that revision
 	leases map[int64]bool  // that rows have
-	told   time.Time       // when progress was logged
+	pace
 }
 
 // kept is what a key's next row needs to know of it.
@@ -171,15 +171,8 @@ func (k *kineImport) interrupted(to changelog.Log, dsn string, rows int64) error
 	return fmt.Errorf("interrupted after %d of %d rows; import again, which says how to empty %s if it has some", rows, k.extent.Rows, dialects.Describe(dsn))
 }
 
-// tellEvery is how often progress is logged.
-const tellEvery = 5 * time.Second
-
 func (k *kineImport) tell(rows int64) {
-	if k.told.IsZero() {
-		k.told = time.Now()
-	}
-	if time.Since(k.told) >= tellEvery {
-		k.told = time.Now()
+	if k.due() {
 		k.log.Info("importing", "rows", rows, "of", k.extent.Rows)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/plinth-io/plinth/dialects"
 	"github.com/plinth-io/plinth/dialects/kine"
@@ -24,7 +23,7 @@ type etcdKeysImport struct {
 	to     string
 	kine   string // that was named, too
 	log    *slog.Logger
-	told   time.Time // when progress was logged
+	pace
 }
 
 func (i *etcdKeysImport) check() error {
@@ -108,11 +107,7 @@ func (i *etcdKeysImport) open(ctx context.Context) (*upstream.Raw, error) {
 }
 
 func (i *etcdKeysImport) tell(rows int64) {
-	if i.told.IsZero() {
-		i.told = time.Now()
-	}
-	if time.Since(i.told) >= tellEvery {
-		i.told = time.Now()
+	if i.due() {
 		i.log.Info("importing", "rows", rows)
 	}
 }

@@ -126,7 +126,7 @@ func (o *exportOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 	if served, err := servedNow(ctx, source); err == nil && served && !o.dryRun {
 		log.Warn("a plinth serves the database, or was killed a moment ago; what it writes from now on is not exported", "dsn", dialects.Describe(o.from))
 	}
-	ex := &upstream.Export{From: source, Layout: layout, Encryption: providers, EventTTL: o.eventTTL, Progress: exportProgress(log)}
+	ex := &upstream.Export{From: source, Layout: layout, Encryption: providers, EventTTL: o.eventTTL, Progress: progressLog(log, "exporting", "of")}
 	if err := ex.Survey(ctx); err != nil { // before the target is made
 		return unlessEnded(ctx, o.explain(err))
 	}
@@ -198,17 +198,6 @@ func (o *exportOptions) write(ctx context.Context, ex *upstream.Export) (upstrea
 	return ex.Run(ctx, target)
 }
 
-// exportProgress returns a function that logs progress every now and then.
-func exportProgress(log *slog.Logger) func(objects, of int64) {
-	told := time.Now()
-	return func(objects, of int64) {
-		if time.Since(told) >= tellEvery {
-			told = time.Now()
-			log.Info("exporting", "objects", objects, "of", of)
-		}
-	}
-}
-
 // warn logs what the user must not overlook.
 func (o *exportOptions) warn(log *slog.Logger, r upstream.ExportReport) {
 	lost := 0
@@ -227,17 +216,7 @@ func (o *exportOptions) warn(log *slog.Logger, r upstream.ExportReport) {
 // print writes the report for people.
 func (o *exportOptions) print(w io.Writer, r upstream.ExportReport) error {
 	var b strings.Builder
-	for _, of := range r.Resources {
-		name := of.Resource
-		if of.Group != "" {
-			name += "." + of.Group
-		}
-		fmt.Fprintf(&b, "%8d  %s", of.Objects, name)
-		for to, n := range of.Converted {
-			fmt.Fprintf(&b, ", %d converted to %s", n, to)
-		}
-		b.WriteByte('\n')
-	}
+	printResources(&b, r.Resources, "to")
 	printSkips(&b, "left out", r.LeftOut)
 	printSkips(&b, "not written", r.NotWritten)
 	if o.dryRun {

@@ -147,7 +147,7 @@ func (o *importOptions) run(ctx context.Context, log *slog.Logger, stdout io.Wri
 		return usagef("--encryption-provider-config: %v", err)
 	}
 	defer providers.Close()
-	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: importProgress(log), Tell: o.telling(log)}
+	im := &upstream.Import{Layout: layout, Encryption: providers, Progress: progressLog(log, "importing", "keys"), Tell: o.telling(log)}
 	if err := warnSilence(log, func() error { return o.open(ctx, im) }); err != nil {
 		return unlessInterrupted(ctx, err)
 	}

@@ -15,17 +15,6 @@ import (
 
 // What an import says: how far it is while it runs, and at its end a report of what was imported and what was not.
 
-// importProgress returns a function that logs progress every now and then.
-func importProgress(log *slog.Logger) func(objects, of int64) {
-	told := time.Now()
-	return func(objects, of int64) {
-		if time.Since(told) >= tellEvery {
-			told = time.Now()
-			log.Info("importing", "objects", objects, "keys", of)
-		}
-	}
-}
-
 // telling returns a function that logs where an import that follows is, and what keeps any from going on.
 func (o *importOptions) telling(log *slog.Logger) func(upstream.Step) {
 	inStep, ending := false, false
@@ -92,17 +81,7 @@ func (o *importOptions) print(w io.Writer, r upstream.Report) error {
 	if o.dryRun {
 		verb = "would import"
 	}
-	for _, of := range r.Resources {
-		name := of.Resource
-		if of.Group != "" {
-			name += "." + of.Group
-		}
-		fmt.Fprintf(&b, "%8d  %s", of.Objects, name)
-		for _, from := range slices.Sorted(maps.Keys(of.Converted)) {
-			fmt.Fprintf(&b, ", %d converted from %s", of.Converted[from], from)
-		}
-		b.WriteByte('\n')
-	}
+	printResources(&b, r.Resources, "from")
 	printSkips(&b, "left out", r.LeftOut)
 	printSkips(&b, "not taken", r.NotTaken)
 	fmt.Fprintf(&b, "%s %d objects of %d resources; the revision of the source is %d\n", verb, r.Objects, len(r.Resources), r.Revision)
@@ -111,6 +90,21 @@ func (o *importOptions) print(w io.Writer, r upstream.Report) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// printResources prints one line for each resource, and from or to which other versions its objects were converted.
+func printResources(b *strings.Builder, all []upstream.ResourceReport, fromOrTo string) {
+	for _, of := range all {
+		name := of.Resource
+		if of.Group != "" {
+			name += "." + of.Group
+		}
+		fmt.Fprintf(b, "%8d  %s", of.Objects, name)
+		for _, version := range slices.Sorted(maps.Keys(of.Converted)) {
+			fmt.Fprintf(b, ", %d converted %s %s", of.Converted[version], fromOrTo, version)
+		}
+		b.WriteByte('\n')
+	}
 }
 
 // printSkips prints one line for each reason, with the first keys.
