@@ -60,8 +60,7 @@ func newBackup() *cobra.Command {
 			return b.run(cmd.Context())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd, append(b.ask.serverFlags(),
+	addInOrder(cmd, append(b.ask.serverFlags(),
 		dsnFlag(&b.dsn, dsnToReadHelp),
 		historyFlag(boolean(&b.history, false), "also back up old versions and deletions, with their authors, as far as they are kept"),
 	)...)

@@ -74,8 +74,7 @@ func newBench() *cobra.Command {
 			return runBench(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd, slices.Concat(
+	addInOrder(cmd, slices.Concat(
 		[]Flag{
 			dsnsFlag(&o.DSNs, "`database` to measure, written as for serve; repeat the flag for several"),
 			outFlag(&o.Dir, chartsHelp),

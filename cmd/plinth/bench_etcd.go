@@ -72,8 +72,7 @@ func newBenchEtcd() *cobra.Command {
 			return runBenchEtcd(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd, f.flags()...)
+	addInOrder(cmd, f.flags()...)
 	withVariables(cmd)
 	return cmd
 }

@@ -56,8 +56,7 @@ func newBenchIdle() *cobra.Command {
 			return runBenchIdle(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd, f.flags()...)
+	addInOrder(cmd, f.flags()...)
 	withVariables(cmd)
 	return cmd
 }

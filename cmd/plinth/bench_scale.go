@@ -55,8 +55,7 @@ func newBenchScale() *cobra.Command {
 			return runBenchScale(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd,
+	addInOrder(cmd,
 		dsnsFlag(&f.o.DSNs, "`database` to measure plinth on, written as for serve; repeat the flag for several"),
 		objectsFlag(number(&f.most, 100_000), "highest `number` of objects, 1,000 to 10,000,000"),
 		memoryFlag(&f.memory, "`size` that plinth is to keep within, as the flag of serve, such as 512MiB; by default it gets none"),

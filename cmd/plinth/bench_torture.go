@@ -70,8 +70,7 @@ func newBenchTorture() *cobra.Command {
 			return runBenchTorture(cmd.Context(), f.o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd,
+	addInOrder(cmd,
 		dsnFlagOf(text(&f.o.DSN, "sqlite://plinth.db"), "`database` on whose server a scratch database is created for the run, written as for serve"),
 		Flag{Name: "replicas", Set: number(&f.o.Replicas, 1), Help: "`number` of plinths on the database, 1 to 3"},
 		Flag{Name: "seconds", Set: number(&f.seconds, 60), Help: "for how many `seconds` faults are injected"},

@@ -67,8 +67,7 @@ func newCertsCheck() *cobra.Command {
 			return q.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd,
+	addInOrder(cmd,
 		dataDirFlag(&q.dataDir, ownDirHelp),
 		Flag{Name: "within", Set: value(&q.within), Help: "a certificate that expires within this time is a problem"},
 		outputFlag(&q.output, outputHelp, "json", "yaml"),

@@ -65,6 +65,24 @@ func roomOf(rooms []string, dir string) string {
 	return ""
 }
 
+// TestArchitectureTests holds that nothing which runs outside tests imports a package whose path says that it is for tests.
+func TestArchitectureTests(t *testing.T) {
+	t.Parallel()
+	forTests := func(dir string) bool {
+		return slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool { return strings.HasSuffix(name, "test") })
+	}
+	for _, dir := range packagesOf(t) {
+		if forTests(dir) {
+			continue
+		}
+		for _, imported := range importsOf(t, dir) {
+			if forTests(imported) {
+				t.Errorf("%s imports %s, which is for tests", dir, imported)
+			}
+		}
+	}
+}
+
 // TestArchitectureFieldSets holds that one room uses the structured-merge-diff of the history, and no test does elsewhere:
 // all others use the release that upstream's libraries speak.
 func TestArchitectureFieldSets(t *testing.T) {

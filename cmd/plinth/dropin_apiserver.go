@@ -75,7 +75,6 @@ func (o *apiServerOptions) addFlags(cmd *cobra.Command) {
 	serve := o.serveOptions.flags()
 	register(pflag.NewFlagSet("", pflag.ContinueOnError), serve) // for the defaults of those that kube-apiserver lacks
 	o.table = addFlags(cmd, o.flags(serve)...)
-	cmd.Flags().SortFlags = true
 	for _, ignored := range ignoredFlags(apiServerIgnored, &o.ignored) {
 		flag := cmd.Flags().VarPF(ignored, ignored.name, "", "")
 		flag.Hidden = true

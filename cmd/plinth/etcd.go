@@ -80,8 +80,7 @@ func newEtcd() *cobra.Command {
 			return o.table.nameFlags(&o.tls.serving, o.serve(cmd))
 		},
 	}
-	o.table = addFlags(cmd, o.flags()...)
-	cmd.Flags().SortFlags = false
+	o.table = addInOrder(cmd, o.flags()...)
 	o.addOthers(cmd.Flags())
 	withVariables(cmd)
 	groupFlags(cmd)

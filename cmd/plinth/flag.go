@@ -93,6 +93,12 @@ func addFlags(cmd *cobra.Command, flags ...Flag) *flagTable {
 	return t
 }
 
+// addInOrder is addFlags for a command whose help shows the flags as they come, not by name.
+func addInOrder(cmd *cobra.Command, flags ...Flag) *flagTable {
+	cmd.Flags().SortFlags = false
+	return addFlags(cmd, flags...)
+}
+
 // register adds flags to a set.
 func register(set *pflag.FlagSet, flags []Flag) *flagTable {
 	for _, f := range flags {

@@ -51,7 +51,6 @@ type historyFlags struct {
 
 // add gives a command its own flags, then these. With all it can look at all namespaces at once.
 func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
-	cmd.Flags().SortFlags = false
 	namespace := namespaceFlag(&q.namespace, "`namespace` of the objects; by default that of the context")
 	namespace.Short, namespace.Complete = "n", q.completeNamespaces
 	context := contextFlag(&q.context)
@@ -61,7 +60,7 @@ func (q *historyFlags) add(cmd *cobra.Command, all bool, own ...Flag) {
 		flags = append(flags, Flag{Name: "all-namespaces", Short: "A", Set: boolean(&q.allNamespaces, false),
 			Help: "look at all namespaces, and at objects without a namespace"})
 	}
-	addFlags(cmd, append(flags,
+	addInOrder(cmd, append(flags,
 		kubeconfigFlag(&q.kubeconfig),
 		context,
 		dataDirFlag(&q.dataDir, dataDirUsage),
@@ -86,12 +85,13 @@ func (q *historyFlags) client(cmd *cobra.Command) (*past.Client, string, error) 
 	if err != nil {
 		return nil, "", usagef("kubeconfig: %v", err)
 	}
-	client, err := past.New(config)
+	var distrust func(error) error
+	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
+		distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
+	}
+	client, err := past.New(config, distrust)
 	if err != nil {
 		return nil, "", err
-	}
-	if server, _, err := clientrest.DefaultServerUrlFor(config); err == nil {
-		client.Distrust = (&statusClient{server: server, certificate: clientCertificate(config)}).distrust
 	}
 	namespace, _, err := loader.Namespace()
 	if q.allNamespaces {
@@ -151,9 +151,9 @@ func oneObject(cmd *cobra.Command, args []string) (past.Words, error) {
 
 func findKind(cmd *cobra.Command, client *past.Client, text string, gone bool) (past.Kind, error) {
 	if gone {
-		return client.FindPastKind(cmd.Context(), text)
+		return client.History.FindPastKind(cmd.Context(), text)
 	}
-	return client.FindKind(text)
+	return client.Kinds.Find(text)
 }
 
 // momentOf reads a flag with a moment, which may be empty.

@@ -61,7 +61,7 @@ func (q *blameQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	lines, err := client.Blame(cmd.Context(), target, at, q.view)
+	lines, err := client.History.Blame(cmd.Context(), target, at, q.view)
 	if err != nil {
 		return err
 	}

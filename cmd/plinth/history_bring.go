@@ -41,7 +41,7 @@ func ownerText(owner metav1.OwnerReference) string {
 
 // play plays a step, and says what it has done.
 func (b *bringing) play(cmd *cobra.Command, client *past.Client, step *past.Step) error {
-	result, err := client.Do(cmd.Context(), step, b.dry())
+	result, err := client.Reverter.Do(cmd.Context(), step, b.dry())
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (b *bringing) bring(cmd *cobra.Command, client *past.Client, deed *past.Dee
 }
 
 func (b *bringing) bringOnce(cmd *cobra.Command, client *past.Client, deed *past.Deed) error {
-	step, err := client.UndoDeed(cmd.Context(), deed)
+	step, err := client.Reverter.UndoDeed(cmd.Context(), deed)
 	if err != nil {
 		return err
 	}

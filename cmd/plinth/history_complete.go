@@ -38,7 +38,7 @@ func (q *historyFlags) namesOf(cmd *cobra.Command, kind string) []string {
 	}
 	ctx, cancel := ask(cmd)
 	defer cancel()
-	names, err := client.Names(ctx, kind, namespace)
+	names, err := client.Kinds.Names(ctx, kind, namespace)
 	if err != nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (q *historyFlags) types(cmd *cobra.Command) []string {
 	if err != nil {
 		return nil
 	}
-	names, err := client.Served()
+	names, err := client.Kinds.Served()
 	if err != nil {
 		return nil
 	}
@@ -79,11 +79,11 @@ func (q *historyFlags) completeTrash(cmd *cobra.Command, args []string, begun st
 		}
 		ctx, cancel := ask(cmd)
 		defer cancel()
-		found, err := client.FindKind(kind)
+		found, err := client.Kinds.Find(kind)
 		if err != nil {
 			return nil
 		}
-		for change, err := range client.Trash(ctx, past.Query{}.ToObject(found.In(namespace, ""))) {
+		for change, err := range client.History.Trash(ctx, past.Query{}.ToObject(found.In(namespace, ""))) {
 			if err != nil {
 				break
 			}

@@ -63,7 +63,7 @@ func (q *diffQuery) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := client.Compare(cmd.Context(), target, from, to, q.view)
+	d, err := client.History.Compare(cmd.Context(), target, from, to, q.view)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (q *forgetQuery) run(cmd *cobra.Command, args []string) error {
 	if err := q.agree(cmd, "Remove all old versions of %s for good?", target); err != nil {
 		return err
 	}
-	message, err := client.Forget(cmd.Context(), target)
+	message, err := client.History.Forget(cmd.Context(), target)
 	if err != nil {
 		return err
 	}

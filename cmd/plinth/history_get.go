@@ -73,15 +73,15 @@ func (q *getQuery) run(cmd *cobra.Command, args []string) error {
 	if words[0].Name != "" {
 		return q.getNamed(cmd, client, namespace, words, at)
 	}
-	kinds, err := client.FindPastKinds(cmd.Context(), words[0].Type)
+	kinds, err := client.History.FindPastKinds(cmd.Context(), words[0].Type)
 	if err != nil {
 		return err
 	}
 	var found []ofKind
 	for _, kind := range kinds {
-		all, err := client.AllAt(cmd.Context(), kind.In(namespace, ""), at)
+		all, err := client.History.AllAt(cmd.Context(), kind.In(namespace, ""), at)
 		if err == nil && len(all) == 0 && len(kinds) == 1 {
-			err = client.MayGet(cmd.Context(), kind.In(namespace, ""))
+			err = client.History.MayGet(cmd.Context(), kind.In(namespace, ""))
 		}
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ type ofKind struct {
 // getNamed shows objects that must have been there, of one type.
 func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace string, words []past.Words, at past.Moment) error {
 	var all []historyv1.Version
-	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
+	kind, err := client.History.FindPastKind(cmd.Context(), words[0].Type)
 	if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (q *getQuery) getNamed(cmd *cobra.Command, client *past.Client, namespace s
 		if word.Type != words[0].Type {
 			return usagef("%s/%s: write one type at a time", word.Type, word.Name)
 		}
-		v, err := client.MustBeAt(cmd.Context(), kind.In(namespace, word.Name), at)
+		v, err := client.History.MustBeAt(cmd.Context(), kind.In(namespace, word.Name), at)
 		if err == nil {
-			err = client.AddMaker(cmd.Context(), v)
+			err = client.History.AddMaker(cmd.Context(), v)
 		}
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (q *getQuery) print(cmd *cobra.Command, client *past.Client, s *screen, fou
 	if q.output == "wide" && names == 0 {
 		for _, of := range found {
 			for i := range of.objects {
-				if err := client.AddMaker(cmd.Context(), &of.objects[i]); err != nil {
+				if err := client.History.AddMaker(cmd.Context(), &of.objects[i]); err != nil {
 					return err
 				}
 			}

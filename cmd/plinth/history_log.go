@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"iter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/plinth-io/plinth/cmd/plinth/past"
 	historyv1 "github.com/plinth-io/plinth/server/history/v1"
@@ -110,7 +108,7 @@ func (q *logQuery) run(cmd *cobra.Command, args []string) error {
 		return q.printRaw(cmd, client, query)
 	}
 	none := func() error {
-		if err := client.MayGet(cmd.Context(), target); err != nil {
+		if err := client.History.MayGet(cmd.Context(), target); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "No changes found.")
@@ -150,7 +148,7 @@ func (q *logQuery) targets(cmd *cobra.Command, args []string, query past.Query) 
 		query.Namespace = namespace
 		return client, query, target, err
 	}
-	kind, err := client.FindPastKind(cmd.Context(), words[0].Type)
+	kind, err := client.History.FindPastKind(cmd.Context(), words[0].Type)
 	target = kind.In(namespace, words[0].Name)
 	target.Anywhere = q.allNamespaces
 	return client, query.ToObject(target), target, err
@@ -161,9 +159,9 @@ func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Q
 	if q.noStatus {
 		query.Limit = 0 // of those that are left
 	}
-	all := client.Changes(cmd.Context(), query)
+	all := client.History.Changes(cmd.Context(), query)
 	if q.user != "" {
-		all = client.ByUser(cmd.Context(), query, q.user)
+		all = client.History.ByUser(cmd.Context(), query, q.user)
 	}
 	if q.noStatus {
 		all = past.Limited(past.WithoutStatus(all), limit)
@@ -173,7 +171,7 @@ func (q *logQuery) changes(cmd *cobra.Command, client *past.Client, query past.Q
 
 func (q *logQuery) printRaw(cmd *cobra.Command, client *past.Client, query past.Query) error {
 	if q.user == "" && !q.noStatus {
-		list, err := client.RawChanges(cmd.Context(), query)
+		list, err := client.History.RawChanges(cmd.Context(), query)
 		if err != nil {
 			return err
 		}
@@ -220,7 +218,7 @@ func (q *logQuery) print(cmd *cobra.Command, s *screen, client *past.Client, que
 
 // tellKept says, after what was found, that the history does not reach further.
 func tellKept(cmd *cobra.Command, client *past.Client, err error) error {
-	if kept := client.Kept(); err == nil && kept != "" {
+	if kept := client.History.Kept(); err == nil && kept != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), kept)
 	}
 	return err
@@ -294,7 +292,7 @@ func colorOfAction(action historyv1.Action) string {
 
 func (q *logQuery) printDiffs(cmd *cobra.Command, s *screen, client *past.Client, query past.Query, one bool, none func() error) error {
 	first := true
-	for entry, err := range client.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
+	for entry, err := range client.History.WithDiffs(cmd.Context(), q.changes(cmd, client, query), q.view) {
 		if err != nil {
 			return err
 		}
@@ -332,78 +330,4 @@ func (q *logQuery) printEntry(s *screen, entry past.Entry, one bool) error {
 		return err
 	}
 	return s.diff(entry.Diff)
-}
-
-// beforeFollow is how many changes from before are shown, as tail shows lines.
-const beforeFollow = 10
-
-// tail prints the last changes and goes on with new ones.
-func (q *logQuery) tail(cmd *cobra.Command, client *past.Client, query past.Query, one bool) error {
-	if query.Limit == 0 {
-		query.Limit = beforeFollow
-	}
-	newest := client.Newest
-	if q.user != "" {
-		newest = func(ctx context.Context, query past.Query) ([]historyv1.Change, string, error) {
-			return client.NewestOf(ctx, query, q.user)
-		}
-	}
-	before, version, err := newest(cmd.Context(), query)
-	if err != nil {
-		return err
-	}
-	t := &logTail{q: q, s: q.plainScreen(cmd.OutOrStdout()), one: one, cmd: cmd, client: client}
-	t.rows = q.table(t.s, one)
-	for _, change := range before {
-		if err := t.show(nil, change); err != nil {
-			return err
-		}
-	}
-	if err := t.rows.flush(); err != nil {
-		return err
-	}
-	if q.user != "" {
-		err = client.FollowUser(cmd.Context(), query, q.user, version, t.show)
-	} else {
-		err = client.Follow(cmd.Context(), query, version, t.show)
-	}
-	if cmd.Context().Err() != nil {
-		return nil // interrupted, which is how it ends
-	}
-	return err
-}
-
-// logTail prints changes as they come.
-type logTail struct {
-	q      *logQuery
-	cmd    *cobra.Command
-	client *past.Client
-	s      *screen
-	rows   *table
-	one    bool
-}
-
-// show prints a change; one from before, which has no raw form, as soon as the others are there.
-func (t *logTail) show(raw *unstructured.Unstructured, change historyv1.Change) error {
-	switch {
-	case t.q.noStatus && past.IsStatus(change):
-		return nil
-	case t.q.output == "json" && raw != nil:
-		return printLine(t.s, raw)
-	case t.q.output == "json":
-		change.SetGroupVersionKind(historyv1.GroupVersion.WithKind("Change"))
-		return printLine(t.s, change)
-	case !t.q.diff:
-		if err := t.rows.add(t.q.row(t.s, past.One(change), t.one)...); err != nil || raw == nil {
-			return err
-		}
-		return t.rows.flush()
-	}
-	for entry, err := range t.client.WithDiffs(t.cmd.Context(), func(yield func(historyv1.Change, error) bool) { yield(change, nil) }, t.q.view) {
-		if err != nil {
-			return err
-		}
-		return t.q.printEntry(t.s, entry, t.one)
-	}
-	return nil
 }

@@ -61,7 +61,7 @@ func (q *trashQuery) run(cmd *cobra.Command, args []string) error {
 	}
 	query := past.Query{Namespace: namespace}
 	if len(args) == 1 {
-		kind, err := client.FindPastKind(cmd.Context(), args[0])
+		kind, err := client.History.FindPastKind(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (q *trashQuery) run(cmd *cobra.Command, args []string) error {
 // each calls what with each deletion that the flags mean.
 func (q *trashQuery) each(cmd *cobra.Command, client *past.Client, query past.Query, what func(historyv1.Change) error) error {
 	left := q.limit
-	for change, err := range client.Trash(cmd.Context(), query) {
+	for change, err := range client.History.Trash(cmd.Context(), query) {
 		if err != nil {
 			return err
 		}

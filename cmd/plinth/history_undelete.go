@@ -96,7 +96,7 @@ func (q *undeleteQuery) undeleteAll(cmd *cobra.Command, client *past.Client, nam
 }
 
 func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, namespace string, word past.Words, at past.Moment) error {
-	kind, err := client.FindKind(word.Type)
+	kind, err := client.Kinds.Find(word.Type)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, namesp
 	if q.cascade {
 		return q.undeleteCascading(cmd, client, t)
 	}
-	step, err := client.Undelete(cmd.Context(), t, at)
+	step, err := client.Reverter.Undelete(cmd.Context(), t, at)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (q *undeleteQuery) undelete(cmd *cobra.Command, client *past.Client, namesp
 
 // undeleteCascading brings back an object, and then what was deleted because of it.
 func (q *undeleteQuery) undeleteCascading(cmd *cobra.Command, client *past.Client, t past.Target) error {
-	deeds, err := client.UndeleteAll(cmd.Context(), t)
+	deeds, err := client.Reverter.UndeleteAll(cmd.Context(), t)
 	if err != nil {
 		return err
 	}

@@ -112,11 +112,11 @@ func (q *undoQuery) undoObject(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	step, err := client.Undo(cmd.Context(), target, to)
+	step, err := client.Reverter.Undo(cmd.Context(), target, to)
 	if err != nil {
 		return err
 	}
-	if err := client.Try(cmd.Context(), step); err != nil {
+	if err := client.Reverter.Try(cmd.Context(), step); err != nil {
 		return err
 	}
 	if step.Empty() {
@@ -182,7 +182,7 @@ func (q *undoQuery) undoUser(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	deeds, err := client.Deeds(cmd.Context(), past.Query{Namespace: namespace}.Bound("since", since), q.user)
+	deeds, err := client.Reverter.Deeds(cmd.Context(), past.Query{Namespace: namespace}.Bound("since", since), q.user)
 	if err != nil {
 		return err
 	}

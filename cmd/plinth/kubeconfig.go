@@ -53,8 +53,7 @@ func newKubeconfig() *cobra.Command {
 			return q.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd,
+	addInOrder(cmd,
 		userFlag(&q.user, "`name` of the user"),
 		Flag{Name: "group", Set: repeated(&q.groups, nil), Help: "`name` of a group of the user; repeat the flag for more"},
 		namespaceFlag(&q.namespace, "default `namespace` of commands; without the flag the namespace default"),

@@ -55,8 +55,7 @@ func newServe() *cobra.Command {
 			return flags.nameFlags(&o.config, o.run(cmd, flags))
 		},
 	}
-	flags = addFlags(cmd, o.flags()...)
-	cmd.Flags().SortFlags = false
+	flags = addInOrder(cmd, o.flags()...)
 	withVariables(cmd)
 	groupFlags(cmd)
 	return cmd

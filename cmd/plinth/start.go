@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/plinth-io/plinth/server"
 )
@@ -34,3 +37,16 @@ func inTime(ctx context.Context, start func() error) error {
 		return errors.New("the start did not end by itself")
 	}
 }
+
+// notify tells the service manager that started the process, such as systemd for a unit with
+// Type=notify, what the process is about to do. Without one it does nothing.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("the service manager could not be told", "err", err)
+	}
+}
+
+// readyState also has the address of the server, for systemctl status.
+func readyState(url string) string { return daemon.SdNotifyReady + "\nSTATUS=serving " + url }
+
+const stoppingState = daemon.SdNotifyStopping

@@ -100,8 +100,7 @@ func newStatus() *cobra.Command {
 			return q.answer(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().SortFlags = false
-	addFlags(cmd, append(q.serverFlags(),
+	addInOrder(cmd, append(q.serverFlags(),
 		dsnFlag(&q.dsn, dsnToReadHelp),
 		Flag{Name: "timeout", Set: period(&q.timeout, 10*time.Second), Help: "how long to wait for all answers"},
 		outputFlag(&q.output, outputHelp, "json", "yaml"),

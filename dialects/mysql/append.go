@@ -21,7 +21,7 @@ const commitTimeout = 30 * time.Second
 
 // Append writes a batch in two round trips: lock and look; insert and commit. A lone change
 // whose expectation holds takes one.
-func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+func (l appender) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	if l.kind != changelog.KindAPI && len(batch) > 0 {
 		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
@@ -36,7 +36,7 @@ func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.A
 	return a, nil
 }
 
-func (l *Log) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
+func (l appender) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
 	l.turns.wait(ctx)
 	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
@@ -75,7 +75,7 @@ func (l *Log) tryAppend(ctx context.Context, batch []changelog.Change) (a change
 // release gives the connection back. After an error it may still be inside the
 // transaction; closing the connection ends that for certain. A cluster rolls transactions back
 // so often that it is worth keeping their connections.
-func (l *Log) release(conn *sql.Conn, err error) {
+func (l *database) release(conn *sql.Conn, err error) {
 	if err != nil && !(l.conflict(err) && l.restore(conn)) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
@@ -83,14 +83,14 @@ func (l *Log) release(conn *sql.Conn, err error) {
 }
 
 // restore makes a connection fit for another transaction.
-func (l *Log) restore(conn *sql.Conn) bool {
+func (l *database) restore(conn *sql.Conn) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return rollback(ctx, conn) == nil
 }
 
 // begin returns what a transaction begins with that takes the write lock (lock.go). The result is the floor.
-func (l *Log) begin() []part {
+func (l *database) begin() []part {
 	lock := part{sql: `SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor' FOR UPDATE`}
 	start := part{sql: `START TRANSACTION READ WRITE`, silent: true}
 	if l.galera.Load() {
@@ -101,7 +101,7 @@ func (l *Log) begin() []part {
 
 // lockAndLook takes the write lock and reads, under it, the head, the floor and the
 // newest row of each key, which it leaves in Found, FoundDeleted and CreateRevision.
-func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []changelog.Change, a *changelog.Appended) error {
+func (l appender) lockAndLook(ctx context.Context, conn *sql.Conn, batch []changelog.Change, a *changelog.Appended) error {
 	w := l.witness.Load()
 	alone := l.foreign.Load() == 0
 	seen, find := part{sql: `NULL`}, []any{}
@@ -173,7 +173,7 @@ func (l *Log) lockAndLook(ctx context.Context, conn *sql.Conn, batch []changelog
 const foreignFor = 100
 
 // noteForeign notes whether others have written since the row that is expected.
-func (l *Log) noteForeign(have bool) {
+func (l appender) noteForeign(have bool) {
 	if have {
 		if l.foreign.Store(foreignFor); l.galera.Load() {
 			l.turns.seen()
@@ -230,7 +230,7 @@ func missing(rows *sql.Rows) error {
 
 // insertAndCommit sends the rows in as few packets as the server's limit allows, COMMIT
 // in the last one. Quoting may double a value's size.
-func (l *Log) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []changelog.Row) error {
+func (l appender) insertAndCommit(ctx context.Context, conn *sql.Conn, rows []changelog.Row) error {
 	first, size := 0, 0
 	for i := range rows {
 		n := 2*(len(rows[i].Value)+len(rows[i].Key)) + 250
@@ -284,7 +284,7 @@ func audit(r *changelog.Row) any {
 
 // commit runs statements and COMMIT in one packet. The SELECT between them tells their errors
 // apart: if its answer came, what fails after it is COMMIT.
-func (l *Log) commit(ctx context.Context, conn *sql.Conn, parts ...part) error {
+func (l *database) commit(ctx context.Context, conn *sql.Conn, parts ...part) error {
 	if l.galera.Load() {
 		return commitEach(ctx, conn, parts)
 	}

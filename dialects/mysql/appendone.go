@@ -18,7 +18,7 @@ import (
 // database is restored, nothing is written. Results is nil
 // if the expectation does not hold, or the log has moved or was set back; then nothing was written,
 // and the caller finds out why.
-func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *changelog.Change) (a changelog.Appended, err error) {
+func (l appender) appendOne(ctx context.Context, conn *sql.Conn, c *changelog.Change) (a changelog.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	got, err := l.send(ctx, conn,
@@ -47,7 +47,7 @@ func (l *Log) appendOne(ctx context.Context, conn *sql.Conn, c *changelog.Change
 
 // lone tells whether appendOne takes a batch: a change that surely fits into one packet, in which quoting
 // may double the size of a value. To a Galera cluster no packet has several statements (packet.go).
-func (l *Log) lone(batch []changelog.Change) bool {
+func (l appender) lone(batch []changelog.Change) bool {
 	if len(batch) != 1 || l.galera.Load() {
 		return false
 	}

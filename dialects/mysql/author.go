@@ -9,7 +9,7 @@ import (
 )
 
 // Authors returns the newest authors.
-func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
+func (l appender) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
 	authors, err := scan.Authors(l.db.QueryContext(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT ?`, limit))
 	if err != nil {
@@ -19,7 +19,7 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int6
 }
 
 // AddAuthors adds authors.
-func (l *Log) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
+func (l appender) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	var numbers []int64
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {

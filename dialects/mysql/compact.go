@@ -12,17 +12,17 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
 	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return compact(ctx, tx, through, limit, keep) })
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
 	return l.inStep(ctx, func(tx *txn) (changelog.Compacted, error) { return supersedeStep(ctx, tx, after, through, limit) })
 }
 
 // inStep runs a step of compaction in a transaction, anew after a deadlock.
-func (l *Log) inStep(ctx context.Context, step func(*txn) (changelog.Compacted, error)) (changelog.Compacted, error) {
+func (l *database) inStep(ctx context.Context, step func(*txn) (changelog.Compacted, error)) (changelog.Compacted, error) {
 	var c changelog.Compacted
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
@@ -55,7 +55,7 @@ func supersedeStep(ctx context.Context, tx *txn, after, through int64, limit int
 
 // transact runs f in a transaction. If a cluster rolls that back when it is committed, it can be run anew:
 // should it be there all the same (resolve), doing it twice does no harm.
-func (l *Log) transact(ctx context.Context, f func(*txn) error) error {
+func (l *database) transact(ctx context.Context, f func(*txn) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func scanIDs(rows *sql.Rows) ([]any, error) {
 
 // Defragment makes the table anew, and its statistics, which Size tells. Writers go on meanwhile, but
 // for a moment at the beginning and the end.
-func (l *Log) Defragment(ctx context.Context) error {
+func (l compaction) Defragment(ctx context.Context) error {
 	rows, err := l.db.QueryContext(ctx, `OPTIMIZE TABLE log`)
 	if err != nil {
 		return fmt.Errorf("defragment: %w", l.classify(err))
@@ -200,7 +200,7 @@ func (l *Log) Defragment(ctx context.Context) error {
 
 // Raise lifts the floor above everything the log has. The write lock comes first, so
 // that the highest id is final.
-func (l *Log) Raise(ctx context.Context, revision int64) error {
+func (l appender) Raise(ctx context.Context, revision int64) error {
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) error { return raise(ctx, tx, revision) })
 	})

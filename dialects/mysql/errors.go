@@ -74,7 +74,7 @@ func ending(number uint16) bool {
 }
 
 // classify wraps errors that mean that the database cannot be used now.
-func (l *Log) classify(err error) error {
+func (l *database) classify(err error) error {
 	if err == nil || errors.Is(err, changelog.ErrUnknown) || errors.Is(err, changelog.ErrCompacted) || errors.Is(err, changelog.ErrUnavailable) {
 		return err
 	}
@@ -130,7 +130,7 @@ func broken(err error) bool {
 
 // distrust says that the server takes no statements any more, or no writes. If another host may do so,
 // or the server may be back later, connections to it are not used any more.
-func (l *Log) distrust(err error) bool {
+func (l *database) distrust(err error) bool {
 	n := code(err)
 	if n != notReady && !(readOnly(n) && len(l.hosts) > 1) {
 		return false
@@ -141,7 +141,7 @@ func (l *Log) distrust(err error) bool {
 
 // retryable says that nothing was written and a new attempt may well succeed: the other
 // side of a deadlock has gone on, or a pooled connection had broken while it was idle.
-func (l *Log) retryable(err error) bool {
+func (l *database) retryable(err error) bool {
 	if errors.Is(err, changelog.ErrUnknown) {
 		return false
 	}

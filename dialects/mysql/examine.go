@@ -71,7 +71,7 @@ var made = shape.Parse(`
 
 // Examine compares the schema, and has the server read all indexes of all tables. Without QUICK it would compare more,
 // and writers would have to wait meanwhile.
-func (l *Log) Examine(ctx context.Context, damaged []string, found func(in, what string)) error {
+func (l source) Examine(ctx context.Context, damaged []string, found func(in, what string)) error {
 	db := sql.OpenDB(l.freezer)
 	defer db.Close()
 	tables := func(ctx context.Context, db *sql.DB, found func(in, what string)) error {
@@ -90,7 +90,7 @@ func (l *Log) Examine(ctx context.Context, damaged []string, found func(in, what
 }
 
 // examineShape compares tables, columns, indexes and views with those that the migrations make.
-func (l *Log) examineShape(ctx context.Context, db *sql.DB, found func(in, what string)) error {
+func (l source) examineShape(ctx context.Context, db *sql.DB, found func(in, what string)) error {
 	lines, err := texts(db.QueryContext(ctx, `
 		SELECT CONCAT('table ', table_name, ', ', engine) FROM information_schema.tables
 		WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'
@@ -132,7 +132,7 @@ func examineTriggers(ctx context.Context, db *sql.DB, found func(in, what string
 }
 
 // examineVersion looks at what the migrations have noted. A newer version is that of a newer plinth.
-func (l *Log) examineVersion(ctx context.Context, db *sql.DB, found func(in, what string)) error {
+func (l source) examineVersion(ctx context.Context, db *sql.DB, found func(in, what string)) error {
 	var version int
 	var dirty bool
 	err := l.damage(db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty))
@@ -152,7 +152,7 @@ func (l *Log) examineVersion(ctx context.Context, db *sql.DB, found func(in, wha
 }
 
 // examineTables has the server look at tables, and at whether views can be read. It counts the rows of each index.
-func (l *Log) examineTables(ctx context.Context, db *sql.DB, damaged []string, found func(in, what string)) error {
+func (l source) examineTables(ctx context.Context, db *sql.DB, damaged []string, found func(in, what string)) error {
 	for name, check := range map[string]string{
 		"log": `CHECK TABLE log QUICK`, "meta": `CHECK TABLE meta QUICK`, "lease": `CHECK TABLE lease QUICK`, "author": `CHECK TABLE author QUICK`,
 		"past": `CHECK TABLE past QUICK`, "kept": `CHECK TABLE kept QUICK`, "schema_migrations": `CHECK TABLE schema_migrations QUICK`,

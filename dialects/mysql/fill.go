@@ -9,12 +9,12 @@ import (
 
 // filler is the transaction that fills a log.
 type filler struct {
-	l  *Log
+	l  *database
 	tx *txn
 }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
+func (l filling) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := l.transact(ctx, func(tx *txn) error {
 		var newest int64
 		floor, err := tx.lock(ctx)
@@ -27,7 +27,7 @@ func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error
 		if max(floor, newest) > 0 {
 			return changelog.ErrNotEmpty
 		}
-		return fill(&filler{l, tx})
+		return fill(&filler{l.database, tx})
 	})
 	if err != nil {
 		return fmt.Errorf("fill the log: %w", l.classify(err))

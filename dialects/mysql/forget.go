@@ -11,7 +11,7 @@ import (
 const forgetStep = 500
 
 // Forget deletes the old versions of a key. Each transaction waits for the compactors' lock.
-func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error) {
+func (l compaction) Forget(ctx context.Context, key string) (removed int64, err error) {
 	if l.kind != changelog.KindAPI {
 		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}

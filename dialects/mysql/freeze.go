@@ -12,13 +12,13 @@ import (
 
 // frozen is a connection whose transaction sees one snapshot. What it sees is not purged until it ends.
 type frozen struct {
-	l    *Log
+	l    *database
 	conn *sql.Conn
 }
 
 // Freeze calls f with the log as it is now, on a connection that the pool does not miss. The server sends
 // rows as they are asked for, so it has to have patience with f.
-func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
+func (l source) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	db := sql.OpenDB(l.freezer)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
@@ -36,15 +36,15 @@ func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error 
 	if err != nil {
 		return fmt.Errorf("read the log: %w", l.classify(err))
 	}
-	return l.classify(f(&frozen{l, conn}))
+	return l.classify(f(&frozen{l.database, conn}))
 }
 
 // settleFrozen makes sure that what the snapshot has is durable, unless this log must not write.
-func (l *Log) settleFrozen(ctx context.Context, conn *sql.Conn) error {
+func (l source) settleFrozen(ctx context.Context, conn *sql.Conn) error {
 	if l.peeks {
 		return nil
 	}
-	head, err := (&frozen{l, conn}).Head(ctx)
+	head, err := (&frozen{l.database, conn}).Head(ctx)
 	if err != nil {
 		if passes(err) {
 			return err

@@ -28,7 +28,7 @@ import (
 const conflictTime = 10 * time.Second
 
 // conflict says that the cluster has rolled a transaction back because another one came before it.
-func (l *Log) conflict(err error) bool {
+func (l *database) conflict(err error) bool {
 	return l.galera.Load() && code(err) == deadlock && !errors.Is(err, changelog.ErrUnknown)
 }
 
@@ -60,7 +60,7 @@ func pause(ctx context.Context, try int) {
 // resolve finds out what became of a transaction to whose COMMIT the cluster has answered with a deadlock.
 // Nearly always another one came before it. But a node that has sent it to the others, and then lost them,
 // may say the same. found tells whether the log has what it has written, or may have.
-func (l *Log) resolve(ctx context.Context, conn *sql.Conn, failed error, found func(context.Context, *sql.Conn) (bool, error)) error {
+func (l *database) resolve(ctx context.Context, conn *sql.Conn, failed error, found func(context.Context, *sql.Conn) (bool, error)) error {
 	var e *mysql.MySQLError
 	if !l.galera.Load() || !errors.Is(failed, changelog.ErrUnknown) || !errors.As(failed, &e) || e.Number != deadlock {
 		return failed

@@ -9,7 +9,7 @@ import (
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
+func (l historian) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	text, args := historySQL(q)
 	rows, err := scan.History(l.db.QueryContext(ctx, text, args...))
 	if err != nil {
@@ -48,7 +48,7 @@ func historySQL(q changelog.HistoryQuery) (text string, args []any) {
 }
 
 // OldValues returns the values of rows by id.
-func (l *Log) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l historian) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values, args := make(map[int64][]byte, len(ids)), idArgs(ids)
 	rows, err := l.db.QueryContext(ctx, `
 		SELECT id, value FROM log WHERE id IN `+places(len(ids))+`

@@ -11,7 +11,7 @@ import (
 
 // claim notes what the log is used for if nobody has before, and refuses another use. Of two
 // processes that claim it at once, the second waits for the first and reads what that wrote.
-func (l *Log) claim(ctx context.Context) error {
+func (l *database) claim(ctx context.Context) error {
 	found, err := l.readKind(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = l.again(ctx, func() error {
@@ -28,7 +28,7 @@ func (l *Log) claim(ctx context.Context) error {
 	return refused.Kind(found, l.kind)
 }
 
-func (l *Log) readKind(ctx context.Context) (found changelog.Kind, err error) {
+func (l *database) readKind(ctx context.Context) (found changelog.Kind, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'kind'`).Scan(&found)
 	return found, err
 }

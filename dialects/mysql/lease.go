@@ -18,7 +18,7 @@ import (
 const readClock = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000`
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
+func (l leases) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if ids == nil {
 		leases, now, err = l.readLeases(ctx, `SELECT id, ttl, expires FROM lease ORDER BY id`)
 	} else {
@@ -30,7 +30,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease
 	return leases, now, nil
 }
 
-func (l *Log) someLeases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
+func (l leases) someLeases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if len(ids) == 0 {
 		err = l.db.QueryRowContext(ctx, readClock).Scan(&now)
 		return nil, now, err
@@ -48,7 +48,7 @@ func (l *Log) someLeases(ctx context.Context, ids []int64) (leases []changelog.L
 }
 
 // readLeases runs a query for leases, and reads the time before it.
-func (l *Log) readLeases(ctx context.Context, query string, args ...any) (leases []changelog.Lease, now int64, err error) {
+func (l leases) readLeases(ctx context.Context, query string, args ...any) (leases []changelog.Lease, now int64, err error) {
 	rows, err := l.db.QueryContext(ctx, readClock+`; `+query, args...)
 	if err != nil {
 		return nil, 0, err
@@ -65,7 +65,7 @@ func (l *Log) readLeases(ctx context.Context, query string, args ...any) (leases
 }
 
 // Renew makes leases that have not expired expire their TTL from now.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
+func (l leases) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	ids = slices.Sorted(slices.Values(ids))
 	for chunk := range slices.Chunk(ids, idsChunk) {
 		var some []changelog.Lease
@@ -133,7 +133,7 @@ func lockLeases(ctx context.Context, tx *txn, ids []int64) (leases []changelog.L
 }
 
 // Expired returns leases that have expired, and when the next one does.
-func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
+func (l leases) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
 	leases, now, err := l.readLeases(ctx, `SELECT id, ttl, expires FROM lease ORDER BY expires, id LIMIT ?`, max(1, limit))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read expired leases: %w", l.classify(err))
@@ -144,7 +144,7 @@ func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, 
 
 // Beat notes the time. If nobody has done so for a while, all leases expire later. Of several
 // processes that come back at once, the first one shifts them.
-func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
+func (l leases) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	err = l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
 			shifted, err = beat(ctx, tx, most)

@@ -8,7 +8,7 @@ import (
 )
 
 // Marks returns the log's marks, which are rows of meta with names of their own.
-func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
+func (l filling) Marks(ctx context.Context) (map[string]string, error) {
 	marks, err := scan.Marks(l.db.QueryContext(ctx, `SELECT SUBSTRING(name, 6), value FROM meta WHERE name LIKE 'mark/%'`))
 	if err != nil {
 		return nil, fmt.Errorf("read marks: %w", l.classify(err))
@@ -17,7 +17,7 @@ func (l *Log) Marks(ctx context.Context) (map[string]string, error) {
 }
 
 // SetMarks writes marks and removes those with an empty value.
-func (l *Log) SetMarks(ctx context.Context, marks map[string]string) error {
+func (l filling) SetMarks(ctx context.Context, marks map[string]string) error {
 	err := l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) error { return setMarks(ctx, tx, marks) })
 	})

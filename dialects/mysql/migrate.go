@@ -18,7 +18,7 @@ import (
 
 // migrate looks at the version itself first, so that a database that is up to date is
 // opened without the lock on migrations.
-func (l *Log) migrate(ctx context.Context, config *mysql.Config, o Options) error {
+func (l *database) migrate(ctx context.Context, config *mysql.Config, o Options) error {
 	done, exists := false, false
 	err := refused.Answer(ctx, o.Wait, func(ctx context.Context) (err error) {
 		done, exists, err = l.lookAtVersion(ctx)
@@ -45,7 +45,7 @@ func (l *Log) migrate(ctx context.Context, config *mysql.Config, o Options) erro
 }
 
 // lookAtVersion says whether the schema is up to date, and whether there is a log at all.
-func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) {
+func (l *database) lookAtVersion(ctx context.Context) (done, exists bool, err error) {
 	var version int
 	var dirty bool
 	err = l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
@@ -62,7 +62,7 @@ func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) 
 // up runs the migrations on a connection of its own. The library takes no context, and
 // may still wait on the connection when it fails; so when ctx ends, and at the end, this
 // one is cut.
-func (l *Log) up(ctx context.Context, config *mysql.Config, wait time.Duration) error {
+func (l *database) up(ctx context.Context, config *mysql.Config, wait time.Duration) error {
 	dialer := &cut.Dialer{Func: (&net.Dialer{}).DialContext}
 	config.DialFunc = dialer.Dial
 	sessions, err := newSessions(l, config)
@@ -81,7 +81,7 @@ func (l *Log) up(ctx context.Context, config *mysql.Config, wait time.Duration) 
 	return err
 }
 
-func (l *Log) runUp(ctx context.Context, db *sql.DB, dialer *cut.Dialer, wait time.Duration) error {
+func (l *database) runUp(ctx context.Context, db *sql.DB, dialer *cut.Dialer, wait time.Duration) error {
 	var conn *sql.Conn
 	err := refused.Answer(ctx, wait, func(ctx context.Context) (err error) {
 		if conn, err = db.Conn(ctx); err != nil {

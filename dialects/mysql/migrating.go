@@ -17,7 +17,7 @@ import (
 const migratingFor = 2 * time.Minute
 
 // lockMigrations waits until no other process migrates. unlock must be called.
-func (l *Log) lockMigrations(ctx context.Context, wait time.Duration) (unlock func(), err error) {
+func (l *database) lockMigrations(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	_, err = l.db.ExecContext(ctx, `
 		CREATE TABLE IF NOT EXISTS migrating (
 			id    TINYINT NOT NULL PRIMARY KEY,
@@ -42,7 +42,7 @@ func (l *Log) lockMigrations(ctx context.Context, wait time.Duration) (unlock fu
 }
 
 // tryMigrations returns who migrates: owner, unless somebody does already.
-func (l *Log) tryMigrations(ctx context.Context, owner int64) (holder int64, err error) {
+func (l *database) tryMigrations(ctx context.Context, owner int64) (holder int64, err error) {
 	err = l.again(ctx, func() error {
 		_, err := l.db.ExecContext(ctx, `
 			INSERT INTO migrating (id, owner, until) VALUES (1, ?, UNIX_TIMESTAMP() + ?)
@@ -57,7 +57,7 @@ func (l *Log) tryMigrations(ctx context.Context, owner int64) (holder int64, err
 	return holder, err
 }
 
-func (l *Log) unlockMigrations(ctx context.Context, owner int64) {
+func (l *database) unlockMigrations(ctx context.Context, owner int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
 	_ = l.again(ctx, func() error {

@@ -14,7 +14,7 @@ var errNothingToMove = errors.New("the log has no rows")
 
 // Move stops the log. Whoever waits for the write lock reads the mark in a statement that begins
 // when he has the lock.
-func (l *Log) Move(ctx context.Context, to string) (head int64, err error) {
+func (l filling) Move(ctx context.Context, to string) (head int64, err error) {
 	err = l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
 			head, err = noteMoved(ctx, tx, to)

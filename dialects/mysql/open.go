@@ -35,8 +35,9 @@ type Options struct {
 	Kind changelog.Kind
 }
 
-// Log is a changelog.Log.
-type Log struct {
+// database is the server's database, with the connections to it: the role of that name, and what the
+// methods of the other roles work with. What changes after Open returns is atomic.
+type database struct {
 	db        *sql.DB
 	clusterID string
 	kind      changelog.Kind
@@ -59,15 +60,13 @@ type Log struct {
 	closed    chan struct{}
 }
 
-var _ changelog.Log = (*Log)(nil)
-
 // Open connects and brings the schema up to date. It changes the configuration to what
 // the statements here need.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 8
 	}
-	l := &Log{kind: cmp.Or(o.Kind, changelog.KindAPI), hosts: o.Hosts, closed: make(chan struct{})}
+	l := &database{kind: cmp.Or(o.Kind, changelog.KindAPI), hosts: o.Hosts, closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -76,11 +75,11 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.Close()
 		return nil, err
 	}
-	return l, nil
+	return newLog(l), nil
 }
 
 // explain turns the error of open into one for the caller of Open.
-func (l *Log) explain(ctx context.Context, err error, config *mysql.Config) error {
+func (l *database) explain(ctx context.Context, err error, config *mysql.Config) error {
 	if no := l.denied(ctx, err, config); no != nil {
 		return no
 	}
@@ -90,7 +89,7 @@ func (l *Log) explain(ctx context.Context, err error, config *mysql.Config) erro
 	return refused.Explain("open mysql database", err, l.classify)
 }
 
-func (l *Log) open(ctx context.Context, o Options) error {
+func (l *database) open(ctx context.Context, o Options) error {
 	config := o.Config.Clone()
 	config.MultiStatements = true   // several statements in one packet
 	config.InterpolateParams = true // and no round trip to prepare them
@@ -126,7 +125,7 @@ func (l *Log) open(ctx context.Context, o Options) error {
 }
 
 // tellServer logs what kind of server was met.
-func (l *Log) tellServer(log *slog.Logger) {
+func (l *database) tellServer(log *slog.Logger) {
 	switch {
 	case log == nil:
 	case l.galera.Load():
@@ -144,25 +143,25 @@ func (l driverLog) Print(v ...any) {
 }
 
 // Expect makes later statements compare the log with w.
-func (l *Log) Expect(w *changelog.Witness) { l.witness.Store(w) }
+func (l appender) Expect(w *changelog.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
-func (l *Log) Exclusive() bool { return false }
+func (l *database) Exclusive() bool { return false }
 
 // Condition is always good: only the server knows.
-func (l *Log) Condition() error { return nil }
+func (l *database) Condition() error { return nil }
 
 // Room is not known: the database is the server's.
-func (l *Log) Room() (free, size int64) { return -1, -1 }
+func (l *database) Room() (free, size int64) { return -1, -1 }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() changelog.Kind { return l.kind }
+func (l source) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
-func (l *Log) ClusterID() string { return l.clusterID }
+func (l source) ClusterID() string { return l.clusterID }
 
 // Cluster reads whose log it is.
-func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+func (l *database) Cluster(ctx context.Context) (id string, err error) {
 	if err = l.db.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
 		return "", fmt.Errorf("read the cluster: %w", l.classify(err))
 	}
@@ -170,13 +169,13 @@ func (l *Log) Cluster(ctx context.Context) (id string, err error) {
 }
 
 // Made says that Open has made the log.
-func (l *Log) Made() bool { return l.made }
+func (l *database) Made() bool { return l.made }
 
 // Reclaim leaves the work to InnoDB's purge.
-func (l *Log) Reclaim(context.Context) error { return nil }
+func (l compaction) Reclaim(context.Context) error { return nil }
 
 // Close closes all connections.
-func (l *Log) Close() error {
+func (l *database) Close() error {
 	var err error
 	l.closeOnce.Do(func() {
 		close(l.closed)

@@ -9,7 +9,7 @@ import (
 )
 
 // Origins returns where rows come from.
-func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
+func (l reader) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}

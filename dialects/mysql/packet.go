@@ -25,7 +25,7 @@ type answers struct {
 // send sends statements in one packet. To a Galera cluster they are sent one after the other: a server whose
 // cluster rolls a transaction back between two statements of a packet ends there, and sends neither
 // an error nor what the client waits for (MariaDB 10.11).
-func (l *Log) send(ctx context.Context, conn *sql.Conn, parts ...part) (*answers, error) {
+func (l *database) send(ctx context.Context, conn *sql.Conn, parts ...part) (*answers, error) {
 	if l.galera.Load() {
 		return &answers{ctx: ctx, conn: conn, parts: parts}, nil
 	}

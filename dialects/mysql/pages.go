@@ -15,7 +15,7 @@ import (
 
 // damage judges an error of those who search for damage: what cannot be read of a database that is there wraps
 // changelog.ErrDamaged, or nothing; what passes wraps changelog.ErrUnavailable.
-func (l *Log) damage(err error) error {
+func (l *database) damage(err error) error {
 	if errors.Is(err, changelog.ErrDamaged) {
 		return err
 	}

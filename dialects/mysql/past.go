@@ -9,7 +9,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor. They are durable.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+func (l historian) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	if l.kind != changelog.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
@@ -32,7 +32,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // past is one statement, because rows move from log to past. In past it skips in the index (key, id)
 // from the newest version of a key to that of the next, for however many a key has there. A tombstone
 // is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+func (l historian) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	return scan.PastRows(l.db.QueryContext(ctx, `
 		(SELECT STRAIGHT_JOIN p.id, p.`+"`key` AS `key`, p.create_id, p.deleted, p.`at`, LENGTH(p.value)"+`
 		 FROM (SELECT `+"`key`"+`, MAX(id) AS id
@@ -61,7 +61,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
-func (l *Log) checkKnown(ctx context.Context, from, to string, revision int64) error {
+func (l historian) checkKnown(ctx context.Context, from, to string, revision int64) error {
 	var k changelog.Known
 	err := l.db.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS SIGNED) FROM meta WHERE name = 'floor'),

@@ -12,7 +12,7 @@ import (
 
 // The reads of a log of raw keys are those of read.go with two columns more.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+func (l reader) rawRows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
 	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows *sql.Rows) (err error) {
 		out, err = scan.NextRawRows(rows)
 		return err
@@ -24,7 +24,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []change
 	return out, err
 }
 
-func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return l.page(ctx, scan.NextRawPage, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, l.version, l.lease"+`
 		FROM log AS k FORCE INDEX (log_key_id)
@@ -38,7 +38,7 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 		LIMIT ?`, []byte(from), []byte(to), revision, revision, limit)
 }
 
-func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.RawSteps(l.db.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, l.version, l.lease,"+`
 		       p.id, p.create_id, p.`+"`at`"+`, p.value, p.version, p.lease
@@ -54,7 +54,7 @@ func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int6
 }
 
 // Keys is State without values.
-func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	rows, err := scan.RawKeys(l.db.QueryContext(ctx, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.version, l.lease"+`
 		FROM log AS k FORCE INDEX (log_key_id)
@@ -82,7 +82,7 @@ func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit i
 const idsChunk = 500
 
 // Values returns the values of rows by id.
-func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l reader) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), idsChunk)

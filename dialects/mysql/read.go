@@ -29,7 +29,7 @@ func scanEnd(scan func(...any) error) (h changelog.Head, seen *int64, err error)
 }
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
+func (l reader) Head(ctx context.Context) (changelog.Head, error) {
 	w := l.witness.Load()
 	h, seen, err := scanEnd(l.db.QueryRowContext(ctx, readEnd, w.Row()).Scan)
 	if err == nil {
@@ -42,14 +42,14 @@ func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
 }
 
 // Follow polls: the server has no way to say that there is news.
-func (l *Log) Follow(ctx context.Context, f changelog.Follower) {
+func (l *database) Follow(ctx context.Context, f changelog.Follower) {
 	if f.Polls != nil {
 		f.Polls(true)
 	}
 	p := poll.Poller{
 		Follower: f,
 		Head: func(ctx context.Context) (int64, error) {
-			h, err := l.Head(ctx)
+			h, err := reader{l}.Head(ctx)
 			if errors.Is(err, changelog.ErrSetBack) {
 				f.Hint(0)
 			}
@@ -61,7 +61,7 @@ func (l *Log) Follow(ctx context.Context, f changelog.Follower) {
 
 // checkFloor refuses a revision that is compacted, and a log that is not the one expected. It comes
 // after what was read: if it is the same log now, it was then.
-func (l *Log) checkFloor(ctx context.Context, revision int64) error {
+func (l reader) checkFloor(ctx context.Context, revision int64) error {
 	h, err := l.Head(ctx)
 	if err == nil && revision < h.Floor {
 		return changelog.ErrCompacted
@@ -71,7 +71,7 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 
 // readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
 // what is expected of it.
-func (l *Log) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
+func (l *database) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
 	scan func(*sql.Rows) error, query string, args ...any) error {
 	w := l.witness.Load()
 	rows, err := l.db.QueryContext(ctx, query+`; `+readEnd, append(args, w.Row())...)
@@ -93,7 +93,7 @@ func (l *Log) readKnown(ctx context.Context, check func(w *changelog.Witness, no
 }
 
 // Rows returns rows after a revision in revision order. They are durable.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
+func (l reader) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
 	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
@@ -105,7 +105,7 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row
 	return rows, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+func (l reader) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
 	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows *sql.Rows) (err error) {
 		out, err = scan.NextRows(rows)
 		return err
@@ -118,7 +118,7 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog
 }
 
 // State returns the rows in force at a revision. They are durable.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
 	if l.kind == changelog.KindEtcd {
 		read = l.rawState
@@ -138,7 +138,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 
 // state walks the index (key, id) as far as the limit asks, and fetches only rows that are the
 // last of their key.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return l.page(ctx, scan.NextRows, `
 		SELECT STRAIGHT_JOIN l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value"+`
 		FROM log AS k FORCE INDEX (log_key_id)
@@ -154,7 +154,7 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 
 // page runs a query for rows and lets scan read them. If they have PageBytes the connection ends, because the
 // server would send the others of the page, too.
-func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]changelog.Row, error), query string, args ...any) ([]changelog.Row, error) {
+func (l reader) page(ctx context.Context, scan func(*sql.Rows) ([]changelog.Row, error), query string, args ...any) ([]changelog.Row, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	rows, err := l.db.QueryContext(ctx, query, args...)
@@ -170,7 +170,7 @@ func (l *Log) page(ctx context.Context, scan func(*sql.Rows) ([]changelog.Row, e
 }
 
 // Count returns how many rows State would return.
-func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+func (l reader) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
 	var n int64
 	err := l.db.QueryRowContext(ctx, `
 		SELECT STRAIGHT_JOIN COUNT(*)
@@ -191,7 +191,7 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
 	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
@@ -206,7 +206,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 	return steps, nil
 }
 
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.Steps(l.db.QueryContext(ctx, `
 		SELECT l.id, l.`+"`key`, l.create_id, l.deleted, l.`at`, l.value, p.id, p.create_id, p.`at`, p.value"+`
 		FROM log AS l FORCE INDEX (PRIMARY)
@@ -221,7 +221,7 @@ func (l *Log) steps(ctx context.Context, from, to string, after, through int64, 
 }
 
 // Time returns the oldest row at or after a revision.
-func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+func (l reader) Time(ctx context.Context, revision int64) (found, at int64, err error) {
 	err = l.db.QueryRowContext(ctx, `
 		(SELECT id, `+"`at`"+` FROM log WHERE id >= ? ORDER BY id LIMIT 1)
 		UNION ALL

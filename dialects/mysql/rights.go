@@ -19,7 +19,7 @@ const granted = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, CRE
 
 // checkTables refuses a user who lacks a right on the tables that plinth always needs. For
 // EXPLAIN the server checks the rights of a statement and does not run it.
-func (l *Log) checkTables(ctx context.Context) error {
+func (l *database) checkTables(ctx context.Context) error {
 	statements := []string{
 		"INSERT INTO log (id, `key`, create_id, deleted, `at`, value) VALUES (0, '', 0, 0, 0, '')",
 		`INSERT INTO author (who, impersonator, verb, subresource, manager) VALUES ('', '', '', '', '')`,
@@ -57,7 +57,7 @@ func (l *Log) checkTables(ctx context.Context) error {
 }
 
 // denied returns what to grant if err says that a right is missing, else nil.
-func (l *Log) denied(ctx context.Context, err error, config *mysql.Config) error {
+func (l *database) denied(ctx context.Context, err error, config *mysql.Config) error {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
 		return nil
@@ -80,7 +80,7 @@ func (l *Log) denied(ctx context.Context, err error, config *mysql.Config) error
 
 // account returns the account that the server has let in, 'user'@'host'. If the
 // server refuses the database itself, the name is that in the DSN.
-func (l *Log) account(ctx context.Context, config *mysql.Config) string {
+func (l *database) account(ctx context.Context, config *mysql.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	name, host := config.User, "%"

@@ -25,12 +25,12 @@ const (
 // server's defaults. All connections that are used go to the same host: where servers replicate, another one
 // may be behind. When that host is gone, read-only, or has lost its cluster, the next one takes over.
 type sessions struct {
-	l     *Log
+	l     *database
 	hosts []driver.Connector
 }
 
 // newSessions returns sessions at each of the hosts, or at the address of the configuration if there are none.
-func newSessions(l *Log, config *mysql.Config) (*sessions, error) {
+func newSessions(l *database, config *mysql.Config) (*sessions, error) {
 	s := &sessions{l: l}
 	hosts := l.hosts
 	if len(hosts) == 0 {
@@ -144,7 +144,7 @@ type serverConn interface {
 // conn is a connection that the pool gives up when connections of its time are not to be used any more.
 type conn struct {
 	serverConn
-	l        *Log
+	l        *database
 	host     int32
 	epoch    int64
 	readOnly bool // its server was when it was made

@@ -15,7 +15,7 @@ import (
 
 // settle returns when the rows up to id, which were seen, are as durable as the server's settings make
 // a commit. It writes only if they are not known to be.
-func (l *Log) settle(ctx context.Context, id int64) error {
+func (l *database) settle(ctx context.Context, id int64) error {
 	if id <= l.durable.Load() {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (l *Log) settle(ctx context.Context, id int64) error {
 }
 
 // settled notes that the rows up to id are durable, as after a commit that was acknowledged.
-func (l *Log) settled(id int64) {
+func (l *database) settled(id int64) {
 	for old := l.durable.Load(); id > old; old = l.durable.Load() {
 		if l.durable.CompareAndSwap(old, id) {
 			return
@@ -51,7 +51,7 @@ func (l *Log) settled(id int64) {
 }
 
 // settleRows is settle for rows in the order of their ids, which were read without an error.
-func (l *Log) settleRows(ctx context.Context, rows []changelog.Row, err error) error {
+func (l reader) settleRows(ctx context.Context, rows []changelog.Row, err error) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}

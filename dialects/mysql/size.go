@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/plinth-io/plinth/dialects/internal/inspect"
 	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
@@ -17,7 +18,7 @@ const countable = 64 << 20
 
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate. All of these figures are some seconds late.
-func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
+func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	past := int64(-1)
 	log, err := l.sizeOf(ctx, "log", &s.Bytes, &s.Rows)
 	if err == nil {
@@ -43,7 +44,7 @@ func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
 // sizeOf reads the size of a table without its indexes, that with them, and the number of rows. Both names are
 // constants, so that the server looks at this table alone: with a join it opens all tables of all databases,
 // which has made MariaDB 10.11 crash.
-func (l *Log) sizeOf(ctx context.Context, table string, bytes, rows *int64) (data int64, err error) {
+func (l source) sizeOf(ctx context.Context, table string, bytes, rows *int64) (data int64, err error) {
 	err = l.db.QueryRowContext(ctx, `
 		SELECT data_length, data_length + index_length, table_rows FROM information_schema.tables
 		WHERE table_schema = DATABASE() AND table_name = ?`, table).Scan(&data, bytes, rows)
@@ -56,11 +57,7 @@ func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer l.Close()
-	if s, err = changelog.Summarize(ctx, l); err != nil {
-		return s, l.classify(err)
-	}
-	return s, nil
+	return inspect.Summary(ctx, l, l.classify)
 }
 
 // Peek opens the log in a database for reading, without making or changing anything. There must be a
@@ -70,26 +67,15 @@ func Peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	var version int
-	var dirty bool
-	err = l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err != nil {
-		err = fmt.Errorf("read schema version: %w", l.classify(err))
-	} else {
-		err = migrations.Readable(migrations.MySQL, version, dirty)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	row := l.db.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`)
+	return inspect.Readable(l, migrations.MySQL, row, l.classify)
 }
 
 func peek(ctx context.Context, o Options) (*Log, error) {
 	config := o.Config.Clone()
 	config.MultiStatements, config.InterpolateParams, config.ParseTime = true, true, false
 	config.MaxAllowedPacket, config.Logger = 0, &mysql.NopLogger{}
-	l := &Log{hosts: o.Hosts, peeks: true, closed: make(chan struct{})}
+	l := &database{hosts: o.Hosts, peeks: true, closed: make(chan struct{})}
 	sessions, err := newSessions(l, config)
 	if err != nil {
 		return nil, err
@@ -100,14 +86,14 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 		SELECT value, COALESCE((SELECT value FROM meta WHERE name = 'kind'), 'api')
 		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
 	if err == nil {
-		return l, nil
+		return newLog(l), nil
 	}
 	err = l.explainPeek(err, o)
 	l.Close()
 	return nil, err
 }
 
-func (l *Log) explainPeek(err error, o Options) error {
+func (l *database) explainPeek(err error, o Options) error {
 	if code(err) == noSuchTable {
 		return fmt.Errorf("%w: database %q has none of its tables", changelog.ErrNoLog, o.Config.DBName)
 	}

@@ -14,23 +14,16 @@ import (
 )
 
 // Transact runs decide in a transaction of two round trips: lock and look; write and commit.
-func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+func (l appender) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
 	if l.kind != changelog.KindEtcd {
 		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
-	var rejected *raw.Rejected
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &rejected):
-		return rejected.Err
-	}
-	return fmt.Errorf("transact: %w", l.classify(err))
+	return raw.Ended(err, l.classify)
 }
 
 // again runs f, and runs it anew after an error that another attempt may well not meet.
-func (l *Log) again(ctx context.Context, f func() error) error {
+func (l *database) again(ctx context.Context, f func() error) error {
 	begun := time.Now()
 	for try := 1; ; try++ {
 		err := f()
@@ -48,7 +41,7 @@ func (l *Log) again(ctx context.Context, f func() error) error {
 	}
 }
 
-func (l *Log) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
+func (l appender) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
 	l.turns.wait(ctx)
 	begun := time.Now()
 	conn, err := l.db.Conn(ctx)
@@ -83,7 +76,7 @@ func (l *Log) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*c
 // lockAndFind takes the write lock and reads under it what ask says. Leases are locked, too,
 // so that none is renewed before the transaction ends; the time is read before that, so that
 // one that was renewed while this waited for it has not expired.
-func (l *Log) lockAndFind(ctx context.Context, conn *sql.Conn, ask changelog.Ask, f *changelog.Found) error {
+func (l appender) lockAndFind(ctx context.Context, conn *sql.Conn, ask changelog.Ask, f *changelog.Found) error {
 	w := l.witness.Load()
 	parts := append(l.begin(),
 		part{sql: `SELECT id, ` + "`at`, (SELECT seen.`at`" + ` FROM log AS seen WHERE seen.id = ?) FROM log ORDER BY id DESC LIMIT 1`, args: []any{w.Row()}},
@@ -149,7 +142,7 @@ func (s *statements) add(sql string, size int, args ...any) {
 
 // writeAndCommit sends what was decided in as few packets as the server's limit allows, COMMIT
 // in the last one: leases that go first, so that an id can be granted anew.
-func (l *Log) writeAndCommit(ctx context.Context, conn *sql.Conn, d changelog.Decision) error {
+func (l appender) writeAndCommit(ctx context.Context, conn *sql.Conn, d changelog.Decision) error {
 	s := leaseStatements(d)
 	for rows := d.Rows; len(rows) > 0; {
 		n, size := fitting(rows, l.packet-1000-s.size)
@@ -214,7 +207,7 @@ func rawInsertArgs(rows []changelog.Row) []any {
 }
 
 // Cut moves the floor at once.
-func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
+func (l compaction) Cut(ctx context.Context, through int64) (found int64, err error) {
 	err = l.again(ctx, func() error {
 		return l.transact(ctx, func(tx *txn) (err error) {
 			if found, err = tx.lock(ctx); err != nil || through <= found {

@@ -11,7 +11,7 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
@@ -71,7 +71,7 @@ func scanOld(rows *sql.Rows, err error) (old []changelog.Old, _ error) {
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
 	return l.inStep(ctx, func(tx *txn) (c changelog.Compacted, err error) {
 		c.Swept = after
 		if _, c.Busy, err = tx.lockSweep(ctx); err != nil || c.Busy {

@@ -21,7 +21,7 @@ const commitTimeout = 30 * time.Second
 
 // Append writes a batch in two round trips: lock and look; insert, notify and commit. A
 // lone change whose expectation holds takes one.
-func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+func (l appender) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	if l.kind != changelog.KindAPI && len(batch) > 0 {
 		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
@@ -37,7 +37,7 @@ func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.A
 	}
 }
 
-func (l *Log) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
+func (l appender) tryAppend(ctx context.Context, batch []changelog.Change) (a changelog.Appended, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return a, err
@@ -170,7 +170,7 @@ func orNull(author int64) *int64 {
 	return &author
 }
 
-func (l *Log) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []changelog.Row) error {
+func (l appender) insertAndCommit(ctx context.Context, conn *pgx.Conn, rows []changelog.Row) error {
 	c, last := columnsOf(rows), &rows[len(rows)-1]
 	var b pgx.Batch
 	b.Queue(`

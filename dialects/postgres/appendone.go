@@ -14,7 +14,7 @@ import (
 // lock, what Appended.Judge does elsewhere, and COMMIT is in the same pipeline. On a fast
 // disk the second round trip would be a third of a lone writer's commit. Results is nil if
 // the expectation does not hold, or the log has moved or was set back; then nothing was written, and the caller finds out why.
-func (l *Log) appendOne(ctx context.Context, conn *pgx.Conn, c *changelog.Change) (a changelog.Appended, err error) {
+func (l appender) appendOne(ctx context.Context, conn *pgx.Conn, c *changelog.Change) (a changelog.Appended, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	w := changelog.Witness{}

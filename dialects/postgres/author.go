@@ -9,7 +9,7 @@ import (
 )
 
 // Authors returns the newest authors.
-func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
+func (l appender) Authors(ctx context.Context, limit int) (map[changelog.Author]int64, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT id, who, impersonator, verb, subresource, manager FROM author ORDER BY id DESC LIMIT $1::bigint`, limit)
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *Log) Authors(ctx context.Context, limit int) (map[changelog.Author]int6
 }
 
 // AddAuthors adds authors.
-func (l *Log) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
+func (l appender) AddAuthors(ctx context.Context, authors []changelog.Author) ([]int64, error) {
 	var numbers []int64
 	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) (err error) {
 		numbers, err = addAuthors(ctx, tx, authors)

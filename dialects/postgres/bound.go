@@ -9,7 +9,7 @@ import (
 )
 
 // bound returns the bound of a range as the log's keys are stored.
-func (l *Log) bound(s string) string {
+func (l *database) bound(s string) string {
 	if l.kind == changelog.KindEtcd {
 		return encodeKey(s)
 	}

@@ -12,7 +12,7 @@ import (
 // Compact sweeps the next rows and moves the floor over them. The row of meta that says
 // how far the sweep came is the compactors' lock. The write lock is taken last, for
 // moving the floor, so writers go on while rows are deleted.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
 	var c changelog.Compacted
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		c, err = compact(ctx, tx, through, limit, keep)
@@ -99,7 +99,7 @@ func supersede(ctx context.Context, tx pgx.Tx, after, upto int64) (int64, error)
 }
 
 // Supersede deletes the next predecessors. The compactors' lock is that of Compact.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		_, busy, err := lockSweep(ctx, tx)
@@ -134,7 +134,7 @@ func lockSweep(ctx context.Context, tx pgx.Tx) (swept int64, busy bool, err erro
 
 // Defragment makes the table anew. What was deleted is only marked until then, or until autovacuum
 // comes by, which gives nothing back but the table's end.
-func (l *Log) Defragment(ctx context.Context) error {
+func (l compaction) Defragment(ctx context.Context) error {
 	var may bool // else the server warns only
 	err := l.pool.QueryRow(ctx, `
 		SELECT CASE WHEN pg_has_role(relowner, 'USAGE') THEN true
@@ -155,7 +155,7 @@ func (l *Log) Defragment(ctx context.Context) error {
 
 // Raise lifts the floor above everything the log has. The write lock comes first, so
 // that the highest id is final.
-func (l *Log) Raise(ctx context.Context, revision int64) error {
+func (l appender) Raise(ctx context.Context, revision int64) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT FROM meta WHERE name = 'floor' FOR UPDATE`); err != nil {
 			return err

@@ -78,7 +78,7 @@ func shorten(err error) error {
 func unknown(err error) error { return fmt.Errorf("%w: %w", changelog.ErrUnknown, err) }
 
 // classify wraps errors that mean that the database cannot be used now.
-func (l *Log) classify(err error) error {
+func (l *database) classify(err error) error {
 	if err == nil || errors.Is(err, changelog.ErrCompacted) || errors.Is(err, changelog.ErrUnavailable) {
 		return err
 	}
@@ -110,7 +110,7 @@ func corrupt(err error) bool {
 // the server the others are broken, too, and each would fail a caller. It does the same if the server has become
 // read-only, as one that was the primary; and if it is silent and there are other hosts, of which one may be
 // the primary by now.
-func (l *Log) distrust(err error) {
+func (l *database) distrust(err error) {
 	var connect *pgconn.ConnectError
 	var e *pgconn.PgError
 	switch {

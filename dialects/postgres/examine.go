@@ -70,7 +70,7 @@ var made = shape.Parse(`
 `)
 
 // Examine compares the schema, and has amcheck look at indexes and tables if it is installed in the database.
-func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what string)) error {
+func (l source) Examine(ctx context.Context, _ []string, found func(in, what string)) error {
 	conn, err := l.connect(ctx, l.pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("examine the database: %w", l.classify(err))
@@ -96,7 +96,7 @@ func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what strin
 }
 
 // examineShape compares tables, indexes and views with those that the migrations make.
-func (l *Log) examineShape(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examineShape(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	lines, err := queryTexts(ctx, tx, `
 		WITH own AS (SELECT c.oid, c.relname, c.relkind, c.relpersistence
 		             FROM unnest(ARRAY['log', 'meta', 'lease', 'author', 'past', 'kept', 'objects', 'kv', 'history']) t
@@ -146,7 +146,7 @@ func examineTriggers(ctx context.Context, tx pgx.Tx, found func(in, what string)
 }
 
 // examineIndexes counts the rows of table past by each of its indexes, of which the search for damage reads only one.
-func (l *Log) examineIndexes(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examineIndexes(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off`); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (l *Log) examineIndexes(ctx context.Context, tx pgx.Tx, found func(in, what
 }
 
 // examineVersion looks at what the migrations have noted. A newer version is that of a newer plinth.
-func (l *Log) examineVersion(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examineVersion(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	var version int
 	var dirty bool
 	err := l.examinePart(ctx, tx, func(tx pgx.Tx) error {

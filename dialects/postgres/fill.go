@@ -13,7 +13,7 @@ import (
 type filler struct{ tx pgx.Tx }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
+func (l filling) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var floor, newest int64
 		if err := tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&floor); err != nil {

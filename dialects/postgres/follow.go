@@ -23,11 +23,11 @@ const (
 
 // channel is the log's own: several logs may live in schemas of one database, where
 // channels are shared.
-func (l *Log) channel() string { return "plinth_" + l.clusterID }
+func (l *database) channel() string { return "plinth_" + l.clusterID }
 
 // Follow listens on a connection of its own and polls besides: seldom while
 // notifications arrive, often while they do not, as behind a transaction pooler.
-func (l *Log) Follow(ctx context.Context, by changelog.Follower) {
+func (l *database) Follow(ctx context.Context, by changelog.Follower) {
 	f := follower{log: l, Follower: by, wake: make(chan struct{}, 1)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -35,7 +35,7 @@ func (l *Log) Follow(ctx context.Context, by changelog.Follower) {
 	p := poll.Poller{
 		Follower: by,
 		Head: func(ctx context.Context) (int64, error) {
-			h, err := l.Head(ctx)
+			h, err := reader{l}.Head(ctx)
 			if errors.Is(err, changelog.ErrSetBack) {
 				by.Hint(0)
 			}
@@ -52,7 +52,7 @@ func (l *Log) Follow(ctx context.Context, by changelog.Follower) {
 
 type follower struct {
 	changelog.Follower
-	log  *Log
+	log  *database
 	wake chan struct{}
 
 	proven atomic.Bool  // notifications arrive

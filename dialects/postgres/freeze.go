@@ -11,14 +11,14 @@ import (
 
 // frozen is a transaction that sees one snapshot. What it sees is not vacuumed until it ends.
 type frozen struct {
-	l  *Log
+	l  *database
 	tx pgx.Tx
 }
 
 // Freeze calls f with the log as it is now, on a connection that the pool does not miss. Rows are sent
 // as they are found: the planner, which would rather sort the whole table, is told to walk through the
 // index that has them in order.
-func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
+func (l source) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	conn, err := l.connect(ctx, l.pool.Config().ConnConfig)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error 
 			SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 			SET LOCAL enable_hashagg = off; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`)
 		if err == nil {
-			broken = f(&frozen{l, tx})
+			broken = f(&frozen{l.database, tx})
 			err = broken
 		}
 		return err

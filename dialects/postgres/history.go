@@ -9,7 +9,7 @@ import (
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
+func (l historian) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	text, args := historySQL(q)
 	rows, err := l.pool.Query(ctx, text, args...)
 	if err == nil {
@@ -61,7 +61,7 @@ func scanHistory(row pgx.CollectableRow) (r changelog.HistoryRow, err error) {
 }
 
 // OldValues returns the values of rows by id.
-func (l *Log) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l historian) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values := make(map[int64][]byte, len(ids))
 	rows, err := l.pool.Query(ctx, `
 		SELECT id, value FROM log WHERE id = ANY ($1::bigint[])

@@ -12,7 +12,7 @@ import (
 
 // claim notes what the log is used for if nobody has before, and refuses another use. Of two
 // processes that claim it at once, the second waits for the first and reads what that wrote.
-func (l *Log) claim(ctx context.Context) error {
+func (l *database) claim(ctx context.Context) error {
 	found, err := l.readKind(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = l.pool.Exec(ctx, `INSERT INTO meta (name, value) VALUES ('kind', $1) ON CONFLICT DO NOTHING`, string(l.kind))
@@ -26,7 +26,7 @@ func (l *Log) claim(ctx context.Context) error {
 	return refused.Kind(found, l.kind)
 }
 
-func (l *Log) readKind(ctx context.Context) (found changelog.Kind, err error) {
+func (l *database) readKind(ctx context.Context) (found changelog.Kind, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'kind'`).Scan(&found)
 	return found, err
 }

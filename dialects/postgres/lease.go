@@ -16,7 +16,7 @@ import (
 const readClock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
+func (l leases) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	var b pgx.Batch
 	b.Queue(readClock)
 	if ids == nil {
@@ -31,7 +31,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease
 }
 
 // readLeases sends a query for the time and one for leases.
-func (l *Log) readLeases(ctx context.Context, b *pgx.Batch) (leases []changelog.Lease, now int64, err error) {
+func (l leases) readLeases(ctx context.Context, b *pgx.Batch) (leases []changelog.Lease, now int64, err error) {
 	r := l.pool.SendBatch(ctx, b)
 	defer r.Close()
 	if err := r.QueryRow().Scan(&now); err != nil {
@@ -54,7 +54,7 @@ func scanLease(row pgx.CollectableRow) (l changelog.Lease, err error) {
 
 // Renew makes leases that have not expired expire their TTL from now. The time is read when
 // the leases are locked.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
+func (l leases) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease
 }
 
 // Expired returns leases that have expired, and when the next one does.
-func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
+func (l leases) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
 	var b pgx.Batch
 	b.Queue(readClock)
 	b.Queue(`SELECT id, ttl, expires FROM lease ORDER BY expires, id LIMIT $1`, max(1, limit))
@@ -97,7 +97,7 @@ func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, 
 
 // Beat notes the time. If nobody has done so for a while, all leases expire later. Of several
 // processes that come back at once, the first one shifts them.
-func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
+func (l leases) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	err = l.again(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 			shifted, err = beat(ctx, tx, most)

@@ -15,7 +15,7 @@ import (
 )
 
 // migrate looks at the version first, without the lock that orders migrations.
-func (l *Log) migrate(ctx context.Context, o Options) error {
+func (l *database) migrate(ctx context.Context, o Options) error {
 	done, exists := false, false
 	var home schema
 	err := refused.Answer(ctx, o.Wait, func(ctx context.Context) (err error) {
@@ -41,7 +41,7 @@ func (l *Log) migrate(ctx context.Context, o Options) error {
 }
 
 // checkProduct refuses a server that only speaks as Postgres does.
-func (l *Log) checkProduct(ctx context.Context) error {
+func (l *database) checkProduct(ctx context.Context) error {
 	var version string
 	if err := l.pool.QueryRow(ctx, `SELECT version()`).Scan(&version); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (l *Log) checkProduct(ctx context.Context) error {
 }
 
 // lookAtVersion says whether the schema is up to date, and whether there is a log at all.
-func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) {
+func (l *database) lookAtVersion(ctx context.Context) (done, exists bool, err error) {
 	var version int
 	var dirty bool
 	err = l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
@@ -66,7 +66,7 @@ func (l *Log) lookAtVersion(ctx context.Context) (done, exists bool, err error) 
 
 // up runs the migrations on a connection of its own. The library takes no context, so when ctx ends, and
 // at the end, this one is cut.
-func (l *Log) up(ctx context.Context, home schema, wait time.Duration) error {
+func (l *database) up(ctx context.Context, home schema, wait time.Duration) error {
 	config := l.config.Copy()
 	dialer := &cut.Dialer{}
 	defer dialer.Cut()

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/golang-migrate/migrate/v4/database"
+	migrator "github.com/golang-migrate/migrate/v4/database"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -23,7 +23,7 @@ type migration struct {
 
 // Lock begins the transaction and makes the table of versions if there is none.
 func (m *migration) Lock() error {
-	id, err := database.GenerateAdvisoryLockId(m.schema.database, m.schema.name, "schema_migrations")
+	id, err := migrator.GenerateAdvisoryLockId(m.schema.database, m.schema.name, "schema_migrations")
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (m *migration) SetVersion(version int, dirty bool) error {
 func (m *migration) Version() (version int, dirty bool, err error) {
 	err = m.conn.QueryRow(context.Background(), `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
 	if errors.Is(err, pgx.ErrNoRows) || isCode(err, undefinedTable) {
-		return database.NilVersion, false, nil
+		return migrator.NilVersion, false, nil
 	}
 	return version, dirty, err
 }
 
 // Open is for those who have only a URL.
-func (m *migration) Open(string) (database.Driver, error) { return nil, errors.ErrUnsupported }
+func (m *migration) Open(string) (migrator.Driver, error) { return nil, errors.ErrUnsupported }
 
 // Drop would delete the log.
 func (m *migration) Drop() error { return errors.ErrUnsupported }

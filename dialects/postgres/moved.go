@@ -10,7 +10,7 @@ import (
 
 // Move stops the log. Whoever waits for the write lock reads the mark in a statement that begins
 // when he has the lock.
-func (l *Log) Move(ctx context.Context, to string) (head int64, err error) {
+func (l filling) Move(ctx context.Context, to string) (head int64, err error) {
 	err = l.again(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 			head, err = noteMoved(ctx, tx, to)

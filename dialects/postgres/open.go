@@ -33,8 +33,9 @@ type Options struct {
 	Kind changelog.Kind
 }
 
-// Log is a changelog.Log.
-type Log struct {
+// database is the server's database, with the connections to it: the role of that name, and what the
+// methods of the other roles work with. What changes after Open returns is atomic.
+type database struct {
 	pool      *pgxpool.Pool
 	config    *pgx.ConnConfig // of all connections
 	hosts     *hosts          // nil: there is one
@@ -47,8 +48,6 @@ type Log struct {
 	closeOnce sync.Once
 	closed    chan struct{}
 }
-
-var _ changelog.Log = (*Log)(nil)
 
 // connectTimeout bounds how long the server may take to accept a connection, unless the DSN
 // says otherwise. The pool opens some without a caller whose context would end them.
@@ -65,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{config: o.Config, log: o.Log, kind: cmp.Or(o.Kind, changelog.KindAPI), closed: make(chan struct{})}
+	l := &database{config: o.Config, log: o.Log, kind: cmp.Or(o.Kind, changelog.KindAPI), closed: make(chan struct{})}
 	if o.Wait <= 0 {
 		o.Wait = refused.AnswerTimeout
 	}
@@ -74,11 +73,11 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.giveUp()
 		return nil, err
 	}
-	return l, nil
+	return newLog(l), nil
 }
 
 // explain turns the error of open into one for the caller of Open.
-func (l *Log) explain(ctx context.Context, err error, config *pgx.ConnConfig) error {
+func (l *database) explain(ctx context.Context, err error, config *pgx.ConnConfig) error {
 	if no := l.denied(ctx, err); no != nil {
 		return no
 	}
@@ -90,7 +89,7 @@ func (l *Log) explain(ctx context.Context, err error, config *pgx.ConnConfig) er
 
 // giveUp closes the log without waiting for a server that hangs: the pool asks it for
 // seconds to end a statement.
-func (l *Log) giveUp() {
+func (l *database) giveUp() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -102,7 +101,7 @@ func (l *Log) giveUp() {
 	}
 }
 
-func (l *Log) open(ctx context.Context, o Options) (err error) {
+func (l *database) open(ctx context.Context, o Options) (err error) {
 	if l.config.ConnectTimeout <= 0 {
 		l.config = l.config.Copy()
 		l.config.ConnectTimeout = connectTimeout
@@ -140,7 +139,7 @@ func (l *Log) open(ctx context.Context, o Options) (err error) {
 }
 
 // connect opens a connection beside the pool.
-func (l *Log) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+func (l *database) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	if err := l.hosts.choose(ctx, config); err != nil {
 		return nil, err
 	}
@@ -148,25 +147,25 @@ func (l *Log) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, e
 }
 
 // Expect makes later statements compare the log with w.
-func (l *Log) Expect(w *changelog.Witness) { l.witness.Store(w) }
+func (l appender) Expect(w *changelog.Witness) { l.witness.Store(w) }
 
 // Exclusive is false: other replicas may append.
-func (l *Log) Exclusive() bool { return false }
+func (l *database) Exclusive() bool { return false }
 
 // Condition is always good: only the server knows.
-func (l *Log) Condition() error { return nil }
+func (l *database) Condition() error { return nil }
 
 // Room is not known: the database is the server's.
-func (l *Log) Room() (free, size int64) { return -1, -1 }
+func (l *database) Room() (free, size int64) { return -1, -1 }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() changelog.Kind { return l.kind }
+func (l source) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
-func (l *Log) ClusterID() string { return l.clusterID }
+func (l source) ClusterID() string { return l.clusterID }
 
 // Cluster reads whose log it is.
-func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+func (l *database) Cluster(ctx context.Context) (id string, err error) {
 	if err = l.pool.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
 		return "", fmt.Errorf("read the cluster: %w", l.classify(err))
 	}
@@ -174,13 +173,13 @@ func (l *Log) Cluster(ctx context.Context) (id string, err error) {
 }
 
 // Made says that Open has made the log.
-func (l *Log) Made() bool { return l.made }
+func (l *database) Made() bool { return l.made }
 
 // Reclaim leaves the work to autovacuum.
-func (l *Log) Reclaim(context.Context) error { return nil }
+func (l compaction) Reclaim(context.Context) error { return nil }
 
 // Close waits for queries in progress.
-func (l *Log) Close() error {
+func (l *database) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
 		if l.hosts != nil {

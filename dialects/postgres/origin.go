@@ -9,7 +9,7 @@ import (
 )
 
 // Origins returns where rows come from.
-func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
+func (l reader) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	rows, err := l.pool.Query(ctx, `
 		SELECT l.id, l.audit_id, coalesce(a.who, ''), coalesce(a.impersonator, ''), coalesce(a.verb, ''),
 		       coalesce(a.subresource, ''), coalesce(a.manager, '')

@@ -31,7 +31,7 @@ func (z *frozen) part(ctx context.Context, read func(pgx.Tx) error) error {
 
 // damage judges an error of those who search for damage: what cannot be read of a database that is there wraps
 // changelog.ErrDamaged, or nothing; what passes wraps changelog.ErrUnavailable.
-func (l *Log) damage(err error) error {
+func (l *database) damage(err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || errors.Is(err, changelog.ErrDamaged) || errors.Is(err, changelog.ErrUnavailable) {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -136,7 +136,7 @@ func (z *frozen) NextLink(ctx context.Context, after changelog.Link) (next chang
 var amcheckFor = []string{"log", "meta", "lease", "author", "past", "kept", "schema_migrations"}
 
 // examinePages has amcheck look at indexes and tables, if it is installed and this user may call it.
-func (l *Log) examinePages(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examinePages(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	var schema string
 	var indexes, heaps bool
 	err := tx.QueryRow(ctx, `
@@ -188,7 +188,7 @@ func (l *Log) examinePages(ctx context.Context, tx pgx.Tx, found func(in, what s
 }
 
 // examineHeaps has amcheck look at tables and at what is stored beside them.
-func (l *Log) examineHeaps(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examineHeaps(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	names, err := queryTexts(ctx, tx, `SELECT to_regclass(t)::text FROM unnest($1::text[]) t WHERE to_regclass(t) IS NOT NULL`, amcheckFor)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (l *Log) examineHeaps(ctx context.Context, tx pgx.Tx, found func(in, what s
 
 // examineLarge looks whether the files are there of what is stored beside tables. No row leads to one that is empty, and
 // the next large value could not be written. Few may look: an admin, or who may read all data.
-func (l *Log) examineLarge(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
+func (l source) examineLarge(ctx context.Context, tx pgx.Tx, found func(in, what string)) error {
 	names, err := queryTexts(ctx, tx, `
 		SELECT c.reltoastrelid::regclass::text
 		FROM pg_class c
@@ -239,8 +239,8 @@ func (l *Log) examineLarge(ctx context.Context, tx pgx.Tx, found func(in, what s
 }
 
 // examinePart is frozen.part of a transaction that only examines.
-func (l *Log) examinePart(ctx context.Context, tx pgx.Tx, look func(pgx.Tx) error) error {
-	return (&frozen{l, tx}).part(ctx, look)
+func (l source) examinePart(ctx context.Context, tx pgx.Tx, look func(pgx.Tx) error) error {
+	return (&frozen{l.database, tx}).part(ctx, look)
 }
 
 // passes says that err, which damage has judged, is no damage.

@@ -9,7 +9,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+func (l historian) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	if l.kind != changelog.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
@@ -27,7 +27,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 // state does. A tombstone in past is superseded by itself, so it is in force at no revision. What is
 // known is read after the rows, in the same round trip, and only becomes less: if it is enough then,
 // it was when the rows were read.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.HistoryRow, err error) {
+func (l historian) past(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.HistoryRow, err error) {
 	var b pgx.Batch
 	b.Queue(`
 		WITH RECURSIVE keys AS (

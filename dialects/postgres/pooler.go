@@ -12,7 +12,7 @@ import (
 // usePooler looks whether there is a pooler, such as PgBouncer, before the server. A pooler may give each
 // transaction another session, in which no prepared statement is known. If the DSN does not say how
 // statements are sent, they are then not prepared.
-func (l *Log) usePooler(ctx context.Context, wait time.Duration) error {
+func (l *database) usePooler(ctx context.Context, wait time.Duration) error {
 	if l.config.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (l *Log) usePooler(ctx context.Context, wait time.Duration) error {
 
 // isPooled compares the session that the first answer named with the one that runs a statement: a pooler
 // names none of the server's.
-func (l *Log) isPooled(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
+func (l *database) isPooled(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := l.connect(ctx, config)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // The reads of a log of raw keys are those of read.go with two columns more, and with keys as
 // rawkey.go has them.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+func (l reader) rawRows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
 	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRaw)
 		return err
@@ -24,7 +24,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) (out []change
 	return out, err
 }
 
-func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
+func (l reader) rawState(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRaw)
 		return err
@@ -52,7 +52,7 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 	return out, err
 }
 
-func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
+func (l reader) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
 	err = l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRawStep)
 		return err
@@ -71,7 +71,7 @@ func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int6
 }
 
 // Keys is State without values.
-func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
+func (l reader) Keys(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRawKey)
 		return err
@@ -103,7 +103,7 @@ func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit i
 const valuesChunk = 1000
 
 // Values returns the values of rows by id.
-func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l reader) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), valuesChunk)

@@ -27,7 +27,7 @@ func scanEnd(row pgx.Row) (h changelog.Head, seen *int64, err error) {
 }
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
+func (l reader) Head(ctx context.Context) (changelog.Head, error) {
 	w := l.witness.Load()
 	h, seen, err := scanEnd(l.pool.QueryRow(ctx, readEnd, w.Row()))
 	if err == nil {
@@ -40,7 +40,7 @@ func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
 }
 
 // Rows returns rows after a revision in revision order.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
+func (l reader) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
 	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
@@ -52,7 +52,7 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row
 	return out, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
+func (l reader) rows(ctx context.Context, after int64, limit int) (out []changelog.Row, err error) {
 	err = l.readKnown(ctx, (*changelog.Witness).CheckRows, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
@@ -65,7 +65,7 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) (out []changelog
 }
 
 // State returns the rows in force at a revision.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
 	if l.kind == changelog.KindEtcd {
 		read = l.rawState
@@ -82,7 +82,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 // nor the number of keys beyond the limit matters. The steps are made by recursion
 // because the planner, which overestimates how selective the simpler queries are, sorts
 // the whole range for those. Rows come in the order of the steps.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
+func (l reader) state(ctx context.Context, from, to string, revision int64, limit int) (out []changelog.Row, err error) {
 	err = l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanRow)
 		return err
@@ -111,7 +111,7 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 }
 
 // Count returns how many rows State would return.
-func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+func (l reader) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
 	var n int64
 	err := l.readPast(ctx, revision, func(rows pgx.Rows) (err error) {
 		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
@@ -131,7 +131,7 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
 	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
@@ -143,7 +143,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 	return out, nil
 }
 
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
+func (l reader) steps(ctx context.Context, from, to string, after, through int64, limit int) (out []changelog.Step, err error) {
 	err = l.readPast(ctx, after, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, scanStep)
 		return err
@@ -161,7 +161,7 @@ func (l *Log) steps(ctx context.Context, from, to string, after, through int64, 
 }
 
 // Time returns the oldest row at or after a revision.
-func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+func (l reader) Time(ctx context.Context, revision int64) (found, at int64, err error) {
 	err = l.pool.QueryRow(ctx, `
 		(SELECT id, at FROM log WHERE id >= $1 ORDER BY id LIMIT 1)
 		UNION ALL
@@ -178,7 +178,7 @@ func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err er
 }
 
 // readPast runs query, lets scan read its rows and refuses a revision below the floor.
-func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) error, query string, args ...any) error {
+func (l reader) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) error, query string, args ...any) error {
 	check := func(w *changelog.Witness, now changelog.Head, seen *int64) error {
 		if err := w.Check(now, seen); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (l *Log) readPast(ctx context.Context, revision int64, scan func(pgx.Rows) 
 
 // readKnown runs query, lets scan read its rows and then, in the same round trip, compares the log with
 // what is expected of it: if it is the same log now, it was when the rows were read.
-func (l *Log) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
+func (l *database) readKnown(ctx context.Context, check func(w *changelog.Witness, now changelog.Head, seen *int64) error,
 	scan func(pgx.Rows) error, query string, args ...any) error {
 	w := l.witness.Load()
 	var b pgx.Batch

@@ -44,7 +44,7 @@ func (s schema) grant() string {
 // findSchema returns the first schema of the search path that exists. The server itself
 // passes over those that the user may not use, which would end in tables that it does not
 // find; here that is refused.
-func (l *Log) findSchema(ctx context.Context) (schema, error) {
+func (l *database) findSchema(ctx context.Context) (schema, error) {
 	var s schema
 	var path string
 	var name *string
@@ -74,7 +74,7 @@ func (l *Log) findSchema(ctx context.Context) (schema, error) {
 }
 
 // checkTables refuses a user who lacks a right on the tables that plinth always needs.
-func (l *Log) checkTables(ctx context.Context) error {
+func (l *database) checkTables(ctx context.Context) error {
 	var cannot *string
 	err := l.pool.QueryRow(ctx, `
 		SELECT string_agg(privilege || ' on table ' || name, ', ')
@@ -95,7 +95,7 @@ func (l *Log) checkTables(ctx context.Context) error {
 }
 
 // refuseTables says what to grant to a user who may not use the tables, or some of them.
-func (l *Log) refuseTables(ctx context.Context, s schema, cannot string) error {
+func (l *database) refuseTables(ctx context.Context, s schema, cannot string) error {
 	var tables *string
 	err := l.pool.QueryRow(ctx, `
 		SELECT string_agg(format('%I.%I', schemaname, tablename), ', ' ORDER BY tablename)
@@ -109,7 +109,7 @@ func (l *Log) refuseTables(ctx context.Context, s schema, cannot string) error {
 }
 
 // denied returns what to grant if err says that a right is missing, else nil.
-func (l *Log) denied(ctx context.Context, err error) error {
+func (l *database) denied(ctx context.Context, err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) || e.Code != insufficient {
 		return nil

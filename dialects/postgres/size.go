@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/plinth-io/plinth/dialects/internal/inspect"
 	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
@@ -18,7 +19,7 @@ const countable = 64 << 20
 
 // Size counts the rows of a table of less than 64 MiB. Of a larger one they are the server's
 // estimate, which is some seconds late.
-func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
+func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	var log, past int64
 	err = l.pool.QueryRow(ctx, `
 		SELECT pg_relation_size('log'::regclass),
@@ -48,11 +49,7 @@ func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer l.Close()
-	if s, err = changelog.Summarize(ctx, l); err != nil {
-		return s, l.classify(err)
-	}
-	return s, nil
+	return inspect.Summary(ctx, l, l.classify)
 }
 
 // Peek opens the log in a database for reading, without making or changing anything. There must be a
@@ -62,19 +59,8 @@ func Peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	var version int
-	var dirty bool
-	err = l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err != nil {
-		err = fmt.Errorf("read schema version: %w", l.classify(err))
-	} else {
-		err = migrations.Readable(migrations.Postgres, version, dirty)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	row := l.pool.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`)
+	return inspect.Readable(l, migrations.Postgres, row, l.classify)
 }
 
 func peek(ctx context.Context, o Options) (*Log, error) {
@@ -89,7 +75,7 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // there may be a pooler
 	}
-	l := &Log{closed: make(chan struct{})}
+	l := &database{closed: make(chan struct{})}
 	if l.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
@@ -97,14 +83,14 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 		SELECT value, coalesce((SELECT value FROM meta WHERE name = 'kind'), 'api')
 		FROM meta WHERE name = 'cluster_id'`).Scan(&l.clusterID, &l.kind)
 	if err == nil {
-		return l, nil
+		return newLog(l), nil
 	}
 	err = l.explainPeek(err, o)
 	l.giveUp()
 	return nil, err
 }
 
-func (l *Log) explainPeek(err error, o Options) error {
+func (l *database) explainPeek(err error, o Options) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000") {
 		return fmt.Errorf("%w: database %q has none of its tables", changelog.ErrNoLog, o.Config.Database)

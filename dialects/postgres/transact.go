@@ -14,23 +14,16 @@ import (
 
 // Transact runs decide in a transaction of two round trips: lock and look; write, notify and
 // commit.
-func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+func (l appender) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
 	if l.kind != changelog.KindEtcd {
 		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
 	err := l.again(ctx, func() error { return l.tryTransact(ctx, ask, decide) })
-	var rejected *raw.Rejected
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &rejected):
-		return rejected.Err
-	}
-	return fmt.Errorf("transact: %w", l.classify(err))
+	return raw.Ended(err, l.classify)
 }
 
 // again runs f, and runs it anew after an error that another attempt may well not meet.
-func (l *Log) again(ctx context.Context, f func() error) error {
+func (l *database) again(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()
 		var rejected *raw.Rejected
@@ -41,7 +34,7 @@ func (l *Log) again(ctx context.Context, f func() error) error {
 	}
 }
 
-func (l *Log) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
+func (l appender) tryTransact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) (err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -125,7 +118,7 @@ func findRows(r pgx.BatchResults, leases bool, f *changelog.Found) error {
 
 // writeAndCommit writes what was decided in one pipeline with COMMIT: leases that go first, so
 // that an id can be granted anew.
-func (l *Log) writeAndCommit(ctx context.Context, conn *pgx.Conn, d changelog.Decision) error {
+func (l appender) writeAndCommit(ctx context.Context, conn *pgx.Conn, d changelog.Decision) error {
 	var b pgx.Batch
 	if len(d.Revoke) > 0 {
 		b.Queue(`DELETE FROM lease WHERE id = ANY ($1::bigint[])`, d.Revoke)
@@ -180,7 +173,7 @@ func queueRows(b *pgx.Batch, rows []changelog.Row) {
 
 // Cut moves the floor at once, and tells other processes, for which it is the head if it is
 // above the newest row.
-func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
+func (l compaction) Cut(ctx context.Context, through int64) (found int64, err error) {
 	first := true // attempt to reach COMMIT, which may be done without an answer: a later one finds its work
 	err = l.again(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -197,7 +190,7 @@ func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
 	return found, nil
 }
 
-func (l *Log) cut(ctx context.Context, tx pgx.Tx, through int64) (found int64, err error) {
+func (l compaction) cut(ctx context.Context, tx pgx.Tx, through int64) (found int64, err error) {
 	err = tx.QueryRow(ctx, `SELECT value::bigint FROM meta WHERE name = 'floor' FOR UPDATE`).Scan(&found)
 	if err != nil || through <= found {
 		return found, err

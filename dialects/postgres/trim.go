@@ -10,7 +10,7 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it takes the
 // compactors' lock.
-func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM past) OR EXISTS (SELECT FROM kept)`).Scan(&due)
@@ -30,7 +30,7 @@ func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit i
 }
 
 // inStep runs a step in a transaction that has the compactors' lock, unless another has it.
-func (l *Log) inStep(ctx context.Context, c *changelog.Compacted, step func(pgx.Tx) error) error {
+func (l *database) inStep(ctx context.Context, c *changelog.Compacted, step func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		if _, c.Busy, err = lockSweep(ctx, tx); err != nil || c.Busy {
 			return err
@@ -61,7 +61,7 @@ func trim(ctx context.Context, tx pgx.Tx, keep *changelog.Keep, now int64, limit
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
 	err := l.inStep(ctx, &c, func(tx pgx.Tx) error { return refit(ctx, tx, &c, keep, limit) })
 	if err != nil {

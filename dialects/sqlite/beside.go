@@ -34,7 +34,7 @@ func (b *beside) check() error {
 }
 
 // openBeside opens the file at path, which another process has open.
-func (l *Log) openBeside(ctx context.Context, path string, o Options) error {
+func (l *database) openBeside(ctx context.Context, path string, o Options) error {
 	if l.lock != nil { // of this name; the server has the file open by another one
 		if err := l.lock.Close(); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (l *Log) openBeside(ctx context.Context, path string, o Options) error {
 }
 
 // keepLog has the write-ahead log stay when the last connection ends: the server may have ended before.
-func (l *Log) keepLog(ctx context.Context) error {
+func (l *database) keepLog(ctx context.Context) error {
 	return l.use(ctx, func(w *writer) error {
 		return w.conn.SetFileControlInt("", sqlite.SQLITE_FCNTL_PERSIST_WAL, 1)
 	})

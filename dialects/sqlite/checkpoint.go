@@ -41,7 +41,7 @@ func (c *checkpointer) note(l load) {
 }
 
 // runCheckpoints copies the log when it is due, until ctx ends or the log is closed.
-func (l *Log) runCheckpoints(ctx context.Context) {
+func (l *database) runCheckpoints(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (l *Log) runCheckpoints(ctx context.Context) {
 
 // checkpoint copies what is in the log into the file, as far as readers let it, and says whether
 // that was all.
-func (l *Log) checkpoint(ctx context.Context) (whole bool, err error) {
+func (l *database) checkpoint(ctx context.Context) (whole bool, err error) {
 	var busy, frames, copied int64
 	if err := l.reads.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &copied); err != nil {
 		return false, fmt.Errorf("checkpoint: %w", classify(err))

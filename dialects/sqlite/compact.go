@@ -13,7 +13,7 @@ import (
 // Compact sweeps the next rows and moves the floor over them. Each row swept takes its
 // predecessor with it: older ones went when the predecessor was swept. So the cost does
 // not depend on how long a key's history is.
-func (l *Log) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
+func (l compaction) Compact(ctx context.Context, through int64, limit int, keep *changelog.Keep) (changelog.Compacted, error) {
 	var c changelog.Compacted
 	err := l.transact(ctx, func(w *writer) (err error) {
 		if l.held() {
@@ -94,7 +94,7 @@ func (w *writer) supersede(after, upto int64) (deleted int64, err error) {
 }
 
 // Supersede deletes the next predecessors.
-func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Supersede(ctx context.Context, after, through int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`, nil, &c.Floor)
@@ -118,7 +118,7 @@ func (l *Log) Supersede(ctx context.Context, after, through int64, limit int) (c
 }
 
 // Raise lifts the floor above everything the log has.
-func (l *Log) Raise(ctx context.Context, revision int64) error {
+func (l appender) Raise(ctx context.Context, revision int64) error {
 	err := l.transact(ctx, func(w *writer) error {
 		_, err := w.exec(`
 			UPDATE meta SET value = CAST(?1 AS TEXT)
@@ -139,7 +139,7 @@ func (l *Log) Raise(ctx context.Context, revision int64) error {
 const vacuumPages = 256
 
 // Reclaim gives free pages back to the file system and empties the write-ahead log.
-func (l *Log) Reclaim(ctx context.Context) error {
+func (l compaction) Reclaim(ctx context.Context) error {
 	for {
 		var free int64
 		err := l.transact(ctx, func(w *writer) error {
@@ -165,11 +165,11 @@ func (l *Log) Reclaim(ctx context.Context) error {
 }
 
 // Defragment has nothing to do that Reclaim does not.
-func (l *Log) Defragment(ctx context.Context) error { return l.Reclaim(ctx) }
+func (l compaction) Defragment(ctx context.Context) error { return l.Reclaim(ctx) }
 
 // truncateWAL first copies what it can while nobody waits, then cuts the file. A reader
 // in the way makes the cut fail, which is as good: the next one will do it.
-func (l *Log) truncateWAL(ctx context.Context) error {
+func (l compaction) truncateWAL(ctx context.Context) error {
 	if _, err := l.checkpoint(ctx); err != nil {
 		return err
 	}

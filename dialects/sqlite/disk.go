@@ -155,7 +155,7 @@ func (d *disk) ranOut() {
 }
 
 // checkRoomForRows is checkRoom for raw keys, of which a full disk takes only deletes.
-func (l *Log) checkRoomForRows(w *writer) error {
+func (l *database) checkRoomForRows(w *writer) error {
 	if l.disk != nil && w.wrote.puts {
 		if err := l.disk.now(); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (l *Log) checkRoomForRows(w *writer) error {
 }
 
 // checkRoom refuses a batch on a full disk that would not leave enough for compaction.
-func (l *Log) checkRoom(w *writer) error {
+func (l *database) checkRoom(w *writer) error {
 	batch := w.wrote
 	if l.disk == nil || batch.rows == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (l *Log) checkRoom(w *writer) error {
 
 // growth returns how much a file of which size bytes are in use has to grow by, when what is
 // in the write-ahead log is copied into it.
-func (l *Log) growth(size int64) int64 {
+func (l *database) growth(size int64) int64 {
 	file, err := l.guard.file.Stat()
 	if err != nil {
 		return 0
@@ -202,7 +202,7 @@ func (l *Log) growth(size int64) int64 {
 }
 
 // growthNow is growth for goroutines that do not hold the writer.
-func (l *Log) growthNow() int64 {
+func (l *database) growthNow() int64 {
 	var size int64
 	if err := l.reads.QueryRow(`SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&size); err != nil {
 		return 0

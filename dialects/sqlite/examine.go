@@ -64,7 +64,7 @@ var made = shape.Parse(`
 // Examine has SQLite look at its pages and indexes, and compares the schema. The first takes about five seconds for
 // a gigabyte, in one transaction, while the write-ahead log grows; a database in memory has no pages that
 // could be damaged, and its writers would have to wait.
-func (l *Log) Examine(ctx context.Context, _ []string, found func(in, what string)) error {
+func (l source) Examine(ctx context.Context, _ []string, found func(in, what string)) error {
 	l.freezing.Add(1)
 	defer l.freezing.Done()
 	looks := []func(context.Context, *sql.Conn, func(in, what string)) error{examineShape, examineTriggers, examineNewest, examineVersion, examineTypes}

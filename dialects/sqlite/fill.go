@@ -9,12 +9,12 @@ import (
 
 // filler is the writer within its transaction.
 type filler struct {
-	l *Log
+	l *database
 	w *writer
 }
 
 // Fill lets fill write to the log if it is empty.
-func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
+func (l filling) Fill(ctx context.Context, fill func(changelog.Filler) error) error {
 	err := l.transact(ctx, func(w *writer) error {
 		var head changelog.Head
 		var at int64
@@ -24,7 +24,7 @@ func (l *Log) Fill(ctx context.Context, fill func(changelog.Filler) error) error
 		if head.Revision > 0 {
 			return changelog.ErrNotEmpty
 		}
-		if err := fill(&filler{l, w}); err != nil {
+		if err := fill(&filler{l.database, w}); err != nil {
 			return err
 		}
 		return w.turn()

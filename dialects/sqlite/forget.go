@@ -14,7 +14,7 @@ const forgetStep = 500
 // Forget deletes the old versions of a key. SQLite overwrites what is deleted meanwhile. What
 // other transactions delete it overwrites only in pages that stay in use (see writer.prepare); the
 // others leave the file with Reclaim.
-func (l *Log) Forget(ctx context.Context, key string) (removed int64, err error) {
+func (l compaction) Forget(ctx context.Context, key string) (removed int64, err error) {
 	if l.kind != changelog.KindAPI {
 		return 0, fmt.Errorf("forget %s: %w", key, changelog.ErrKind)
 	}

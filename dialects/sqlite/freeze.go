@@ -19,7 +19,7 @@ type frozen struct {
 }
 
 // Freeze calls f with the log as it is now. Close ends it.
-func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
+func (l source) Freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	l.freezing.Add(1)
 	defer l.freezing.Done()
 	var beside sync.WaitGroup
@@ -39,7 +39,7 @@ func (l *Log) Freeze(ctx context.Context, f func(changelog.Frozen) error) error 
 	return classify(l.hold(ctx, f))
 }
 
-func (l *Log) freeze(ctx context.Context, f func(changelog.Frozen) error) error {
+func (l source) freeze(ctx context.Context, f func(changelog.Frozen) error) error {
 	conn, err := l.reads.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)

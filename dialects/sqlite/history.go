@@ -9,7 +9,7 @@ import (
 )
 
 // History returns changes with their authors.
-func (l *Log) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
+func (l historian) History(ctx context.Context, q changelog.HistoryQuery) ([]changelog.HistoryRow, error) {
 	rows, err := scan.History(l.reads.QueryContext(ctx, historySQL(q), q.Sizes, q.After, q.Through, q.Limit, q.From, q.To))
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", classify(err))
@@ -44,7 +44,7 @@ func historySQL(q changelog.HistoryQuery) string {
 }
 
 // OldValues returns the values of rows by id.
-func (l *Log) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l historian) OldValues(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values := make(map[int64][]byte, len(ids))
 	rows, err := l.reads.QueryContext(ctx, `
 		SELECT id, value FROM log WHERE id IN (SELECT value FROM json_each(?1))

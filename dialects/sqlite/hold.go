@@ -18,7 +18,7 @@ import (
 // read page by page: a transaction that lasts would make the write-ahead log grow, which costs a lone
 // writer a fifth of its speed, and writers of a database in memory would have to wait for its end.
 type held struct {
-	l       *Log
+	l       *database
 	head    changelog.Head
 	meta    map[string]string
 	kept    map[string]int64
@@ -38,7 +38,7 @@ const (
 
 // hold calls f while nothing is compacted. Only a full disk is more important, and that an object is
 // forgotten: what f reads after that is ErrUnavailable.
-func (l *Log) hold(ctx context.Context, f func(changelog.Frozen) error) error {
+func (l source) hold(ctx context.Context, f func(changelog.Frozen) error) error {
 	err := l.use(ctx, func(*writer) error { // so that no compaction is under way
 		l.holds.Add(1)
 		return nil
@@ -47,7 +47,7 @@ func (l *Log) hold(ctx context.Context, f func(changelog.Frozen) error) error {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	defer l.holds.Add(-1)
-	h := &held{l: l}
+	h := &held{l: l.database}
 	if err := h.begin(ctx); err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
@@ -55,11 +55,11 @@ func (l *Log) hold(ctx context.Context, f func(changelog.Frozen) error) error {
 }
 
 // held says whether compaction has to wait.
-func (l *Log) held() bool { return l.holds.Load() > 0 && l.Condition() == nil }
+func (l *database) held() bool { return l.holds.Load() > 0 && l.Condition() == nil }
 
 // pastHeld says whether old versions beside the log have to stay as they are. On a full disk, too: few
 // of them expire while a backup is made.
-func (l *Log) pastHeld() bool { return l.holds.Load() > 0 }
+func (l *database) pastHeld() bool { return l.holds.Load() > 0 }
 
 // begin reads what says where the log ends. What of that is damaged fails who asks for it.
 func (h *held) begin(ctx context.Context) error {

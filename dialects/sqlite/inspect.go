@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/plinth-io/plinth/dialects/internal/inspect"
 	"github.com/plinth-io/plinth/migrations"
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
@@ -19,11 +20,7 @@ func Inspect(ctx context.Context, o Options) (s changelog.Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer l.Close()
-	if s, err = changelog.Summarize(ctx, l); err != nil {
-		return s, classify(err)
-	}
-	return s, nil
+	return inspect.Summary(ctx, l, classify)
 }
 
 // Peek opens the log in a file for reading, beside a process that has it open or without one. It takes
@@ -34,19 +31,8 @@ func Peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	var version int
-	var dirty bool
-	err = l.reads.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if err != nil {
-		err = fmt.Errorf("read schema version: %w", classify(err))
-	} else {
-		err = migrations.Readable(migrations.SQLite, version, dirty)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	row := l.reads.QueryRowContext(ctx, `SELECT version, dirty FROM schema_migrations`)
+	return inspect.Readable(l, migrations.SQLite, row, classify)
 }
 
 func peek(ctx context.Context, o Options) (*Log, error) {
@@ -66,17 +52,17 @@ func peek(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, opened: time.Now(), reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
+	l := &database{path: path, opened: time.Now(), reads: sql.OpenDB(connector(uri(path) + settings)), peeks: true, closed: make(chan struct{})}
 	l.reads.SetMaxOpenConns(1)
 	if err := l.identify(ctx); err != nil {
 		l.Close()
 		return nil, classify(err)
 	}
-	return l, nil
+	return newLog(l), nil
 }
 
 // identify reads what the log is, if there is one.
-func (l *Log) identify(ctx context.Context) (err error) {
+func (l *database) identify(ctx context.Context) (err error) {
 	var tables int
 	err = l.reads.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('log', 'meta')`).Scan(&tables)
 	if err == nil && tables < 2 {

@@ -12,12 +12,12 @@ import (
 
 // clock is the time of leases in milliseconds: this machine's when the log was opened, because no other process
 // has the database, and what has passed since. Who sets the machine's clock meanwhile moves no lease.
-func (l *Log) clock() int64 {
+func (l *database) clock() int64 {
 	return l.opened.UnixMilli() + time.Since(l.opened).Milliseconds()
 }
 
 // Leases returns leases and the time.
-func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
+func (l leases) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
 	if ids == nil {
 		leases, err = scan.Leases(l.reads.QueryContext(ctx, `SELECT id, ttl, expires FROM lease ORDER BY id`))
 	} else {
@@ -31,7 +31,7 @@ func (l *Log) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease
 }
 
 // Renew makes leases that have not expired expire their TTL from now.
-func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
+func (l leases) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (l *Log) Renew(ctx context.Context, ids []int64) (renewed []changelog.Lease
 }
 
 // Expired returns leases that have expired, and when the next one does.
-func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
+func (l leases) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
 	leases, err := scan.Leases(l.reads.QueryContext(ctx, `
 		SELECT id, ttl, expires FROM lease ORDER BY expires, id LIMIT ?`, max(1, limit)))
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Log) Expired(ctx context.Context, limit int) (ids []int64, next int64, 
 }
 
 // Beat notes the time. If nobody has done so for a while, all leases expire later.
-func (l *Log) Beat(ctx context.Context, most int64) (shifted int64, err error) {
+func (l leases) Beat(ctx context.Context, most int64) (shifted int64, err error) {
 	err = l.transact(ctx, func(w *writer) error {
 		now, last := l.clock(), int64(0)
 		if err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'lease_beat'`, nil, &last); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Move stops the log, also one that is open beside its server, whose writer reads the mark with the
 // head.
-func (l *Log) Move(ctx context.Context, to string) (head int64, err error) {
+func (l filling) Move(ctx context.Context, to string) (head int64, err error) {
 	move := func() error {
 		return l.transact(ctx, func(w *writer) (err error) {
 			head, err = w.noteMoved(to)
@@ -55,7 +55,7 @@ func (w *writer) noteMoved(to string) (head int64, err error) {
 const besidePause = 100 * time.Microsecond
 
 // between runs f between two transactions of the server.
-func (b *beside) between(ctx context.Context, l *Log, f func() error) error {
+func (b *beside) between(ctx context.Context, l filling, f func() error) error {
 	if err := b.check(); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (b *beside) between(ctx context.Context, l *Log, f func() error) error {
 // busyTimeout is for how many milliseconds SQLite waits for another connection.
 const busyTimeout = 10_000
 
-func (l *Log) setBusyTimeout(ctx context.Context, milliseconds int) error {
+func (l filling) setBusyTimeout(ctx context.Context, milliseconds int) error {
 	return l.use(ctx, func(w *writer) error {
 		_, err := w.exec(fmt.Sprintf(`PRAGMA busy_timeout = %d`, milliseconds))
 		return err

@@ -49,8 +49,10 @@ type Options struct {
 	Beside    bool           // of a file that another process has open, open it beside that one
 }
 
-// Log is a changelog.Log.
-type Log struct {
+// database is the file, or the memory, with the connections to it: the role of that name, and below the
+// other roles, whose methods get the writer by use and transact and the readers by reads. What is not
+// safe for concurrent use says what guards it; the rest is set before Open returns.
+type database struct {
 	path      string // empty in memory
 	clusterID string
 	kind      changelog.Kind
@@ -77,8 +79,6 @@ type Log struct {
 	closed    chan struct{}
 }
 
-var _ changelog.Log = (*Log)(nil)
-
 // Open opens the log, makes it if it is missing and brings its schema up to date. A file
 // that another process has open is refused.
 func Open(ctx context.Context, o Options) (*Log, error) {
@@ -94,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if o.Kind == "" {
 		o.Kind = changelog.KindAPI
 	}
-	l := &Log{kind: o.Kind, opened: time.Now(), writer: make(chan *writer, 1), closed: make(chan struct{})}
+	l := &database{kind: o.Kind, opened: time.Now(), writer: make(chan *writer, 1), closed: make(chan struct{})}
 	l.checkpoints.due = make(chan struct{}, 1)
 	var err error
 	if o.Path == "" {
@@ -110,10 +110,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.Close()
 		return nil, fmt.Errorf("open sqlite database %s: %w", cmp.Or(o.Path, ":memory:"), classify(err))
 	}
-	return l, nil
+	return newLog(l), nil
 }
 
-func (l *Log) openMemory(ctx context.Context, o Options) error {
+func (l *database) openMemory(ctx context.Context, o Options) error {
 	name := memoryName()
 	if o.MustExist {
 		return refused.Missing("a database in memory is always new")
@@ -130,7 +130,7 @@ func (l *Log) openMemory(ctx context.Context, o Options) error {
 	return l.connect(ctx, name, o)
 }
 
-func (l *Log) openFile(ctx context.Context, o Options) error {
+func (l *database) openFile(ctx context.Context, o Options) error {
 	if o.MustExist {
 		if err := findFile(o.Path); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (l *Log) openFile(ctx context.Context, o Options) error {
 }
 
 // takeOver makes an existing file ready for this process.
-func (l *Log) takeOver(ctx context.Context, o Options) (p prepared, err error) {
+func (l *database) takeOver(ctx context.Context, o Options) (p prepared, err error) {
 	if err := closeToOthers(l.path); err != nil {
 		return p, err
 	}
@@ -194,13 +194,13 @@ func (l *Log) takeOver(ctx context.Context, o Options) (p prepared, err error) {
 const idleTime = 10 * time.Second
 
 // connect opens the writer and the readers on a migrated database.
-func (l *Log) connect(ctx context.Context, name string, o Options) error {
+func (l *database) connect(ctx context.Context, name string, o Options) error {
 	w, err := openWriter(name, o.Durability, o.Kind)
 	if err != nil {
 		return err
 	}
 	l.writer <- w
-	l.reads = sql.OpenDB(reader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l})
+	l.reads = sql.OpenDB(placedReader{connector(name + "&_query_only=true&_synchronous=" + string(o.Durability)), l})
 	l.reads.SetMaxOpenConns(o.MaxConns)
 	l.reads.SetMaxIdleConns(o.MaxConns)
 	l.reads.SetConnMaxIdleTime(idleTime)
@@ -209,19 +209,19 @@ func (l *Log) connect(ctx context.Context, name string, o Options) error {
 }
 
 // Expect does nothing: the file belongs to this process, which refuses one that was exchanged under it.
-func (l *Log) Expect(*changelog.Witness) {}
+func (l appender) Expect(*changelog.Witness) {}
 
 // Exclusive is true: the file is locked.
-func (l *Log) Exclusive() bool { return true }
+func (l *database) Exclusive() bool { return true }
 
 // Kind is what the log is used for.
-func (l *Log) Kind() changelog.Kind { return l.kind }
+func (l source) Kind() changelog.Kind { return l.kind }
 
 // ClusterID names this log.
-func (l *Log) ClusterID() string { return l.clusterID }
+func (l source) ClusterID() string { return l.clusterID }
 
 // Cluster reads whose log it is.
-func (l *Log) Cluster(ctx context.Context) (id string, err error) {
+func (l *database) Cluster(ctx context.Context) (id string, err error) {
 	if err = l.reads.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'cluster_id'`).Scan(&id); err != nil {
 		return "", fmt.Errorf("read the cluster: %w", classify(err))
 	}
@@ -229,11 +229,11 @@ func (l *Log) Cluster(ctx context.Context) (id string, err error) {
 }
 
 // Made says that Open has made the log.
-func (l *Log) Made() bool { return l.made }
+func (l *database) Made() bool { return l.made }
 
 // Follow gives no hint, because no other process can append. It watches the file's place
 // and its disk meanwhile, and copies the write-ahead log into the file.
-func (l *Log) Follow(ctx context.Context, _ changelog.Follower) {
+func (l *database) Follow(ctx context.Context, _ changelog.Follower) {
 	if l.place == nil {
 		<-ctx.Done()
 		return
@@ -246,7 +246,7 @@ func (l *Log) Follow(ctx context.Context, _ changelog.Follower) {
 
 // Close ends all use of the file. A write in progress is finished first. The locks go last,
 // because closing the guard's file ends SQLite's locks, too.
-func (l *Log) Close() error {
+func (l *database) Close() error {
 	var errs []error
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -265,7 +265,7 @@ func (l *Log) Close() error {
 // disconnect closes the connections; the last one copies the write-ahead log into the file.
 // That would spoil a file that was put in the place of this one's contents: then
 // the connections stay as they are until the process ends.
-func (l *Log) disconnect() error {
+func (l *database) disconnect() error {
 	if l.reads == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Origins returns where rows come from.
-func (l *Log) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
+func (l reader) Origins(ctx context.Context, ids []int64) (map[int64]changelog.Origin, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, fmt.Errorf("read origins: %w", err)

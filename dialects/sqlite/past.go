@@ -9,7 +9,7 @@ import (
 )
 
 // Past returns the rows in force at a revision that may be below the floor.
-func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+func (l historian) Past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	if l.kind != changelog.KindAPI {
 		return nil, fmt.Errorf("read the past: %w", changelog.ErrKind)
 	}
@@ -28,7 +28,7 @@ func (l *Log) Past(ctx context.Context, from, to string, revision int64, limit i
 
 // past is one statement, because rows move from log to past. In past it steps from key to key, since
 // a key may have very many versions there, and stops when the page is full. A tombstone is superseded by itself, so it is in force at no revision.
-func (l *Log) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
+func (l historian) past(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.HistoryRow, error) {
 	return scan.PastRows(l.reads.QueryContext(ctx, `
 		WITH RECURSIVE keys (key) AS (
 			SELECT (SELECT key FROM past WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT 1)
@@ -64,7 +64,7 @@ func (l *Log) past(ctx context.Context, from, to string, revision int64, limit i
 
 // checkKnown refuses a revision of which something in the range may be missing. What is known only
 // becomes less: if it is enough now, it was when the rows were read.
-func (l *Log) checkKnown(ctx context.Context, from, to string, revision int64) error {
+func (l historian) checkKnown(ctx context.Context, from, to string, revision int64) error {
 	var k changelog.Known
 	err := l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),

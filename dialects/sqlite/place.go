@@ -110,7 +110,7 @@ func (p *place) checkHeader() {
 }
 
 // watch looks after the place and its disk until ctx ends.
-func (l *Log) watch(ctx context.Context) {
+func (l *database) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	full := l.disk.now() != nil
@@ -132,7 +132,7 @@ func (l *Log) watch(ctx context.Context) {
 // log goes into the file while there is room for it: else it would use up the reserve. was
 // says whether the disk was full at the last look of this kind, since a batch looks, too, and
 // may have been the first to see it full.
-func (l *Log) lookAtDisk(ctx context.Context, was bool) (full bool) {
+func (l *database) lookAtDisk(ctx context.Context, was bool) (full bool) {
 	l.disk.look()
 	full = l.disk.now() != nil
 	if full && !was {
@@ -141,14 +141,14 @@ func (l *Log) lookAtDisk(ctx context.Context, was bool) (full bool) {
 	return full
 }
 
-// reader opens connections that read while the files are in place. Else the name leads to
+// placedReader opens connections that read while the files are in place. Else the name leads to
 // another file, which SQLite would read as the log and whose write-ahead log it would delete.
-type reader struct {
+type placedReader struct {
 	connector
-	log *Log
+	log *database
 }
 
-func (r reader) Connect(ctx context.Context) (driver.Conn, error) {
+func (r placedReader) Connect(ctx context.Context) (driver.Conn, error) {
 	if r.log.place == nil { // in memory, or while the log is opened
 		return r.connector.Connect(ctx)
 	}
@@ -166,7 +166,7 @@ func (r reader) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // Condition returns what is wrong with the place or the disk of the file.
-func (l *Log) Condition() error {
+func (l *database) Condition() error {
 	if l.place == nil { // in memory
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // The reads of a log of raw keys are those of read.go with two columns more.
 
-func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
+func (l reader) rawRows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	return scan.RawRows(l.reads.QueryContext(ctx, `
 		SELECT id, key, create_id, deleted, at, value, version, lease
 		FROM log
@@ -20,7 +20,7 @@ func (l *Log) rawRows(ctx context.Context, after int64, limit int) ([]changelog.
 		LIMIT ?`, after, limit))
 }
 
-func (l *Log) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) rawState(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return scan.RawPage(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease
 		FROM log AS k INDEXED BY log_key_id
@@ -34,7 +34,7 @@ func (l *Log) rawState(ctx context.Context, from, to string, revision int64, lim
 		LIMIT ?4`, from, to, revision, limit))
 }
 
-func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) rawSteps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.RawSteps(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, l.version, l.lease,
 		       p.id, p.create_id, p.at, p.value, p.version, p.lease
@@ -48,7 +48,7 @@ func (l *Log) rawSteps(ctx context.Context, from, to string, after, through int6
 }
 
 // Keys is State without values.
-func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) Keys(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	rows, err := scan.RawKeys(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.version, l.lease
 		FROM log AS k INDEXED BY log_key_id
@@ -73,7 +73,7 @@ func (l *Log) Keys(ctx context.Context, from, to string, revision int64, limit i
 const valuesChunk = 1000
 
 // Values returns the values of rows by id.
-func (l *Log) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+func (l reader) Values(ctx context.Context, ids []int64) (map[int64][]byte, error) {
 	values := make(map[int64][]byte, len(ids))
 	for len(ids) > 0 {
 		n := min(len(ids), valuesChunk)

@@ -14,7 +14,7 @@ import (
 // then nothing was missing when the rows were read.
 
 // Head reads the end of the log.
-func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
+func (l reader) Head(ctx context.Context) (changelog.Head, error) {
 	var h changelog.Head
 	err := l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'),
@@ -27,7 +27,7 @@ func (l *Log) Head(ctx context.Context) (changelog.Head, error) {
 }
 
 // checkFloor refuses a revision that is compacted.
-func (l *Log) checkFloor(ctx context.Context, revision int64) error {
+func (l reader) checkFloor(ctx context.Context, revision int64) error {
 	var floor int64
 	err := l.reads.QueryRowContext(ctx, `SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`).Scan(&floor)
 	if err == nil && revision < floor {
@@ -37,7 +37,7 @@ func (l *Log) checkFloor(ctx context.Context, revision int64) error {
 }
 
 // Rows returns rows after a revision in revision order.
-func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
+func (l reader) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	read := l.rows
 	if l.kind == changelog.KindEtcd {
 		read = l.rawRows
@@ -49,7 +49,7 @@ func (l *Log) Rows(ctx context.Context, after int64, limit int) ([]changelog.Row
 	return rows, nil
 }
 
-func (l *Log) rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
+func (l reader) rows(ctx context.Context, after int64, limit int) ([]changelog.Row, error) {
 	return scan.Rows(l.reads.QueryContext(ctx, `
 		SELECT id, key, create_id, deleted, at, value
 		FROM log
@@ -59,7 +59,7 @@ func (l *Log) rows(ctx context.Context, after int64, limit int) ([]changelog.Row
 }
 
 // State returns the rows in force at a revision.
-func (l *Log) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) State(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	read := l.state
 	if l.kind == changelog.KindEtcd {
 		read = l.rawState
@@ -76,7 +76,7 @@ func (l *Log) State(ctx context.Context, from, to string, revision int64, limit 
 
 // state walks the index (key, id) in order as far as the limit asks, and fetches only rows
 // that are the last of their key.
-func (l *Log) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
+func (l reader) state(ctx context.Context, from, to string, revision int64, limit int) ([]changelog.Row, error) {
 	return scan.Rows(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value
 		FROM log AS k INDEXED BY log_key_id
@@ -91,7 +91,7 @@ func (l *Log) state(ctx context.Context, from, to string, revision int64, limit 
 }
 
 // Count returns how many rows State would return.
-func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
+func (l reader) Count(ctx context.Context, from, to string, revision int64) (int64, error) {
 	var n int64
 	err := l.reads.QueryRowContext(ctx, `
 		SELECT count(*)
@@ -111,7 +111,7 @@ func (l *Log) Count(ctx context.Context, from, to string, revision int64) (int64
 }
 
 // Steps returns changes with what they replaced.
-func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) Steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	read := l.steps
 	if l.kind == changelog.KindEtcd {
 		read = l.rawSteps
@@ -128,7 +128,7 @@ func (l *Log) Steps(ctx context.Context, from, to string, after, through int64, 
 
 // steps walks the revisions, not the keys: the history is short, and the answer is wanted in
 // this order.
-func (l *Log) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
+func (l reader) steps(ctx context.Context, from, to string, after, through int64, limit int) ([]changelog.Step, error) {
 	return scan.Steps(l.reads.QueryContext(ctx, `
 		SELECT l.id, l.key, l.create_id, l.deleted, l.at, l.value, p.id, p.create_id, p.at, p.value
 		FROM log AS l NOT INDEXED
@@ -141,7 +141,7 @@ func (l *Log) steps(ctx context.Context, from, to string, after, through int64, 
 }
 
 // Time returns the oldest row at or after a revision.
-func (l *Log) Time(ctx context.Context, revision int64) (found, at int64, err error) {
+func (l reader) Time(ctx context.Context, revision int64) (found, at int64, err error) {
 	err = l.reads.QueryRowContext(ctx, `
 		SELECT id, at FROM (SELECT id, at FROM log WHERE id >= ?1 ORDER BY id LIMIT 1)
 		UNION ALL

@@ -11,7 +11,7 @@ import (
 
 // Size counts the rows, along the smallest of the indexes: a million take some 50 ms. The bytes of past
 // are estimated by its newest thousand rows.
-func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
+func (l source) Size(ctx context.Context) (s changelog.Size, err error) {
 	var pages, page int64
 	err = l.reads.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM log),
@@ -37,7 +37,7 @@ func (l *Log) Size(ctx context.Context) (s changelog.Size, err error) {
 }
 
 // Room returns the space of the file system.
-func (l *Log) Room() (free, size int64) {
+func (l *database) Room() (free, size int64) {
 	if l.path == "" {
 		return -1, -1
 	}
@@ -49,7 +49,7 @@ func (l *Log) Room() (free, size int64) {
 }
 
 // pastSize leaves out a table past that is not there: Inspect reads databases of older versions.
-func (l *Log) pastSize(ctx context.Context, s *changelog.Size) error {
+func (l source) pastSize(ctx context.Context, s *changelog.Size) error {
 	var there bool
 	err := l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'past')`).Scan(&there)
 	if err != nil || !there {

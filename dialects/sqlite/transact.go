@@ -14,7 +14,7 @@ import (
 var errNothing = errors.New("nothing to commit")
 
 // Transact runs decide under the write lock and commits what it decides.
-func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
+func (l appender) Transact(ctx context.Context, ask changelog.Ask, decide func(*changelog.Found) (changelog.Decision, error)) error {
 	if l.kind != changelog.KindEtcd {
 		return fmt.Errorf("transact: %w", changelog.ErrKind)
 	}
@@ -36,14 +36,10 @@ func (l *Log) Transact(ctx context.Context, ask changelog.Ask, decide func(*chan
 		}
 		return w.write(d)
 	})
-	var rejected *raw.Rejected
-	switch {
-	case err == nil || err == errNothing:
+	if err == errNothing {
 		return nil
-	case errors.As(err, &rejected):
-		return rejected.Err
 	}
-	return fmt.Errorf("transact: %w", l.notice(err))
+	return raw.Ended(err, l.notice)
 }
 
 // find reads what ask says, at a time of the leases' clock. Rows are read only if there are some.
@@ -125,7 +121,7 @@ func (w *writer) insertRaw(r *changelog.Row) error {
 }
 
 // Cut moves the floor at once.
-func (l *Log) Cut(ctx context.Context, through int64) (found int64, err error) {
+func (l compaction) Cut(ctx context.Context, through int64) (found int64, err error) {
 	err = l.transact(ctx, func(w *writer) error {
 		if err := w.scan(`SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'floor'`, nil, &found); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 // Trim deletes rows of past that have expired. It looks whether there are any before it keeps others
 // from writing.
-func (l *Log) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
+func (l compaction) Trim(ctx context.Context, keep *changelog.Keep, now int64, limit int) (c changelog.Compacted, err error) {
 	var due bool
 	if keep == nil {
 		err = l.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM past) OR EXISTS (SELECT 1 FROM kept)`).Scan(&due)
@@ -58,7 +58,7 @@ func (w *writer) trim(keep *changelog.Keep, now int64, limit int) (int64, error)
 }
 
 // Refit gives rows of past another expiry.
-func (l *Log) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
+func (l compaction) Refit(ctx context.Context, keep *changelog.Keep, after int64, limit int) (changelog.Compacted, error) {
 	c := changelog.Compacted{Swept: after}
 	err := l.transact(ctx, func(w *writer) error {
 		if l.pastHeld() {

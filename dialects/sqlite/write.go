@@ -164,7 +164,7 @@ func (s *stmt) each(f func(row []driver.Value)) error {
 }
 
 // use lends the writer to f.
-func (l *Log) use(ctx context.Context, f func(*writer) error) error {
+func (l *database) use(ctx context.Context, f func(*writer) error) error {
 	select {
 	case <-l.closed:
 		return changelog.ErrClosed
@@ -186,7 +186,7 @@ func (l *Log) use(ctx context.Context, f func(*writer) error) error {
 
 // transact runs f in a transaction that holds the write lock. A commit counts only if the
 // files are still where they were opened.
-func (l *Log) transact(ctx context.Context, f func(*writer) error) error {
+func (l *database) transact(ctx context.Context, f func(*writer) error) error {
 	if l.place == nil {
 		return l.use(ctx, func(w *writer) error { return w.transact(f) })
 	}
@@ -235,7 +235,7 @@ func (w *writer) abandon() {
 
 // Append writes a batch. Once the write lock is held ctx is not looked at any more: all
 // that follows is local and short.
-func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
+func (l appender) Append(ctx context.Context, batch []changelog.Change) (changelog.Appended, error) {
 	if l.kind != changelog.KindAPI && len(batch) > 0 {
 		return changelog.Appended{}, fmt.Errorf("append batch: %w", changelog.ErrKind)
 	}
@@ -254,7 +254,7 @@ func (l *Log) Append(ctx context.Context, batch []changelog.Change) (changelog.A
 }
 
 // notice keeps an error of a writing transaction in mind if it lasts.
-func (l *Log) notice(err error) error {
+func (l *database) notice(err error) error {
 	if errors.Is(err, errSetBack) && l.place != nil {
 		l.place.spoil(errSetBack)
 		return l.place.look()

@@ -39,9 +39,5 @@ func Commit(f *os.File, path string) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return syncFolder(filepath.Dir(path))
 }

@@ -9,16 +9,16 @@ import (
 
 // notThere returns the error for an object that was not there at a moment, or that the caller may not
 // get: the history does not tell these from each other.
-func (c *Client) notThere(ctx context.Context, t Target, m Moment) error {
-	if err := c.mayGet(ctx, t); err != nil {
+func (h *History) notThere(ctx context.Context, t Target, m Moment) error {
+	if err := h.MayGet(ctx, t); err != nil {
 		return err
 	}
-	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+	newest, err := first(h.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	switch {
 	case err != nil:
 		return err
 	case newest == nil:
-		return c.unknown(ctx, t)
+		return h.unknown(ctx, t)
 	case m.IsNow():
 		return fmt.Errorf("%s is not there; plinth log %s shows when it was", t, t.words())
 	}
@@ -26,18 +26,16 @@ func (c *Client) notThere(ctx context.Context, t Target, m Moment) error {
 }
 
 // unknown returns the error for an object that is not there and of which no change is kept.
-func (c *Client) unknown(ctx context.Context, t Target) error {
-	if err := c.mayGet(ctx, t); err != nil {
+func (h *History) unknown(ctx context.Context, t Target) error {
+	if err := h.MayGet(ctx, t); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is not there, and no change of it is kept; if it is another name or namespace, plinth trash %s -A lists what was deleted%s", t, t.Kind.Name(), c.because())
+	return fmt.Errorf("%s is not there, and no change of it is kept; if it is another name or namespace, plinth trash %s -A lists what was deleted%s", t, t.Kind.Name(), h.because())
 }
 
 // MayGet returns an error if nothing was found because the caller may not get the objects of a type, or
 // the one that is named. If the server does not say what the caller may do, there is no error.
-func (c *Client) MayGet(ctx context.Context, t Target) error { return c.mayGet(ctx, t) }
-
-func (c *Client) mayGet(ctx context.Context, t Target) error {
+func (h *History) MayGet(ctx context.Context, t Target) error {
 	if t.Kind.Name() == "" {
 		return nil
 	}
@@ -48,7 +46,7 @@ func (c *Client) mayGet(ctx context.Context, t Target) error {
 	}}
 	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"))
 	answer := new(authorizationv1.SelfSubjectAccessReview)
-	err := c.rest.Post().AbsPath("apis", authorizationv1.GroupName, "v1", "selfsubjectaccessreviews").Body(review).Do(ctx).Into(answer)
+	err := h.server.rest.Post().AbsPath("apis", authorizationv1.GroupName, "v1", "selfsubjectaccessreviews").Body(review).Do(ctx).Into(answer)
 	if err != nil || answer.Status.Allowed {
 		return nil
 	}

@@ -30,21 +30,27 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ann}]
 	f.create(f.c, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: there}}")
 	config := clientrest.CopyConfig(f.server.Config)
 	config.Impersonate.UserName = "ann"
-	ann, err := New(config)
+	ann, err := New(config, nil)
 	f.must(err)
 	var newest *page
 	f.eventually(func() (err error) { // the authorizer sees the binding a moment later
-		newest, err = ann.page(f.Context(), changes, Query{Namespace: "default"}, 1, "")
+		newest, err = ann.History.page(f.Context(), changes, Query{Namespace: "default"}, 1, "")
 		return err
 	})
 	now := moment(newest.ResourceVersion)
 	ask := map[string]func(c *Client, target Target) error{
-		"get": func(c *Client, target Target) error { _, err := c.MustBeAt(f.Context(), target, now); return err },
-		"diff": func(c *Client, target Target) error {
-			_, err := c.Compare(f.Context(), target, Moment{Back: 1}, Moment{}, View{})
+		"get": func(c *Client, target Target) error {
+			_, err := c.History.MustBeAt(f.Context(), target, now)
 			return err
 		},
-		"blame": func(c *Client, target Target) error { _, err := c.Blame(f.Context(), target, now, View{}); return err },
+		"diff": func(c *Client, target Target) error {
+			_, err := c.History.Compare(f.Context(), target, Moment{Back: 1}, Moment{}, View{})
+			return err
+		},
+		"blame": func(c *Client, target Target) error {
+			_, err := c.History.Blame(f.Context(), target, now, View{})
+			return err
+		},
 	}
 	for name, ask := range ask {
 		for _, secret := range []string{"there", "never"} {
@@ -59,8 +65,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ann}]
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	f.must(ann.MayGet(f.Context(), f.target("configmaps", "")))
-	if ann.MayGet(f.Context(), f.target("secrets", "")) == nil {
+	f.must(ann.History.MayGet(f.Context(), f.target("configmaps", "")))
+	if ann.History.MayGet(f.Context(), f.target("secrets", "")) == nil {
 		t.Error("ann may get Secrets")
 	}
 }

@@ -29,12 +29,12 @@ type Line struct {
 // Fields are followed by their path, not by their place in the text. A line with a value is of the change
 // that set this value last, after another value or none; a line that opens a map or a list is of the
 // change with which it came to have fields or items. Items of lists are followed as followItems says.
-func (c *Client) Blame(ctx context.Context, t Target, at Moment, view View) ([]Line, error) {
-	at, err := c.fix(ctx, t, at)
+func (h *History) Blame(ctx context.Context, t Target, at Moment, view View) ([]Line, error) {
+	at, err := h.fix(ctx, t, at)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.incarnation(ctx, t, at)
+	all, err := h.incarnation(ctx, t, at)
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +43,19 @@ func (c *Client) Blame(ctx context.Context, t Target, at Moment, view View) ([]L
 
 // incarnation returns the versions that are kept of the object that is there at a moment, the oldest
 // first.
-func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*historyv1.Version, error) {
+func (h *History) incarnation(ctx context.Context, t Target, at Moment) ([]*historyv1.Version, error) {
 	if !at.IsNow() { // a moment that is not known, or none yet
-		if _, err := c.At(ctx, t, at); err != nil {
+		if _, err := h.At(ctx, t, at); err != nil {
 			return nil, err
 		}
 	}
 	var all []*historyv1.Version
-	for v, err := range c.Versions(ctx, Query{}.ToObject(t).Bound(historyv1.FieldUntil, at)) {
+	for v, err := range h.Versions(ctx, Query{}.ToObject(t).Bound(historyv1.FieldUntil, at)) {
 		if err != nil {
 			return nil, err
 		}
 		if len(all) == 0 && v.Action == historyv1.Deleted {
-			return nil, c.whyDeleted(t, v.Description)
+			return nil, whyDeleted(t, v.Description)
 		}
 		if len(all) > 0 && (v.Action == historyv1.Deleted || v.Object.CreateRevision != all[0].Object.CreateRevision) {
 			break
@@ -63,13 +63,13 @@ func (c *Client) incarnation(ctx context.Context, t Target, at Moment) ([]*histo
 		all = append(all, &v)
 	}
 	if len(all) == 0 {
-		return nil, c.notThere(ctx, t, at)
+		return nil, h.notThere(ctx, t, at)
 	}
 	slices.Reverse(all)
 	return all, nil
 }
 
-func (c *Client) whyDeleted(t Target, d historyv1.Description) error {
+func whyDeleted(t Target, d historyv1.Description) error {
 	return fmt.Errorf("%s was deleted by %s at %s, revision %d; plinth undelete %s brings it back",
 		t, Person(d), d.Time.UTC().Format(time.RFC3339), d.Revision, t.words())
 }

@@ -125,7 +125,7 @@ func (m *lived) noteState(revision string) {
 // noteDeletion records a deletion, whose revision the history has.
 func (m *lived) noteDeletion(t Target) {
 	m.Helper()
-	change, err := first(m.c.Changes(m.Context(), Query{Limit: 1}.ToObject(t)))
+	change, err := first(m.c.History.Changes(m.Context(), Query{Limit: 1}.ToObject(t)))
 	m.must(err)
 	m.noteState(fmt.Sprint(change.Revision))
 }
@@ -145,13 +145,13 @@ func (m *lived) undo(t Target) {
 		}
 	}
 	to := states[m.IntN(len(states))]
-	step, err := m.c.Undo(m.Context(), t, moment(to))
+	step, err := m.c.Reverter.Undo(m.Context(), t, moment(to))
 	m.must(err)
-	m.must(m.c.Try(m.Context(), step))
+	m.must(m.c.Reverter.Try(m.Context(), step))
 	if step.Empty() {
 		return
 	}
-	object, err := m.c.Do(m.Context(), step, false)
+	object, err := m.c.Reverter.Do(m.Context(), step, false)
 	m.must(err)
 	if diff := cmp.Diff(m.at[to][t.Name].GetLabels(), object.GetLabels()); diff != "" {
 		m.Errorf("%s undone to %s: %s", t, to, diff)
@@ -171,7 +171,7 @@ func (m *lived) undelete(t Target) {
 			break
 		}
 	}
-	step, err := m.c.Undelete(m.Context(), t, Moment{})
+	step, err := m.c.Reverter.Undelete(m.Context(), t, Moment{})
 	if last == nil {
 		if err == nil || !strings.Contains(err.Error(), "no deletion of it is kept") {
 			m.Errorf("%s, which has never been, is undeleted: %v", t, err)
@@ -188,7 +188,7 @@ func (m *lived) undelete(t Target) {
 func (m *lived) compareStates() {
 	m.Helper()
 	for _, revision := range m.revisions {
-		list, err := m.c.AllAt(m.Context(), m.target(m.kind, ""), moment(revision))
+		list, err := m.c.History.AllAt(m.Context(), m.target(m.kind, ""), moment(revision))
 		m.must(err)
 		got := map[string]map[string]any{}
 		for i := range list {
@@ -203,7 +203,7 @@ func (m *lived) compareStates() {
 			if object != nil {
 				want[name] = object.Object
 			}
-			v, err := m.c.At(m.Context(), m.target(m.kind, name), moment(revision))
+			v, err := m.c.History.At(m.Context(), m.target(m.kind, name), moment(revision))
 			m.must(err)
 			if (v == nil) != (object == nil) || v != nil && fmt.Sprint(v.Revision) != object.GetResourceVersion() {
 				m.Errorf("%s at %s: %v", name, revision, v)
@@ -221,7 +221,7 @@ func (m *lived) compareBlame() {
 		if object == nil {
 			continue
 		}
-		lines, err := m.c.Blame(m.Context(), m.target(m.kind, name), Moment{}, View{})
+		lines, err := m.c.History.Blame(m.Context(), m.target(m.kind, name), Moment{}, View{})
 		m.must(err)
 		got := map[string]string{}
 		for _, line := range lines {

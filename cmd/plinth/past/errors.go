@@ -32,48 +32,48 @@ func (e *FutureRevisionError) Error() string {
 }
 
 // explain says in one line what an error of the history group means.
-func (c *Client) explain(err error) error {
+func (h *History) explain(err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && !c.hasHistory():
-		return fmt.Errorf("%s %w", c.config.Host, ErrNoHistory)
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && !h.kinds.hasHistory():
+		return fmt.Errorf("%s %w", h.server.host, ErrNoHistory)
 	case apierrors.IsBadRequest(err) && noRevision.MatchString(err.Error()):
 		found := noRevision.FindStringSubmatch(err.Error())
 		return &FutureRevisionError{found[1], found[2]}
 	case apierrors.IsResourceExpired(err):
-		return fmt.Errorf("%w%s; plinth log TYPE/NAME shows what is kept", err, c.because())
+		return fmt.Errorf("%w%s; plinth log TYPE/NAME shows what is kept", err, h.because())
 	}
-	return c.unreachable(err)
+	return h.server.unreachable(err)
 }
 
 // unreachable names the server if it did not answer.
-func (c *Client) unreachable(err error) error {
-	if c.Distrust != nil {
-		if told := c.Distrust(err); told != nil {
+func (s *server) unreachable(err error) error {
+	if s.distrust != nil {
+		if told := s.distrust(err); told != nil {
 			return told
 		}
 	}
 	var detail *url.Error
 	if errors.As(err, &detail) {
-		return fmt.Errorf("cannot reach %s: %w; write another --kubeconfig or --context, or start plinth serve", c.config.Host, detail.Err)
+		return fmt.Errorf("cannot reach %s: %w; write another --kubeconfig or --context, or start plinth serve", s.host, detail.Err)
 	}
 	return err
 }
 
 // noSuchKind is the error for a type that the server does not serve.
-func (c *Client) noSuchKind(text string, err error) error {
+func (k *Kinds) noSuchKind(text string, err error) error {
 	if strings.Contains(text, ",") {
 		return mistakef("%q: write one type", text)
 	}
-	if members := c.category(text); len(members) > 0 {
+	if members := k.category(text); len(members) > 0 {
 		return mistakef("%q stands for several types: write one of them, such as %s", text, members[0])
 	}
 	if meta.IsNoMatchError(err) {
 		return &UnknownKindError{text}
 	}
-	return c.unreachable(err)
+	return k.server.unreachable(err)
 }
 
 // UnknownKindError says that the server does not serve a type.

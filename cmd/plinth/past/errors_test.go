@@ -28,17 +28,17 @@ func TestNoHistory(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	c, err := New(&clientrest.Config{Host: server.URL})
+	c, err := New(&clientrest.Config{Host: server.URL}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range c.Changes(t.Context(), Query{}) {
+	for _, err := range c.History.Changes(t.Context(), Query{}) {
 		if !errors.Is(err, ErrNoHistory) || !strings.HasPrefix(err.Error(), server.URL+" has no history") {
 			t.Error(err)
 		}
 	}
 	server.Close()
-	for _, err := range c.Changes(t.Context(), Query{}) {
+	for _, err := range c.History.Changes(t.Context(), Query{}) {
 		if err == nil || !strings.HasPrefix(err.Error(), "cannot reach "+server.URL) || strings.Contains(err.Error(), "\n") {
 			t.Error(err)
 		}
@@ -51,9 +51,9 @@ func TestFutureRevision(t *testing.T) {
 	f := start(t)
 	f.create(f.c, "configmaps", configMap("a", ""))
 	a, later := f.target("configmaps", "a"), Moment{Revision: 99999999}
-	_, got := f.c.At(f.Context(), a, later)
-	_, blamed := f.c.Blame(f.Context(), a, later, View{})
-	_, undone := f.c.Undo(f.Context(), a, later)
+	_, got := f.c.History.At(f.Context(), a, later)
+	_, blamed := f.c.History.Blame(f.Context(), a, later, View{})
+	_, undone := f.c.Reverter.Undo(f.Context(), a, later)
 	for _, err := range []error{got, blamed, undone} {
 		var future *FutureRevisionError
 		if !errors.As(err, &future) || future.Revision != "99999999" {
@@ -69,7 +69,7 @@ func TestFewerChanges(t *testing.T) {
 	f.create(f.c, "configmaps", configMap("a", ""))
 	a := f.target("configmaps", "a")
 	for _, want := range []string{"has only 1 change that is kept", "has only 2 changes that are kept"} {
-		if _, err := f.c.At(f.Context(), a, Moment{Back: 3}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.c.History.At(f.Context(), a, Moment{Back: 3}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		f.change(f.c, a, set("k", want))
@@ -80,7 +80,7 @@ func TestFewerChanges(t *testing.T) {
 func TestSeveralKinds(t *testing.T) {
 	t.Parallel()
 	f := start(t)
-	kinds, err := f.c.FindPastKinds(f.Context(), "cm,all,po")
+	kinds, err := f.c.History.FindPastKinds(f.Context(), "cm,all,po")
 	f.must(err)
 	var names []string
 	for _, k := range kinds {
@@ -92,7 +92,7 @@ func TestSeveralKinds(t *testing.T) {
 		t.Errorf("the kinds are %q", names)
 	}
 	for text, want := range map[string]string{"cm,secrets": "write one type", "all": "stands for several types: write one of them, such as "} {
-		if _, err := f.c.FindKind(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := f.c.Kinds.Find(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -104,21 +104,21 @@ func TestUnknownKind(t *testing.T) {
 	f := start(t)
 	var unknown *UnknownKindError
 	for _, text := range []string{"things", "things.example.com", "deployments.example.com"} {
-		if _, err := f.c.FindKind(text); !errors.As(err, &unknown) {
+		if _, err := f.c.Kinds.Find(text); !errors.As(err, &unknown) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := f.c.FindPastKind(t.Context(), "things"); !errors.As(err, &unknown) {
+	if _, err := f.c.History.FindPastKind(t.Context(), "things"); !errors.As(err, &unknown) {
 		t.Errorf("things: %v", err)
 	}
-	if k, err := f.c.FindPastKind(t.Context(), "things.example.com"); err != nil || k.Name() != "things.example.com" {
+	if k, err := f.c.History.FindPastKind(t.Context(), "things.example.com"); err != nil || k.Name() != "things.example.com" {
 		t.Errorf("things.example.com: %v, %v", k, err)
 	}
 	for text, want := range map[string]string{
 		"deploy": "deployments.apps", "deployment": "deployments.apps", "Deployments": "deployments.apps", "deployments.apps": "deployments.apps",
 		"deployments.v1.apps": "deployments.apps", "cm": "configmaps", "ns": "namespaces", "crd": "customresourcedefinitions.apiextensions.k8s.io",
 	} {
-		if k, err := f.c.FindKind(text); err != nil || k.Name() != want {
+		if k, err := f.c.Kinds.Find(text); err != nil || k.Name() != want {
 			t.Errorf("%s: %v, %v", text, k, err)
 		}
 	}

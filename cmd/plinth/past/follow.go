@@ -16,8 +16,8 @@ import (
 
 // FollowUser is Follow for the changes that a user made, also under another name, and those that were
 // made under his name.
-func (c *Client) FollowUser(ctx context.Context, q Query, user, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
-	return c.Follow(ctx, q, after, func(raw *unstructured.Unstructured, change historyv1.Change) error {
+func (h *History) FollowUser(ctx context.Context, q Query, user, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
+	return h.Follow(ctx, q, after, func(raw *unstructured.Unstructured, change historyv1.Change) error {
 		if !madeBy(change.Description, user) {
 			return nil
 		}
@@ -27,10 +27,10 @@ func (c *Client) FollowUser(ctx context.Context, q Query, user, after string, sh
 
 // Follow calls show with each change that is made after a resourceVersion, until ctx ends. A watch that
 // breaks off is taken up where it was.
-func (c *Client) Follow(ctx context.Context, q Query, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
+func (h *History) Follow(ctx context.Context, q Query, after string, show func(raw *unstructured.Unstructured, change historyv1.Change) error) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, after, &changeWatcher{c, q, fail})
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, after, &changeWatcher{h, q, fail})
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Client) Follow(ctx context.Context, q Query, after string, show func(ra
 				return err
 			}
 		default:
-			return c.explain(apierrors.FromObject(object))
+			return h.explain(apierrors.FromObject(object))
 		}
 	}
 	return context.Cause(ctx)
@@ -57,7 +57,7 @@ func (c *Client) Follow(ctx context.Context, q Query, after string, show func(ra
 
 // changeWatcher opens the watches of Follow.
 type changeWatcher struct {
-	c    *Client
+	h    *History
 	q    Query
 	fail context.CancelCauseFunc // for errors that another attempt would get too
 }
@@ -65,16 +65,16 @@ type changeWatcher struct {
 // WatchWithContext begins a watch.
 func (w *changeWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = w.q.selector()
-	found, err := w.c.objects.Resource(historyv1.GroupVersion.WithResource(changes)).Namespace(w.q.Namespace).Watch(ctx, options)
+	found, err := w.h.server.objects.Resource(historyv1.GroupVersion.WithResource(changes)).Namespace(w.q.Namespace).Watch(ctx, options)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsResourceExpired(err) {
-		w.fail(w.c.explain(err))
+		w.fail(w.h.explain(err))
 	}
 	return found, err
 }
 
 // Newest returns the newest changes, the oldest of them first, and the resourceVersion to follow from.
-func (c *Client) Newest(ctx context.Context, q Query) ([]historyv1.Change, string, error) {
-	p, err := c.page(ctx, changes, q, q.Limit, "")
+func (h *History) Newest(ctx context.Context, q Query) ([]historyv1.Change, string, error) {
+	p, err := h.page(ctx, changes, q, q.Limit, "")
 	if err != nil {
 		return nil, "", err
 	}
@@ -83,12 +83,12 @@ func (c *Client) Newest(ctx context.Context, q Query) ([]historyv1.Change, strin
 }
 
 // NewestOf is Newest for the changes that FollowUser goes on with.
-func (c *Client) NewestOf(ctx context.Context, q Query, user string) ([]historyv1.Change, string, error) {
-	p, err := c.page(ctx, changes, q, 1, "")
+func (h *History) NewestOf(ctx context.Context, q Query, user string) ([]historyv1.Change, string, error) {
+	p, err := h.page(ctx, changes, q, 1, "")
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := Oldest(c.ByUser(ctx, q.With(historyv1.FieldUntil, p.ResourceVersion), user))
+	all, err := Oldest(h.ByUser(ctx, q.With(historyv1.FieldUntil, p.ResourceVersion), user))
 	return all, p.ResourceVersion, err
 }
 

@@ -20,7 +20,7 @@ func TestFollow(t *testing.T) {
 	for i := range 3 {
 		f.create(f.c, "configmaps", configMap(fmt.Sprint("before-", i), ""))
 	}
-	before, version, err := f.c.Newest(f.Context(), q)
+	before, version, err := f.c.History.Newest(f.Context(), q)
 	f.must(err)
 	var got []string
 	for _, change := range before {
@@ -28,7 +28,7 @@ func TestFollow(t *testing.T) {
 	}
 	f.create(f.c, "configmaps", configMap("a", ""))
 	enough := errors.New("enough")
-	err = f.c.Follow(f.Context(), q, version, func(raw *unstructured.Unstructured, change historyv1.Change) error {
+	err = f.c.History.Follow(f.Context(), q, version, func(raw *unstructured.Unstructured, change historyv1.Change) error {
 		if raw.GetName() != fmt.Sprint(change.Revision) {
 			t.Errorf("%v is not %d", raw.Object, change.Revision)
 		}
@@ -57,7 +57,7 @@ func TestFollowUser(t *testing.T) {
 	q := Query{Namespace: "default", Limit: 5}.With(historyv1.FieldResource, "configmaps")
 	f.create(bob, "configmaps", configMap("before", ""))
 	f.create(f.c, "configmaps", configMap("other", ""))
-	before, version, err := f.c.NewestOf(f.Context(), q, "bob")
+	before, version, err := f.c.History.NewestOf(f.Context(), q, "bob")
 	f.must(err)
 	if len(before) != 1 || before[0].Object.Name != "before" || before[0].User != "bob" || before[0].Impersonator == "" {
 		t.Fatalf("before: %+v", before)
@@ -69,7 +69,7 @@ func TestFollowUser(t *testing.T) {
 	enough := errors.New("enough")
 	for name, want := range map[string][]string{"bob": {"a", "c"}, admin: {"a", "b", "c"}} {
 		var got []string
-		err = f.c.FollowUser(f.Context(), q, name, version, func(_ *unstructured.Unstructured, change historyv1.Change) error {
+		err = f.c.History.FollowUser(f.Context(), q, name, version, func(_ *unstructured.Unstructured, change historyv1.Change) error {
 			if got = append(got, change.Object.Name); len(got) == len(want) {
 				return enough
 			}
@@ -87,11 +87,11 @@ func TestFollowRefused(t *testing.T) {
 	f := start(t)
 	config := *f.server.Config
 	config.Impersonate.UserName = "nobody"
-	c, err := New(&config)
+	c, err := New(&config, nil)
 	f.must(err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err = c.Follow(ctx, Query{Namespace: "default"}, "1", func(*unstructured.Unstructured, historyv1.Change) error { return nil })
+	err = c.History.Follow(ctx, Query{Namespace: "default"}, "1", func(*unstructured.Unstructured, historyv1.Change) error { return nil })
 	if err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}

@@ -10,33 +10,33 @@ import (
 )
 
 // At returns the version of an object at a moment, nil if there was none then.
-func (c *Client) At(ctx context.Context, t Target, m Moment) (*historyv1.Version, error) {
-	m, err := c.fix(ctx, t, m)
+func (h *History) At(ctx context.Context, t Target, m Moment) (*historyv1.Version, error) {
+	m, err := h.fix(ctx, t, m)
 	if err != nil {
 		return nil, err
 	}
 	if m.IsNow() {
-		newest, err := first(c.Versions(ctx, Query{Limit: 1}.ToObject(t)))
+		newest, err := first(h.Versions(ctx, Query{Limit: 1}.ToObject(t)))
 		if newest == nil || err != nil || newest.Action == historyv1.Deleted {
 			return nil, err
 		}
 		return newest, nil
 	}
-	return first(c.Versions(ctx, Query{Limit: 1}.ToObject(t).Bound(historyv1.FieldAt, m)))
+	return first(h.Versions(ctx, Query{Limit: 1}.ToObject(t).Bound(historyv1.FieldAt, m)))
 }
 
 // MustBeAt is At for an object that has to be there.
-func (c *Client) MustBeAt(ctx context.Context, t Target, m Moment) (*historyv1.Version, error) {
-	v, err := c.At(ctx, t, m)
+func (h *History) MustBeAt(ctx context.Context, t Target, m Moment) (*historyv1.Version, error) {
+	v, err := h.At(ctx, t, m)
 	if err == nil && v == nil {
-		err = c.notThere(ctx, t, m)
+		err = h.notThere(ctx, t, m)
 	}
 	return v, err
 }
 
 // AddMaker adds to a version of At who has made it, which the state at a moment does not say. It stays
 // unknown if that is not kept.
-func (c *Client) AddMaker(ctx context.Context, v *historyv1.Version) error {
+func (h *History) AddMaker(ctx context.Context, v *historyv1.Version) error {
 	if v == nil || v.User != "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (c *Client) AddMaker(ctx context.Context, v *historyv1.Version) error {
 	if v.Object.Namespace == "" {
 		q = q.With(historyv1.FieldNamespace, "")
 	}
-	change, err := first(c.Changes(ctx, q))
+	change, err := first(h.Changes(ctx, q))
 	if change != nil {
 		v.Description = change.Description
 	}
@@ -52,14 +52,14 @@ func (c *Client) AddMaker(ctx context.Context, v *historyv1.Version) error {
 }
 
 // AllAt returns the versions of all objects of a kind at a moment, in the order of their keys.
-func (c *Client) AllAt(ctx context.Context, t Target, m Moment) (all []historyv1.Version, err error) {
+func (h *History) AllAt(ctx context.Context, t Target, m Moment) (all []historyv1.Version, err error) {
 	if m.Back > 0 {
 		return nil, mistakef("--at ~%d counts the changes of one object: write its name too, or a time or a revision", m.Back)
 	}
 	if m.IsNow() {
 		return nil, mistakef("--at now: for what is there now write kubectl get %s", t.Kind.Name())
 	}
-	for v, err := range c.Versions(ctx, Query{}.ToObject(t).Bound(historyv1.FieldAt, m)) {
+	for v, err := range h.Versions(ctx, Query{}.ToObject(t).Bound(historyv1.FieldAt, m)) {
 		if err != nil {
 			return nil, err
 		}
@@ -75,19 +75,19 @@ type Difference struct {
 }
 
 // Compare returns the difference of an object between two moments.
-func (c *Client) Compare(ctx context.Context, t Target, from, to Moment, view View) (*Difference, error) {
+func (h *History) Compare(ctx context.Context, t Target, from, to Moment, view View) (*Difference, error) {
 	var d Difference
 	var err error
-	if d.From, err = c.At(ctx, t, from); err != nil {
+	if d.From, err = h.At(ctx, t, from); err != nil {
 		return nil, err
 	}
-	if d.To, err = c.At(ctx, t, to); err != nil {
+	if d.To, err = h.At(ctx, t, to); err != nil {
 		return nil, err
 	}
 	if d.From == nil && d.To == nil {
-		return nil, c.notThere(ctx, t, from)
+		return nil, h.notThere(ctx, t, from)
 	}
-	if err := errors.Join(c.AddMaker(ctx, d.From), c.AddMaker(ctx, d.To)); err != nil {
+	if err := errors.Join(h.AddMaker(ctx, d.From), h.AddMaker(ctx, d.To)); err != nil {
 		return nil, err
 	}
 	d.Lines, err = view.CompareVersions(d.From, d.To)

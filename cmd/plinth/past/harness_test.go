@@ -42,7 +42,7 @@ func (f *fixture) client(user string) *Client {
 	if user != "" {
 		config.Impersonate = clientrest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 	}
-	c, err := New(config)
+	c, err := New(config, nil)
 	f.must(err)
 	return c
 }
@@ -57,7 +57,7 @@ func (f *fixture) must(err error) {
 // target looks up an object in the namespace default.
 func (f *fixture) target(kind, name string) Target {
 	f.Helper()
-	k, err := f.c.FindKind(kind)
+	k, err := f.c.Kinds.Find(kind)
 	f.must(err)
 	return k.In("default", name)
 }
@@ -74,7 +74,7 @@ func (f *fixture) parse(text string) *unstructured.Unstructured {
 func (f *fixture) create(c *Client, kind, text string) *unstructured.Unstructured {
 	f.Helper()
 	object := f.parse(text)
-	created, err := c.endpoint(f.target(kind, object.GetName()), object).Create(f.Context(), object, metav1.CreateOptions{})
+	created, err := c.Reverter.endpoint(f.target(kind, object.GetName()), object).Create(f.Context(), object, metav1.CreateOptions{})
 	f.must(err)
 	return created
 }
@@ -84,20 +84,20 @@ func (f *fixture) change(c *Client, t Target, change func(o *unstructured.Unstru
 	f.Helper()
 	object := f.now(t)
 	change(object)
-	out, err := c.endpoint(t, object).Update(f.Context(), object, metav1.UpdateOptions{}, subresource...)
+	out, err := c.Reverter.endpoint(t, object).Update(f.Context(), object, metav1.UpdateOptions{}, subresource...)
 	f.must(err)
 	return out
 }
 
 func (f *fixture) remove(c *Client, t Target) {
 	f.Helper()
-	f.must(c.objects.Resource(t.Kind.Resource).Namespace(t.Namespace).Delete(f.Context(), t.Name, metav1.DeleteOptions{}))
+	f.must(c.Kinds.server.objects.Resource(t.Kind.Resource).Namespace(t.Namespace).Delete(f.Context(), t.Name, metav1.DeleteOptions{}))
 }
 
 // now returns the object as it is, nil if it is not there.
 func (f *fixture) now(t Target) *unstructured.Unstructured {
 	f.Helper()
-	object, err := f.c.current(f.Context(), t, nil)
+	object, err := f.c.Reverter.current(f.Context(), t, nil)
 	f.must(err)
 	return object
 }
@@ -106,8 +106,8 @@ func (f *fixture) now(t Target) *unstructured.Unstructured {
 func (f *fixture) do(step *Step, err error) *unstructured.Unstructured {
 	f.Helper()
 	f.must(err)
-	f.must(f.c.Try(f.Context(), step))
-	object, err := f.c.Do(f.Context(), step, false)
+	f.must(f.c.Reverter.Try(f.Context(), step))
+	object, err := f.c.Reverter.Do(f.Context(), step, false)
 	f.must(err)
 	return object
 }
@@ -212,13 +212,13 @@ func (f *fixture) createKeyed(c *Client) (service, deployment, custom Target) {
 	f.create(c, "services", dns)
 	f.create(c, "deployments", app)
 	f.create(c, "customresourcedefinitions", fleet)
-	kind, err := c.awaitKind(f.Context(), "fleets.example.com")
+	kind, err := c.Kinds.await(f.Context(), "fleets.example.com")
 	f.must(err)
-	f.c.forgetKinds()
+	f.c.Kinds.forget()
 	custom = kind.In("default", "ships")
 	object := f.parse(ships)
 	f.eventually(func() error {
-		_, err := c.endpoint(custom, object).Create(f.Context(), object, metav1.CreateOptions{})
+		_, err := c.Reverter.endpoint(custom, object).Create(f.Context(), object, metav1.CreateOptions{})
 		return err
 	})
 	return f.target("services", "dns"), f.target("deployments", "app"), custom

@@ -11,9 +11,9 @@ import (
 
 // ByUser returns the changes that a user made, also under another name, and those that were made
 // under his name, the newest first.
-func (c *Client) ByUser(ctx context.Context, q Query, user string) iter.Seq2[historyv1.Change, error] {
-	own := c.Changes(ctx, q.With(historyv1.FieldUser, user))
-	asked := c.Changes(ctx, q.With(historyv1.FieldImpersonator, user))
+func (h *History) ByUser(ctx context.Context, q Query, user string) iter.Seq2[historyv1.Change, error] {
+	own := h.Changes(ctx, q.With(historyv1.FieldUser, user))
+	asked := h.Changes(ctx, q.With(historyv1.FieldImpersonator, user))
 	return Limited(merged(own, asked), q.Limit)
 }
 
@@ -95,13 +95,13 @@ type Entry struct {
 
 // WithDiffs adds the diff to each change. An object before a change is mostly the one after the next
 // change of the sequence, so it is kept until then.
-func (c *Client) WithDiffs(ctx context.Context, all iter.Seq2[historyv1.Change, error], view View) iter.Seq2[Entry, error] {
+func (h *History) WithDiffs(ctx context.Context, all iter.Seq2[historyv1.Change, error], view View) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		before := map[historyv1.ObjectReference]*historyv1.Version{}
 		for change, err := range all {
 			e := Entry{Change: change}
 			if err == nil {
-				err = c.addDiff(ctx, &e, before, view)
+				err = h.addDiff(ctx, &e, before, view)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -111,17 +111,17 @@ func (c *Client) WithDiffs(ctx context.Context, all iter.Seq2[historyv1.Change, 
 }
 
 // addDiff compares the object after a change with that before.
-func (c *Client) addDiff(ctx context.Context, e *Entry, before map[historyv1.ObjectReference]*historyv1.Version, view View) error {
+func (h *History) addDiff(ctx context.Context, e *Entry, before map[historyv1.ObjectReference]*historyv1.Version, view View) error {
 	d := e.Change.Description
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
 	var old, new *historyv1.Version
 	var err error
 	if new = before[d.Object]; new == nil || new.Revision != d.Revision {
-		new, err = c.At(ctx, t, Moment{Revision: d.Revision}) // nothing after a deletion
+		new, err = h.At(ctx, t, Moment{Revision: d.Revision}) // nothing after a deletion
 	}
 	delete(before, d.Object)
 	if err == nil && d.Action != historyv1.Created {
-		old, err = c.At(ctx, t, Moment{Revision: d.Revision - 1})
+		old, err = h.At(ctx, t, Moment{Revision: d.Revision - 1})
 	}
 	if apierrors.IsResourceExpired(err) {
 		e.Missing = true

@@ -141,12 +141,12 @@ func (q Query) Bound(field string, m Moment) Query {
 
 // fix turns a number of changes back into a revision: that before the change. Changes of a status
 // alone do not count, because controllers make so many of them that no number would mean anything.
-func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
+func (h *History) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 	if m.Back == 0 {
 		return m, nil
 	}
 	left := m.Back
-	for change, err := range WithoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
+	for change, err := range WithoutStatus(h.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return m, err
 		}
@@ -155,16 +155,16 @@ func (c *Client) fix(ctx context.Context, t Target, m Moment) (Moment, error) {
 		}
 	}
 	if left < m.Back {
-		return m, mistakef("~%d: %s has only %s kept%s", m.Back, t, changesThatAre(m.Back-left), c.because())
+		return m, mistakef("~%d: %s has only %s kept%s", m.Back, t, changesThatAre(m.Back-left), h.because())
 	}
-	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+	newest, err := first(h.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	switch {
 	case err != nil:
 		return m, err
 	case newest == nil:
-		return m, c.unknown(ctx, t)
+		return m, h.unknown(ctx, t)
 	}
-	return m, mistakef("~%d: %s has no change that is kept but of its status%s", m.Back, t, c.because())
+	return m, mistakef("~%d: %s has no change that is kept but of its status%s", m.Back, t, h.because())
 }
 
 func changesThatAre(n int) string {

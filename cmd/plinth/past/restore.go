@@ -1,20 +1,15 @@
 package past
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
@@ -130,95 +125,4 @@ func forgetGenerated(object *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(object.Object, "metadata", "labels", label)
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels", label)
 	}
-}
-
-// dropLostOwners removes owner references to objects that are gone, and returns them: with one of
-// them the garbage collector would delete the object.
-func (c *Client) dropLostOwners(ctx context.Context, object *unstructured.Unstructured) (lost []metav1.OwnerReference, err error) {
-	var kept []metav1.OwnerReference
-	for _, owner := range object.GetOwnerReferences() {
-		there, err := c.isThere(ctx, object.GetNamespace(), owner)
-		if err != nil {
-			return nil, fmt.Errorf("look for the owner %s %s: %w", owner.Kind, owner.Name, err)
-		}
-		if there {
-			kept = append(kept, owner)
-			continue
-		}
-		lost = append(lost, owner)
-	}
-	if len(lost) == 0 {
-		return nil, nil
-	}
-	object.SetOwnerReferences(kept)
-	if len(kept) == 0 {
-		unstructured.RemoveNestedField(object.Object, "metadata", "ownerReferences")
-	}
-	return lost, nil
-}
-
-// isThere tells whether the very object is there that a reference means. One that the user may not read
-// counts as there.
-func (c *Client) isThere(ctx context.Context, namespace string, owner metav1.OwnerReference) (bool, error) {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil {
-		return false, nil
-	}
-	mapping, err := c.mapper.RESTMapping(gv.WithKind(owner.Kind).GroupKind())
-	if err != nil {
-		return false, nil // its kind is gone
-	}
-	if mapping.Scope.Name() == "root" {
-		namespace = ""
-	}
-	found, err := c.objects.Resource(mapping.Resource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case apierrors.IsForbidden(err):
-		return true, nil
-	case err != nil:
-		return false, c.unreachable(err)
-	}
-	return found.GetUID() == owner.UID, nil
-}
-
-// endpoint returns the way to objects of a target, in the version that an object has.
-func (c *Client) endpoint(t Target, object *unstructured.Unstructured) dynamic.ResourceInterface {
-	resource := t.Kind.Resource
-	if gv, err := schema.ParseGroupVersion(object.GetAPIVersion()); err == nil && gv.Version != "" && gv.Group == resource.Group {
-		resource.Version = gv.Version
-	}
-	if t.Namespace == "" {
-		return c.objects.Resource(resource)
-	}
-	return c.objects.Resource(resource).Namespace(t.Namespace)
-}
-
-// current returns the object as it is now, in the version of like; nil if it is not there.
-func (c *Client) current(ctx context.Context, t Target, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if like == nil {
-		like = &unstructured.Unstructured{Object: map[string]any{}}
-	}
-	object, err := c.endpoint(t, like).Get(ctx, t.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, c.unreachable(err)
-	}
-	return object, nil
-}
-
-func dryRunOf(dry bool) []string {
-	if dry {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
-}
-
-// uidOf returns the precondition that a deletion is of the object that was looked at.
-func preconditionsOf(object *unstructured.Unstructured) *metav1.Preconditions {
-	uid, version := types.UID(object.GetUID()), object.GetResourceVersion()
-	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }

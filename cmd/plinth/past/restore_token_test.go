@@ -27,7 +27,7 @@ func TestToken(t *testing.T) {
 
 	f.change(f.c, bot, func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "data", "token") })
 	second := f.token(bot, first)
-	step, err := f.c.Undo(f.Context(), bot, momentOf(t, before))
+	step, err := f.c.Reverter.Undo(f.Context(), bot, momentOf(t, before))
 	if err == nil && !step.Empty() {
 		f.do(step, nil)
 	}
@@ -37,7 +37,7 @@ func TestToken(t *testing.T) {
 	}
 
 	f.remove(f.c, bot)
-	step, err = f.c.Undelete(f.Context(), bot, Moment{})
+	step, err = f.c.Reverter.Undelete(f.Context(), bot, Moment{})
 	f.must(err)
 	if after := f.do(step, nil); !step.Token || tokenOf(after) != "" || after.GetAnnotations()["kubernetes.io/service-account.uid"] != "" {
 		t.Errorf("undeleted: %v", after.Object)

@@ -89,7 +89,7 @@ func TestLogOfItems(t *testing.T) {
 			`status.conditions[type="Afloat"]: moved`, `status.conditions[type="Afloat"].status: "True" → "False"`}},
 	} {
 		f.change(f.c, row.target, row.change)
-		for entry, err := range f.c.WithDiffs(f.Context(), f.c.Changes(f.Context(), Query{Limit: 1}.ToObject(row.target)), View{}) {
+		for entry, err := range f.c.History.WithDiffs(f.Context(), f.c.History.Changes(f.Context(), Query{Limit: 1}.ToObject(row.target)), View{}) {
 			f.must(err)
 			first := slices.IndexFunc(entry.Diff, func(line string) bool { return strings.HasPrefix(line, "@@") })
 			if first < 0 || !slices.Equal(entry.Diff[:first], row.want) {

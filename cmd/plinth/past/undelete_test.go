@@ -31,7 +31,7 @@ func TestUndelete(t *testing.T) {
 	before := f.now(web)
 	f.remove(f.c, web)
 
-	step, err := f.c.Undelete(f.Context(), web, Moment{})
+	step, err := f.c.Reverter.Undelete(f.Context(), web, Moment{})
 	f.must(err)
 	if len(step.Lost) != 1 || step.Lost[0].Name != "lost" || !step.Status {
 		t.Errorf("lost are %v, status %v", step.Lost, step.Status)
@@ -44,7 +44,7 @@ func TestUndelete(t *testing.T) {
 	if status, _, _ := unstructured.NestedInt64(after.Object, "status", "replicas"); status != 0 {
 		t.Errorf("it has a status of %d replicas", status)
 	}
-	if _, err := f.c.Undelete(f.Context(), web, Moment{}); err == nil || !strings.Contains(err.Error(), "deployments.apps/web is there") {
+	if _, err := f.c.Reverter.Undelete(f.Context(), web, Moment{}); err == nil || !strings.Contains(err.Error(), "deployments.apps/web is there") {
 		t.Errorf("undeleted twice: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestUndeleteAll(t *testing.T) {
 	f.create(f.c, "configmaps", configMap("owner", "1"))
 	f.create(f.c, "configmaps", configMap("owned", "1"))
 	f.change(f.c, f.target("configmaps", "owned"), ownedBy(f.now(owner), false))
-	if _, err := f.c.UndeleteAll(f.Context(), prod); err == nil || !strings.Contains(err.Error(), "namespaces/prod is there") {
+	if _, err := f.c.Reverter.UndeleteAll(f.Context(), prod); err == nil || !strings.Contains(err.Error(), "namespaces/prod is there") {
 		t.Errorf("before it is deleted: %v", err)
 	}
 	for _, target := range []Target{prod, owner} {
@@ -85,7 +85,7 @@ func TestUndeleteAll(t *testing.T) {
 		target Target
 		want   string
 	}{{prod, "prod settings"}, {owner, "owner owned"}} {
-		deeds, err := f.c.UndeleteAll(f.Context(), row.target)
+		deeds, err := f.c.Reverter.UndeleteAll(f.Context(), row.target)
 		f.must(err)
 		var got []string
 		for _, d := range deeds {
@@ -102,7 +102,7 @@ func TestUndeleteAll(t *testing.T) {
 	if owners := f.now(f.target("configmaps", "owned")).GetOwnerReferences(); len(owners) != 1 || owners[0].UID != f.now(owner).GetUID() {
 		t.Errorf("the owners are %v", owners)
 	}
-	if _, err := f.c.UndeleteAll(f.Context(), f.target("configmaps", "never")); err == nil || !strings.Contains(err.Error(), "no deletion of it is kept; plinth trash configmaps -n default lists") {
+	if _, err := f.c.Reverter.UndeleteAll(f.Context(), f.target("configmaps", "never")); err == nil || !strings.Contains(err.Error(), "no deletion of it is kept; plinth trash configmaps -n default lists") {
 		t.Errorf("what never was: %v", err)
 	}
 }
@@ -122,7 +122,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]
 	if f.now(job) != nil { // Jobs orphan their Pods by default, which a controller would do
 		f.change(f.c, job, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
 	}
-	after := f.do(f.c.Undelete(f.Context(), job, Moment{}))
+	after := f.do(f.c.Reverter.Undelete(f.Context(), job, Moment{}))
 	uid, _, _ := unstructured.NestedString(after.Object, "spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid")
 	if uid != string(after.GetUID()) || uid == string(before.GetUID()) {
 		t.Errorf("the selector is for %s", uid)
@@ -136,7 +136,7 @@ func TestUndeleteRefused(t *testing.T) {
 	f.create(f.c, "configmaps", configMap("a", "1"))
 	f.remove(f.c, f.target("configmaps", "a"))
 	f.forbid()
-	step, err := f.c.Undelete(f.Context(), f.target("configmaps", "a"), Moment{})
+	step, err := f.c.Reverter.Undelete(f.Context(), f.target("configmaps", "a"), Moment{})
 	f.must(err)
 	if err := f.try(step); err == nil || !strings.Contains(err.Error(), "must not be 1") || f.now(step.Target) != nil {
 		t.Errorf("not refused: %v", err)
@@ -163,7 +163,7 @@ func TestTrash(t *testing.T) {
 	f.remove(f.c, f.target("configmaps", "a"))
 	for limit, want := range map[int]string{0: "a c", 1: "a"} {
 		var got []string
-		for change, err := range f.c.Trash(f.Context(), Query{Namespace: "default", Limit: limit}.With(historyv1.FieldResource, "configmaps")) {
+		for change, err := range f.c.History.Trash(f.Context(), Query{Namespace: "default", Limit: limit}.With(historyv1.FieldResource, "configmaps")) {
 			f.must(err)
 			got = append(got, change.Object.Name)
 		}

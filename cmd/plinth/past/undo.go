@@ -11,26 +11,26 @@ import (
 
 // Undo returns the step that gives an object the state that it had at a moment. Without a moment it is
 // the state before the newest change that a write can take back: changes of the status alone are not.
-func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
-	newest, err := first(c.Changes(ctx, Query{Limit: 1}.ToObject(t)))
+func (r *Reverter) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
+	newest, err := first(r.history.Changes(ctx, Query{Limit: 1}.ToObject(t)))
 	if err != nil {
 		return nil, err
 	}
-	current, err := c.current(ctx, t, nil)
+	current, err := r.current(ctx, t, nil)
 	switch {
 	case err != nil:
 		return nil, err
 	case current == nil && newest == nil:
-		return nil, c.unknown(ctx, t)
+		return nil, r.history.unknown(ctx, t)
 	case current == nil:
-		return nil, c.whyDeleted(t, newest.Description)
+		return nil, whyDeleted(t, newest.Description)
 	case current.GetDeletionTimestamp() != nil:
 		return nil, fmt.Errorf("%s is being deleted, which no undo can stop; when it is gone, plinth undelete %s brings it back", t, t.words())
 	}
 	if to.IsNow() {
-		return c.undoNewest(ctx, t, current)
+		return r.undoNewest(ctx, t, current)
 	}
-	v, err := c.MustBeAt(ctx, t, to)
+	v, err := r.history.MustBeAt(ctx, t, to)
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +38,12 @@ func (c *Client) Undo(ctx context.Context, t Target, to Moment) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.stepBack(ctx, t, current, old)
+	return r.stepBack(ctx, t, current, old)
 }
 
 // undoNewest looks for the newest change whose undoing makes a difference.
-func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured.Unstructured) (*Step, error) {
-	for change, err := range WithoutStatus(c.Changes(ctx, Query{}.ToObject(t))) {
+func (r *Reverter) undoNewest(ctx context.Context, t Target, current *unstructured.Unstructured) (*Step, error) {
+	for change, err := range WithoutStatus(r.history.Changes(ctx, Query{}.ToObject(t))) {
 		if err != nil {
 			return nil, err
 		}
@@ -51,10 +51,10 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 		case historyv1.Copied:
 			return nil, fmt.Errorf("%s came with a copy or an import at revision %d: what it was before is not known; kubectl delete deletes it", t, change.Revision)
 		case historyv1.Created:
-			within, err := c.Within(ctx, t)
+			within, err := r.history.Within(ctx, t)
 			return &Step{Target: t, Before: current, Within: within}, err
 		}
-		step, err := c.takeBack(ctx, t, current, []span{{change.Revision, change.Revision}})
+		step, err := r.takeBack(ctx, t, current, []span{{change.Revision, change.Revision}})
 		if step == nil && err == nil {
 			break
 		}
@@ -62,31 +62,31 @@ func (c *Client) undoNewest(ctx context.Context, t Target, current *unstructured
 			return step, err
 		}
 	}
-	return nil, fmt.Errorf("%s has no older state that is kept%s", t, c.because())
+	return nil, fmt.Errorf("%s has no older state that is kept%s", t, r.history.because())
 }
 
 // stepBack returns the step from an object as it is to what it was.
-func (c *Client) stepBack(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*Step, error) {
-	current, err := c.inVersionOf(ctx, t, current, old)
+func (r *Reverter) stepBack(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*Step, error) {
+	current, err := r.inVersionOf(ctx, t, current, old)
 	if err != nil {
 		return nil, err
 	}
 	s := &Step{Target: t, Before: current, After: overwriting(current, old)}
-	if c.hasStatus(t.Kind) {
+	if r.kinds.hasStatus(t.Kind) {
 		s.Status = true
 		keepStatus(s.After, current)
 	}
-	s.Lost, err = c.dropLostOwners(ctx, s.After)
+	s.Lost, err = r.dropLostOwners(ctx, s.After)
 	s.Result = s.After
 	return s, err
 }
 
 // inVersionOf returns an object as it is in the API version that it had.
-func (c *Client) inVersionOf(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *Reverter) inVersionOf(ctx context.Context, t Target, current, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if current.GetAPIVersion() == old.GetAPIVersion() {
 		return current, nil
 	}
-	current, err := c.current(ctx, t, old)
+	current, err := r.current(ctx, t, old)
 	if err == nil && current == nil {
 		err = fmt.Errorf("%s has been stored as %s, which is not served any more", t, old.GetAPIVersion())
 	}

@@ -17,36 +17,36 @@ type span struct{ first, last int64 }
 
 // takeBack returns the step that takes back the changes of spans, the newest first: the fields that they touched get
 // what they had before, and all others stay as they are. It is nil if the object was not there before one of them.
-func (c *Client) takeBack(ctx context.Context, t Target, current *unstructured.Unstructured, spans []span) (*Step, error) {
+func (r *Reverter) takeBack(ctx context.Context, t Target, current *unstructured.Unstructured, spans []span) (*Step, error) {
 	wanted := current
 	for _, s := range spans {
-		before, after, err := c.around(ctx, t, s)
+		before, after, err := r.history.around(ctx, t, s)
 		if before == nil || err != nil {
 			return nil, err
 		}
 		if wanted == current {
-			if current, err = c.inVersionOf(ctx, t, current, before); err != nil {
+			if current, err = r.inVersionOf(ctx, t, current, before); err != nil {
 				return nil, err
 			}
 			wanted = current
 		}
 		wanted = without(wanted, before, after)
 	}
-	return c.stepBack(ctx, t, current, wanted)
+	return r.stepBack(ctx, t, current, wanted)
 }
 
 // around returns an object before and after a span; nothing if it was not there before.
-func (c *Client) around(ctx context.Context, t Target, s span) (before, after *unstructured.Unstructured, err error) {
-	if before, err = c.objectAt(ctx, t, s.first-1); before == nil || err != nil {
-		return nil, nil, c.notKept(t, s.first, err)
+func (h *History) around(ctx context.Context, t Target, s span) (before, after *unstructured.Unstructured, err error) {
+	if before, err = h.objectAt(ctx, t, s.first-1); before == nil || err != nil {
+		return nil, nil, h.notKept(t, s.first, err)
 	}
-	after, err = c.objectAt(ctx, t, s.last)
-	return before, after, c.notKept(t, s.first, err)
+	after, err = h.objectAt(ctx, t, s.last)
+	return before, after, h.notKept(t, s.first, err)
 }
 
 // objectAt returns an object at a revision, nil if it was not there.
-func (c *Client) objectAt(ctx context.Context, t Target, revision int64) (*unstructured.Unstructured, error) {
-	v, err := c.At(ctx, t, Moment{Revision: revision})
+func (h *History) objectAt(ctx context.Context, t Target, revision int64) (*unstructured.Unstructured, error) {
+	v, err := h.At(ctx, t, Moment{Revision: revision})
 	if v == nil || err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Client) objectAt(ctx context.Context, t Target, revision int64) (*unstr
 }
 
 // notKept explains an error if it says that what an object was before a revision is not known any more.
-func (c *Client) notKept(t Target, revision int64, err error) error {
+func (h *History) notKept(t Target, revision int64, err error) error {
 	if apierrors.IsResourceExpired(err) {
 		return fmt.Errorf("what %s was before revision %d is not kept any more: %w", t, revision, err)
 	}
@@ -93,15 +93,15 @@ func (d *Deed) noteSpan(change historyv1.Change, user string) {
 func (d *Deed) ByFields() bool { return d.Verb() == "change" && !d.whole }
 
 // undoFields returns the step that undoes a deed by fields, nil if the object is not there any more.
-func (c *Client) undoFields(ctx context.Context, t Target, d *Deed) (*Step, error) {
-	current, err := c.current(ctx, t, nil)
+func (r *Reverter) undoFields(ctx context.Context, t Target, d *Deed) (*Step, error) {
+	current, err := r.current(ctx, t, nil)
 	switch {
 	case current == nil || err != nil:
 		return nil, err
 	case current.GetDeletionTimestamp() != nil:
 		return nil, errDeleting(t)
 	}
-	return c.takeBack(ctx, t, current, d.spans)
+	return r.takeBack(ctx, t, current, d.spans)
 }
 
 func errDeleting(t Target) error {

@@ -106,12 +106,12 @@ func TestUndoUserItems(t *testing.T) {
 			was := f.now(k.target)
 			since := Moment{Revision: revisionOf(f.change(ann, k.target, k.ann))}
 			f.change(f.client(other.user), k.target, k.other)
-			deeds, err := f.c.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
+			deeds, err := f.c.Reverter.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
 			f.must(err)
 			if len(deeds) != 1 || len(deeds[0].Others) != other.others || !deeds[0].ByFields() {
 				t.Fatalf("%s after %s: the deeds are %+v", k.target, other.user, deeds)
 			}
-			f.do(f.c.UndoDeed(f.Context(), deeds[0]))
+			f.do(f.c.Reverter.UndoDeed(f.Context(), deeds[0]))
 			f.check(k)
 			f.change(f.c, k.target, func(o *unstructured.Unstructured) {
 				o.Object["spec"], o.Object["ships"], o.Object["status"] = was.Object["spec"], was.Object["ships"], was.Object["status"]
@@ -133,12 +133,12 @@ func TestUndoUserSpans(t *testing.T) {
 	f.change(ann, settings, set("k", "2"))
 	f.change(ann, settings, set("b", "2"))
 	f.change(bob, settings, set("c", "1"))
-	deeds, err := f.c.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	if len(deeds) != 1 || len(deeds[0].spans) != 2 || len(deeds[0].Others) != 2 {
 		t.Fatalf("the deeds are %+v", deeds)
 	}
-	got, _, _ := unstructured.NestedStringMap(f.do(f.c.UndoDeed(f.Context(), deeds[0])).Object, "data")
+	got, _, _ := unstructured.NestedStringMap(f.do(f.c.Reverter.UndoDeed(f.Context(), deeds[0])).Object, "data")
 	if diff := cmp.Diff(map[string]string{"k": "0", "b": "1", "c": "1"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -155,12 +155,12 @@ func TestUndoUserWhole(t *testing.T) {
 	f.remove(ann, settings)
 	f.create(ann, "configmaps", configMap("settings", "2"))
 	f.change(bob, settings, set("b", "1"))
-	deeds, err := f.c.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	if len(deeds) != 1 || deeds[0].Verb() != "change" || deeds[0].ByFields() {
 		t.Fatalf("the deeds are %+v", deeds)
 	}
-	got, _, _ := unstructured.NestedStringMap(f.do(f.c.UndoDeed(f.Context(), deeds[0])).Object, "data")
+	got, _, _ := unstructured.NestedStringMap(f.do(f.c.Reverter.UndoDeed(f.Context(), deeds[0])).Object, "data")
 	if diff := cmp.Diff(map[string]string{"k": "0"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -176,11 +176,11 @@ func TestUndoLeavesStatusWrites(t *testing.T) {
 	f.change(f.client("system:kube-controller-manager"), web, func(o *unstructured.Unstructured) {
 		o.SetAnnotations(map[string]string{"deployment.kubernetes.io/revision": "2"})
 	}, "status")
-	after := f.do(f.c.Undo(f.Context(), web, Moment{}))
+	after := f.do(f.c.Reverter.Undo(f.Context(), web, Moment{}))
 	if replicasOf(after) != 1 || after.GetAnnotations()["deployment.kubernetes.io/revision"] != "2" {
 		t.Errorf("undone: %v", after.Object)
 	}
-	after = f.do(f.c.Undo(f.Context(), web, Moment{}))
+	after = f.do(f.c.Reverter.Undo(f.Context(), web, Moment{}))
 	if replicasOf(after) != 2 || after.GetAnnotations()["deployment.kubernetes.io/revision"] != "2" {
 		t.Errorf("undone again: %v", after.Object)
 	}

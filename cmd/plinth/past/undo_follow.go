@@ -16,7 +16,7 @@ var collectors = []string{"system:serviceaccount:kube-system:generic-garbage-col
 
 // followers looks for what Kubernetes' own components deleted because of what a user deleted.
 type followers struct {
-	c     *Client
+	h     *History
 	deeds map[objectName]*Deed // the user's own, and what was found
 	uids  map[types.UID]*Deed  // of deleted objects
 	found []*Deed
@@ -33,8 +33,8 @@ type follower struct {
 // follow returns the deeds that bring back what was in namespaces and of definitions that the user
 // deleted, and what the garbage collector deleted because its owner was gone. What a controller owns is
 // left to it. Each comes after the one that it needs.
-func (c *Client) follow(ctx context.Context, all []*Deed, namespace string) ([]*Deed, error) {
-	f := &followers{c: c, deeds: map[objectName]*Deed{}, uids: map[types.UID]*Deed{}, born: map[types.UID]types.UID{}}
+func (r *Reverter) follow(ctx context.Context, all []*Deed, namespace string) ([]*Deed, error) {
+	f := &followers{h: r.history, deeds: map[objectName]*Deed{}, uids: map[types.UID]*Deed{}, born: map[types.UID]types.UID{}}
 	var lost []*Deed
 	for _, d := range all {
 		d.born = f.born
@@ -110,7 +110,7 @@ func (f *followers) addOwned(ctx context.Context, lost []*Deed, namespace string
 // noteUID looks up the uid of what the user deleted.
 func (f *followers) noteUID(ctx context.Context, d *Deed) error {
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
-	v, err := first(f.c.Versions(ctx, Query{Limit: 1}.ToObject(t).With(historyv1.FieldAction, string(historyv1.Deleted))))
+	v, err := first(f.h.Versions(ctx, Query{Limit: 1}.ToObject(t).With(historyv1.FieldAction, string(historyv1.Deleted))))
 	if err != nil || v == nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (f *followers) noteUID(ctx context.Context, d *Deed) error {
 
 // deleted returns deleted objects that no controller makes again.
 func (f *followers) deleted(ctx context.Context, q Query) (all []follower, err error) {
-	for v, err := range f.c.Versions(ctx, q.With(historyv1.FieldAction, string(historyv1.Deleted))) {
+	for v, err := range f.h.Versions(ctx, q.With(historyv1.FieldAction, string(historyv1.Deleted))) {
 		if err != nil {
 			return nil, err
 		}

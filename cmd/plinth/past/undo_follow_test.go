@@ -26,12 +26,12 @@ func TestDeedsFollowers(t *testing.T) {
 	f.create(bob, "customresourcedefinitions", definition("things"))
 	var things Kind
 	f.eventually(func() (err error) {
-		things, err = bob.awaitKind(f.Context(), "things.example.com")
+		things, err = bob.Kinds.await(f.Context(), "things.example.com")
 		return err
 	})
 	thing := f.parse("{apiVersion: example.com/v1, kind: Things, metadata: {name: one}}")
 	f.eventually(func() error {
-		_, err := bob.endpoint(things.In("", "one"), thing).Create(f.Context(), thing, metav1.CreateOptions{})
+		_, err := bob.Reverter.endpoint(things.In("", "one"), thing).Create(f.Context(), thing, metav1.CreateOptions{})
 		return err
 	})
 	owner := f.create(bob, "configmaps", configMap("owner", "1"))
@@ -56,7 +56,7 @@ func TestDeedsFollowers(t *testing.T) {
 		})
 	}
 
-	deeds, err := f.c.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, Moment{Revision: revisionOf(last) + 1}), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, Moment{Revision: revisionOf(last) + 1}), "ann")
 	f.must(err)
 	var got []string
 	for _, d := range deeds {
@@ -87,7 +87,7 @@ func TestDeedsFollowers(t *testing.T) {
 
 func (f *fixture) kind(name string) Kind {
 	f.Helper()
-	k, err := f.c.FindKind(name)
+	k, err := f.c.Kinds.Find(name)
 	f.must(err)
 	return k
 }
@@ -96,15 +96,15 @@ func (f *fixture) kind(name string) Kind {
 func (f *fixture) write(c *Client, t Target, text string) {
 	f.Helper()
 	object := f.parse(text)
-	_, err := c.endpoint(t, object).Create(f.Context(), object, metav1.CreateOptions{})
+	_, err := c.Reverter.endpoint(t, object).Create(f.Context(), object, metav1.CreateOptions{})
 	f.must(err)
 }
 
 // undo undoes a deed.
 func (f *fixture) undo(d *Deed) error {
-	step, err := f.c.UndoDeed(f.Context(), d)
+	step, err := f.c.Reverter.UndoDeed(f.Context(), d)
 	if err == nil {
-		_, err = f.c.Do(f.Context(), step, false)
+		_, err = f.c.Reverter.Do(f.Context(), step, false)
 	}
 	if err != nil {
 		return fmt.Errorf("undo %s: %w", d.Object.Name, err)

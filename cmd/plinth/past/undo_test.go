@@ -46,7 +46,7 @@ func TestUndoKeepsStatus(t *testing.T) {
 	f.change(f.c, web, replicas(3))
 	before := f.now(web)
 	for _, want := range []int64{2, 3} {
-		after := f.do(f.c.Undo(f.Context(), web, Moment{}))
+		after := f.do(f.c.Reverter.Undo(f.Context(), web, Moment{}))
 		status, _, _ := unstructured.NestedInt64(after.Object, "status", "replicas")
 		if replicasOf(after) != want || status != 2 || after.GetUID() != before.GetUID() || len(after.GetFinalizers()) != 1 {
 			t.Errorf("undone: %v", after.Object)
@@ -56,7 +56,7 @@ func TestUndoKeepsStatus(t *testing.T) {
 	if last := managers[len(managers)-1]; last.Manager != undoManager {
 		t.Errorf("the last manager is %s", last.Manager)
 	}
-	after := f.do(f.c.Undo(f.Context(), web, Moment{Back: 5})) // that before finalizers, too
+	after := f.do(f.c.Reverter.Undo(f.Context(), web, Moment{Back: 5})) // that before finalizers, too
 	if replicasOf(after) != 1 || len(after.GetFinalizers()) != 1 {
 		t.Errorf("undone to the beginning: %v", after.Object)
 	}
@@ -68,20 +68,20 @@ func TestUndoCreation(t *testing.T) {
 	f := start(t)
 	a := f.target("configmaps", "a")
 	f.create(f.c, "configmaps", configMap("a", "1"))
-	step, err := f.c.Undo(f.Context(), a, Moment{})
+	step, err := f.c.Reverter.Undo(f.Context(), a, Moment{})
 	f.must(err)
 	if step.Verb() != "delete" {
 		t.Fatalf("the step is to %s", step.Verb())
 	}
 	f.change(f.c, a, set("k", "2"))
-	if _, err := f.c.Do(f.Context(), step, false); err == nil || !strings.Contains(err.Error(), "changed meanwhile") || f.now(a) == nil {
+	if _, err := f.c.Reverter.Do(f.Context(), step, false); err == nil || !strings.Contains(err.Error(), "changed meanwhile") || f.now(a) == nil {
 		t.Errorf("a changed object was deleted: %v", err)
 	}
 	f.remove(f.c, a)
-	if _, err := f.c.Undo(f.Context(), a, Moment{}); err == nil || !strings.Contains(err.Error(), "plinth undelete configmaps/a") {
+	if _, err := f.c.Reverter.Undo(f.Context(), a, Moment{}); err == nil || !strings.Contains(err.Error(), "plinth undelete configmaps/a") {
 		t.Errorf("undo of what is deleted: %v", err)
 	}
-	if _, err := f.c.Undo(f.Context(), f.target("configmaps", "never"), Moment{}); err == nil || !strings.Contains(err.Error(), "no change of it is kept") {
+	if _, err := f.c.Reverter.Undo(f.Context(), f.target("configmaps", "never"), Moment{}); err == nil || !strings.Contains(err.Error(), "no change of it is kept") {
 		t.Errorf("undo of what never was: %v", err)
 	}
 }
@@ -93,10 +93,10 @@ func TestUndoConflict(t *testing.T) {
 	a := f.target("configmaps", "a")
 	f.create(f.c, "configmaps", configMap("a", "1"))
 	f.change(f.c, a, set("k", "2"))
-	step, err := f.c.Undo(f.Context(), a, Moment{})
+	step, err := f.c.Reverter.Undo(f.Context(), a, Moment{})
 	f.must(err)
 	f.change(f.c, a, set("k", "3"))
-	if _, err := f.c.Do(f.Context(), step, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "nothing was undone") {
+	if _, err := f.c.Reverter.Do(f.Context(), step, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "nothing was undone") {
 		t.Errorf("the undo was not refused: %v", err)
 	}
 	if got := valueOf(f.now(a)); got != "3" {
@@ -121,9 +121,9 @@ func TestUndoRefused(t *testing.T) {
 		has  string
 	}{{a, 2, "immutable"}, {b, 1, "must not be 1"}} {
 		before := f.now(test.t)
-		step, err := f.c.Undo(f.Context(), test.t, Moment{Back: test.back})
+		step, err := f.c.Reverter.Undo(f.Context(), test.t, Moment{Back: test.back})
 		f.must(err)
-		for _, err := range []error{f.c.Try(f.Context(), step), f.try(step)} {
+		for _, err := range []error{f.c.Reverter.Try(f.Context(), step), f.try(step)} {
 			if err == nil || !strings.Contains(err.Error(), test.has) || !strings.Contains(err.Error(), "nothing was changed") {
 				t.Errorf("undo of %s: %v", test.t, err)
 			}
@@ -135,7 +135,7 @@ func TestUndoRefused(t *testing.T) {
 }
 
 func (f *fixture) try(step *Step) error {
-	_, err := f.c.Do(f.Context(), step, false)
+	_, err := f.c.Reverter.Do(f.Context(), step, false)
 	return err
 }
 
@@ -160,7 +160,7 @@ spec: {policyName: no-1, validationActions: [Deny]}
 	object := f.parse(configMap("tried", "1"))
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		options := metav1.CreateOptions{DryRun: dryRunOf(true)}
-		if _, err := f.c.endpoint(f.target("configmaps", "tried"), object).Create(f.Context(), object, options); err != nil {
+		if _, err := f.c.Reverter.endpoint(f.target("configmaps", "tried"), object).Create(f.Context(), object, options); err != nil {
 			return
 		}
 	}

@@ -100,10 +100,10 @@ func nameOf(o historyv1.ObjectReference) objectName {
 // last first, so that what was created is deleted after what needs it, and what was deleted is created
 // before it. What Kubernetes' own components deleted because the user deleted something follows on that.
 // Changes of a status are left out. The query must have a bound in the past.
-func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
+func (r *Reverter) Deeds(ctx context.Context, q Query, user string) ([]*Deed, error) {
 	byName := map[objectName]*Deed{}
 	var all []*Deed
-	for change, err := range WithoutStatus(c.ByUser(ctx, q, user)) {
+	for change, err := range WithoutStatus(r.history.ByUser(ctx, q, user)) {
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 	}
 	for _, d := range all {
 		d.forgetFinished()
-		if err := c.addOthers(ctx, d, user); err != nil {
+		if err := r.addOthers(ctx, d, user); err != nil {
 			return nil, err
 		}
 		d.order = d.Changes[0].Revision
@@ -127,7 +127,7 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 			d.order = d.first().Revision
 		}
 	}
-	followed, err := c.follow(ctx, all, q.Namespace)
+	followed, err := r.follow(ctx, all, q.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +137,10 @@ func (c *Client) Deeds(ctx context.Context, q Query, user string) ([]*Deed, erro
 }
 
 // addOthers looks for what others changed after the user, in the whole history since his first change.
-func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
+func (r *Reverter) addOthers(ctx context.Context, d *Deed, user string) error {
 	t := Target{Kind: pastKind(d.Object.Resource), Namespace: d.Object.Namespace, Name: d.Object.Name}
 	q := Query{}.ToObject(t).Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})
-	for change, err := range c.Changes(ctx, q) {
+	for change, err := range r.history.Changes(ctx, q) {
 		if err != nil {
 			return err
 		}
@@ -157,49 +157,49 @@ func (c *Client) addOthers(ctx context.Context, d *Deed, user string) error {
 	if d.Verb() != "delete" {
 		return nil
 	}
-	within, err := c.othersWithin(ctx, d, user)
+	within, err := r.othersWithin(ctx, d, user)
 	d.Others = append(d.Others, within...)
 	return err
 }
 
 // UndoDeed returns the step that undoes a deed.
-func (c *Client) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
-	kind, err := c.awaitKind(ctx, d.Object.Resource)
+func (r *Reverter) UndoDeed(ctx context.Context, d *Deed) (*Step, error) {
+	kind, err := r.kinds.await(ctx, d.Object.Resource)
 	if err != nil {
 		return nil, err
 	}
 	t := Target{Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name}
 	if d.created() {
-		current, err := c.current(ctx, t, nil)
+		current, err := r.current(ctx, t, nil)
 		if err == nil && current == nil {
 			err = fmt.Errorf("%s is gone already", t)
 		}
 		return &Step{Target: t, Before: current}, err
 	}
 	if d.ByFields() {
-		if step, err := c.undoFields(ctx, t, d); step != nil || err != nil {
+		if step, err := r.undoFields(ctx, t, d); step != nil || err != nil {
 			return step, err
 		}
 	}
-	v, err := c.At(ctx, t, Moment{Revision: d.first().Revision - 1})
-	err = c.notKept(t, d.first().Revision, err)
+	v, err := r.history.At(ctx, t, Moment{Revision: d.first().Revision - 1})
+	err = r.history.notKept(t, d.first().Revision, err)
 	if err == nil && v == nil {
-		err = c.notThere(ctx, t, Moment{Revision: d.first().Revision - 1})
+		err = r.history.notThere(ctx, t, Moment{Revision: d.first().Revision - 1})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.stepTo(ctx, t, v, d.born)
+	return r.stepTo(ctx, t, v, d.born)
 }
 
 // stepTo returns the step to a version, whether the object is there or not.
-func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version, born map[types.UID]types.UID) (*Step, error) {
-	current, err := c.current(ctx, t, nil)
+func (r *Reverter) stepTo(ctx context.Context, t Target, v *historyv1.Version, born map[types.UID]types.UID) (*Step, error) {
+	current, err := r.current(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
 	if current == nil {
-		return c.stepAnew(ctx, t, v, born)
+		return r.stepAnew(ctx, t, v, born)
 	}
 	if current.GetDeletionTimestamp() != nil {
 		return nil, errDeleting(t)
@@ -208,5 +208,5 @@ func (c *Client) stepTo(ctx context.Context, t Target, v *historyv1.Version, bor
 	if err != nil {
 		return nil, err
 	}
-	return c.stepBack(ctx, t, current, old)
+	return r.stepBack(ctx, t, current, old)
 }

@@ -36,13 +36,13 @@ func TestDeedsModel(t *testing.T) {
 			}
 		}
 		q := Query{Namespace: "default"}.Bound(historyv1.FieldSince, Moment{Revision: revisionOf(mark)})
-		deeds, err := f.c.Deeds(f.Context(), q, "ann")
+		deeds, err := f.c.Reverter.Deeds(f.Context(), q, "ann")
 		f.must(err)
 		for _, deed := range deeds {
 			if len(deed.Others) > 0 {
 				t.Errorf("seed %d: others changed %s", seed, deed.Object.Name)
 			}
-			f.do(f.c.UndoDeed(f.Context(), deed))
+			f.do(f.c.Reverter.UndoDeed(f.Context(), deed))
 		}
 		if diff := cmp.Diff(before, f.values(8, name)); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)

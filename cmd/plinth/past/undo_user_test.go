@@ -37,12 +37,12 @@ func TestDeeds(t *testing.T) {
 	f.change(ann, f.target("configmaps", "changed"), set("k", "2"))
 	f.change(ann, f.target("configmaps", "late"), set("k", "1"))
 
-	deeds, err := f.c.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	var got []string
 	for _, deed := range deeds {
 		got = append(got, fmt.Sprintf("%s %s %d", deed.Verb(), deed.Object.Name, len(deed.Others)))
-		step, err := f.c.UndoDeed(f.Context(), deed)
+		step, err := f.c.Reverter.UndoDeed(f.Context(), deed)
 		f.must(err)
 		if len(deed.Others) == 0 {
 			f.do(step, nil)
@@ -72,18 +72,18 @@ func TestDeedsNamespace(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	ann, bob := f.client("ann"), f.client("bob")
-	kind, err := f.c.FindKind("namespaces")
+	kind, err := f.c.Kinds.Find("namespaces")
 	f.must(err)
 	namespace := f.parse("{apiVersion: v1, kind: Namespace, metadata: {name: ours}}")
-	created, err := ann.endpoint(kind.In("", "ours"), namespace).Create(f.Context(), namespace, metav1.CreateOptions{})
+	created, err := ann.Reverter.endpoint(kind.In("", "ours"), namespace).Create(f.Context(), namespace, metav1.CreateOptions{})
 	f.must(err)
-	maps, err := f.c.FindKind("configmaps")
+	maps, err := f.c.Kinds.Find("configmaps")
 	f.must(err)
 	precious := f.parse(configMap("precious", "1"))
-	_, err = bob.endpoint(maps.In("ours", "precious"), precious).Create(f.Context(), precious, metav1.CreateOptions{})
+	_, err = bob.Reverter.endpoint(maps.In("ours", "precious"), precious).Create(f.Context(), precious, metav1.CreateOptions{})
 	f.must(err)
 	since := Moment{Revision: revisionOf(created)}
-	deeds, err := f.c.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	if len(deeds) != 1 || deeds[0].Verb() == "delete" && len(deeds[0].Others) == 0 {
 		t.Errorf("undoing ann's namespace would delete bob's object in it, and nobody is named: %+v", deeds)
@@ -99,11 +99,11 @@ func TestDeedsDefinition(t *testing.T) {
 	old := f.create(bob, "customresourcedefinitions", definition("olds"))
 	since := Moment{Revision: revisionOf(old) + 1}
 	f.create(ann, "customresourcedefinitions", definition("things"))
-	kind, err := bob.awaitKind(f.Context(), "things.example.com")
+	kind, err := bob.Kinds.await(f.Context(), "things.example.com")
 	f.must(err)
 	thing := f.parse("{apiVersion: example.com/v1, kind: Things, metadata: {name: precious}}")
 	f.eventually(func() error {
-		_, err := bob.endpoint(kind.In("", "precious"), thing).Create(f.Context(), thing, metav1.CreateOptions{})
+		_, err := bob.Reverter.endpoint(kind.In("", "precious"), thing).Create(f.Context(), thing, metav1.CreateOptions{})
 		return err
 	})
 	f.remove(ann, f.target("customresourcedefinitions", "olds.example.com"))
@@ -113,7 +113,7 @@ func TestDeedsDefinition(t *testing.T) {
 		}
 		return nil
 	})
-	deeds, err := f.c.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	var got []string
 	for _, d := range deeds {
@@ -122,7 +122,7 @@ func TestDeedsDefinition(t *testing.T) {
 	if want := []string{"create olds.example.com 0", "delete things.example.com 1"}; !slices.Equal(got, want) {
 		t.Errorf("the deeds are %q, want %q", got, want)
 	}
-	step, err := f.c.Undo(f.Context(), f.target("customresourcedefinitions", "things.example.com"), Moment{})
+	step, err := f.c.Reverter.Undo(f.Context(), f.target("customresourcedefinitions", "things.example.com"), Moment{})
 	f.must(err)
 	if len(step.Within) != 1 || step.Within[0].Name != "precious" {
 		t.Errorf("with the definition goes %v", step.Within)
@@ -155,12 +155,12 @@ func TestDeedsReplaced(t *testing.T) {
 		f.create(bob, "configmaps", configMap(name, "2"))
 	}
 	f.change(ann, f.target("configmaps", "changed"), set("k", "3"))
-	deeds, err := f.c.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
+	deeds, err := f.c.Reverter.Deeds(f.Context(), Query{Namespace: "default"}.Bound(historyv1.FieldSince, since), "ann")
 	f.must(err)
 	if len(deeds) != 1 || deeds[0].Object.Name != "changed" || deeds[0].Verb() != "change" || len(deeds[0].Others) != 0 {
 		t.Fatalf("the deeds are %+v", deeds)
 	}
-	f.do(f.c.UndoDeed(f.Context(), deeds[0]))
+	f.do(f.c.Reverter.UndoDeed(f.Context(), deeds[0]))
 	for _, name := range []string{"again", "changed"} {
 		if o := f.now(f.target("configmaps", name)); o == nil || valueOf(o) != "2" {
 			t.Errorf("%s is %v", name, o)

@@ -26,16 +26,16 @@ func queryWithin(resource, name string) (Query, bool) {
 
 // Within returns the objects in a namespace or of a definition, which are deleted with it; none of
 // another object.
-func (c *Client) Within(ctx context.Context, t Target) (all []historyv1.ObjectReference, err error) {
+func (h *History) Within(ctx context.Context, t Target) (all []historyv1.ObjectReference, err error) {
 	q, ok := queryWithin(t.Kind.Name(), t.Name)
 	if !ok {
 		return nil, nil
 	}
-	newest, err := c.page(ctx, changes, Query{Limit: 1}, 1, "")
+	newest, err := h.page(ctx, changes, Query{Limit: 1}, 1, "")
 	if err != nil {
 		return nil, err
 	}
-	for v, err := range c.Versions(ctx, q.With(historyv1.FieldAt, newest.ResourceVersion)) {
+	for v, err := range h.Versions(ctx, q.With(historyv1.FieldAt, newest.ResourceVersion)) {
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (c *Client) Within(ctx context.Context, t Target) (all []historyv1.ObjectRe
 
 // othersWithin returns the newest change by somebody else of each object that would be deleted with
 // what a user has created. An object whose creation is not kept counts as somebody else's.
-func (c *Client) othersWithin(ctx context.Context, d *Deed, user string) (others []historyv1.Change, err error) {
+func (r *Reverter) othersWithin(ctx context.Context, d *Deed, user string) (others []historyv1.Change, err error) {
 	q, ok := queryWithin(d.Object.Resource, d.Object.Name)
 	if !ok {
 		return nil, nil
@@ -59,7 +59,7 @@ func (c *Client) othersWithin(ctx context.Context, d *Deed, user string) (others
 	}
 	byName := map[objectName]*seen{}
 	var order []*seen
-	for change, err := range c.Changes(ctx, q.Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})) {
+	for change, err := range r.history.Changes(ctx, q.Bound(historyv1.FieldSince, Moment{Revision: d.first().Revision})) {
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@
 package raw
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -30,6 +31,19 @@ func Decide(found *changelog.Found, decide func(*changelog.Found) (changelog.Dec
 		}
 	}
 	return d, len(d.Rows)+len(d.Grant)+len(d.Revoke) > 0, nil
+}
+
+// Ended returns the error of Transact if its transaction has ended with err: an error of decide as it is, and
+// another one as classify returns it.
+func Ended(err error, classify func(error) error) error {
+	var rejected *Rejected
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &rejected):
+		return rejected.Err
+	}
+	return fmt.Errorf("transact: %w", classify(err))
 }
 
 // Due splits leases in order of their expiry: the ids of those that have expired now, and the

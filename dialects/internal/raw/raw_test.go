@@ -2,6 +2,7 @@ package raw
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,20 @@ func TestDecide(t *testing.T) {
 		if wrote != test.wrote || errors.As(err, &rejected) != test.bad || test.err != nil && rejected.Err != no {
 			t.Errorf("%s: %v, %v", test.name, wrote, err)
 		}
+	}
+}
+
+func TestEnded(t *testing.T) {
+	no, lost, told := errors.New("no"), errors.New("lost"), errors.New("told")
+	classify := func(error) error { return told }
+	if err := Ended(nil, classify); err != nil {
+		t.Errorf("without an error: %v", err)
+	}
+	if err := Ended(fmt.Errorf("try: %w", &Rejected{no}), classify); err != no {
+		t.Errorf("of decide: %v", err)
+	}
+	if err := Ended(lost, classify); !errors.Is(err, told) || errors.Is(err, lost) {
+		t.Errorf("of the database: %v", err)
 	}
 }
 

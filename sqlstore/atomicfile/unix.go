@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -18,4 +19,13 @@ func keepOwner(f *os.File, path string) error {
 		return f.Chown(int(s.Uid), int(s.Gid))
 	}
 	return nil
+}
+
+// syncFolder writes the names in a folder to the disk.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
