@@ -21,19 +21,22 @@ func WithOrigin(ctx context.Context, o *changelog.Origin) context.Context {
 }
 
 // originOf returns where a change with this context comes from; nil if that is not known.
-func (s *Store) originOf(ctx context.Context) *changelog.Origin {
+func (au *authors) originOf(ctx context.Context) *changelog.Origin {
 	if o, ok := ctx.Value(originKey{}).(*changelog.Origin); ok {
 		return o
 	}
-	return s.own
+	return au.own
 }
 
 // authors knows the numbers that the log has for authors. It belongs to the committer's goroutine.
 type authors struct {
+	*shared
+
 	numbers map[changelog.Author]int64 // nil: not read yet
 	added   allotted                   // to the log, with managers
 	most    int
-	stale   atomic.Bool // the log may have others for the same numbers
+	own     *changelog.Origin // of Options.Author, nil if that is empty
+	stale   atomic.Bool       // the log may have others for the same numbers
 }
 
 // mostAuthors bounds the authors in memory; when there are more, those in use come back one by one. It
@@ -87,10 +90,10 @@ func ownerOf(a *changelog.Author) string {
 // identify gives the changes of b the numbers of their authors. It first adds to the log those
 // that it does not have, in a transaction of its own, which happens once for each author. On a full
 // disk changes go without.
-func (s *Store) identify(ctx context.Context, b *batch) error {
+func (au *authors) identify(ctx context.Context, b *batch) error {
 	var missing []changelog.Author
-	if s.authors.stale.Swap(false) {
-		s.authors.numbers = nil
+	if au.stale.Swap(false) {
+		au.numbers = nil
 	}
 	for i := range b.changes {
 		c, o := &b.changes[i], b.waiters[i].change.origin
@@ -98,14 +101,14 @@ func (s *Store) identify(ctx context.Context, b *batch) error {
 			continue
 		}
 		c.AuditID = changelog.AuditBytes(o.AuditID)
-		if c.Author = s.authors.numbers[o.Author]; c.Author == 0 {
+		if c.Author = au.numbers[o.Author]; c.Author == 0 {
 			missing = append(missing, o.Author)
 		}
 	}
-	if missing == nil || errors.Is(s.log.Condition(), changelog.ErrFull) {
+	if missing == nil || errors.Is(au.log.Condition(), changelog.ErrFull) {
 		return nil
 	}
-	err := s.addAuthors(ctx, missing)
+	err := au.addAuthors(ctx, missing)
 	if errors.Is(err, changelog.ErrFull) {
 		return nil
 	}
@@ -117,7 +120,7 @@ func (s *Store) identify(ctx context.Context, b *batch) error {
 	}
 	for i := range b.changes {
 		if o := b.waiters[i].change.origin; o != nil {
-			b.changes[i].Author = s.authors.numbers[o.Author]
+			b.changes[i].Author = au.numbers[o.Author]
 		}
 	}
 	return nil
@@ -125,22 +128,22 @@ func (s *Store) identify(ctx context.Context, b *batch) error {
 
 // addAuthors finds the numbers of authors, or adds them to the log. Texts that the log cannot hold
 // are changed, so that several authors may have the same number.
-func (s *Store) addAuthors(ctx context.Context, missing []changelog.Author) (err error) {
-	known := s.authors.numbers
-	if known == nil || len(known) > s.authors.most {
-		if known, err = s.log.Authors(ctx, s.authors.most/2); err != nil {
+func (au *authors) addAuthors(ctx context.Context, missing []changelog.Author) (err error) {
+	known := au.numbers
+	if known == nil || len(known) > au.most {
+		if known, err = au.log.Authors(ctx, au.most/2); err != nil {
 			return err
 		}
-		s.authors.numbers = known
+		au.numbers = known
 	}
 	var add []changelog.Author
 	noted := make([]changelog.Author, len(missing))
-	s.authors.added.forget(time.Now())
+	au.added.forget(time.Now())
 	pending := allotted{by: map[string]int{}}
 	for i, a := range missing {
 		a = a.Plain()
 		if a.Manager != "" && known[a] == 0 && !slices.Contains(add, a) {
-			if s.authors.added.allows(&pending, ownerOf(&a), s.authors.most) {
+			if au.added.allows(&pending, ownerOf(&a), au.most) {
 				pending.count(ownerOf(&a), 1)
 			} else {
 				a.Manager = ""
@@ -151,7 +154,7 @@ func (s *Store) addAuthors(ctx context.Context, missing []changelog.Author) (err
 		}
 	}
 	if len(add) > 0 {
-		numbers, err := s.log.AddAuthors(ctx, add)
+		numbers, err := au.log.AddAuthors(ctx, add)
 		if err != nil {
 			return err
 		}
@@ -159,7 +162,7 @@ func (s *Store) addAuthors(ctx context.Context, missing []changelog.Author) (err
 			known[a] = numbers[i]
 		}
 		for who, n := range pending.by {
-			s.authors.added.count(who, n)
+			au.added.count(who, n)
 		}
 	}
 	for i, a := range missing {

@@ -67,7 +67,7 @@ func (e *Entry) withoutValue() *Entry {
 
 // fetch reads the values of entries that are away, and puts entries that have them in their place.
 // ErrCompacted if the log lacks one: another change has taken its place, and was compacted.
-func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
+func (v *values) fetch(ctx context.Context, entries []*Entry) error {
 	var ids []int64
 	for _, e := range entries {
 		if e.isAway() {
@@ -77,13 +77,13 @@ func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
 	if ids == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.QueryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, v.o.QueryTimeout)
 	defer cancel()
-	values, err := s.log.Values(ctx, ids)
+	values, err := v.log.Values(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read values: %w", err)
 	}
-	s.stats.valueReads.Add(int64(len(ids)))
+	v.stats.valueReads.Add(int64(len(ids)))
 	for i, e := range entries {
 		if !e.isAway() {
 			continue
@@ -92,7 +92,7 @@ func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
 		if !ok {
 			return fmt.Errorf("read the value of %s at %d: %w", e.Key, e.Revision, changelog.ErrCompacted)
 		}
-		entries[i] = s.open(ctx, &changelog.Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
+		entries[i] = v.open(ctx, &changelog.Row{Key: e.Key, Revision: e.Revision, CreateRevision: e.CreateRevision, At: e.At, Value: value})
 	}
 	return nil
 }
@@ -101,6 +101,10 @@ func (s *Store) fetch(ctx context.Context, entries []*Entry) error {
 // of who asks for few by a few, and by more as it goes on. The last pair may be an error: ErrCompacted if
 // a value was replaced and compacted meanwhile.
 func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
+	return s.values.fetched(ctx, entries)
+}
+
+func (v *values) fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		var page []*Entry
 		bytes, most := 0, awayFirst
@@ -109,11 +113,11 @@ func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2
 				return true
 			}
 			there := slices.Clone(page)
-			if err := s.fetch(ctx, there); err != nil {
+			if err := v.fetch(ctx, there); err != nil {
 				yield(nil, err)
 				return false
 			}
-			s.tellOf(s.state.keepFetched(page, there))
+			v.tellOf(v.state.keepFetched(page, there))
 			for i, e := range there {
 				if there[i] = nil; !yield(e, nil) {
 					return false
@@ -140,20 +144,20 @@ func (s *Store) Fetched(ctx context.Context, entries iter.Seq[*Entry]) iter.Seq2
 }
 
 // readPrevs sets what the keys of updates hold now, with values, because events have what was before.
-func (s *Store) readPrevs(updates []update) error {
-	if !s.bounded() {
+func (v *values) readPrevs(updates []update) error {
+	if !v.state.bounded() {
 		return nil
 	}
 	prevs := make([]*Entry, 0, len(updates))
-	s.state.mu.RLock()
+	v.state.mu.RLock()
 	for i := range updates {
-		updates[i].prev = s.state.get(updates[i].entry.Key)
+		updates[i].prev = v.state.get(updates[i].entry.Key)
 		if updates[i].prev != nil {
 			prevs = append(prevs, updates[i].prev)
 		}
 	}
-	s.state.mu.RUnlock()
-	if err := s.fetch(s.ctx, prevs); err != nil {
+	v.state.mu.RUnlock()
+	if err := v.fetch(v.ctx, prevs); err != nil {
 		return err
 	}
 	for i := range updates {
@@ -165,22 +169,22 @@ func (s *Store) readPrevs(updates []update) error {
 }
 
 // withValue returns e with its value. Errors are those of fetch.
-func (s *Store) withValue(ctx context.Context, e *Entry) (*Entry, error) {
+func (v *values) withValue(ctx context.Context, e *Entry) (*Entry, error) {
 	one := []*Entry{e}
-	err := s.fetch(ctx, one)
+	err := v.fetch(ctx, one)
 	return one[0], err
 }
 
 // fetchOne returns e with its value, and keeps it in memory if e is current. If another entry has taken the
 // place of e in the meantime, it returns that one, or nil.
-func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
+func (v *values) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
 	for e.isAway() {
-		there, err := s.withValue(ctx, e)
+		there, err := v.withValue(ctx, e)
 		if err == nil {
-			s.swap(e, there)
+			v.swap(e, there)
 			return there, nil
 		}
-		now := s.current(e.Key)
+		now := v.state.newest(e.Key)
 		if !errors.Is(err, changelog.ErrCompacted) || now == e {
 			return nil, err
 		}
@@ -192,24 +196,24 @@ func (s *Store) fetchOne(ctx context.Context, e *Entry) (*Entry, error) {
 }
 
 // readableNow is Get without a read of the log: nil also if the value is not in memory.
-func (s *Store) readableNow(key string) *Entry {
-	e := s.current(key)
+func (v *values) readableNow(key string) *Entry {
+	e := v.state.newest(key)
 	if e != nil && e.isAway() {
 		return nil
 	}
-	return s.readable(e)
+	return v.readable(e)
 }
 
-// current returns the entry of key as the state has it.
-func (s *Store) current(key string) *Entry {
-	s.state.mu.RLock()
-	defer s.state.mu.RUnlock()
-	return s.state.get(key)
+// newest returns the entry of key as the state has it.
+func (st *state) newest(key string) *Entry {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	return st.get(key)
 }
 
 // present is fetchOne for callers who have no error to return: what cannot be read now is an unreadable entry.
-func (s *Store) present(e *Entry) *Entry {
-	there, err := s.fetchOne(s.ctx, e)
+func (v *values) present(e *Entry) *Entry {
+	there, err := v.fetchOne(v.ctx, e)
 	if err != nil {
 		if !errors.Is(err, changelog.ErrClosed) && !errors.Is(err, changelog.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)

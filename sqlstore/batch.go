@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -23,6 +24,32 @@ type batch struct {
 	known   int64
 }
 
+// pipe takes batches from the committer to the tail, and back.
+type pipe struct {
+	appended chan *batch // closed by the committer at its end
+	free     chan *batch // batches to use again
+}
+
+func newPipe() pipe {
+	// It needs two batches: one in its transaction, one being applied.
+	p := pipe{appended: make(chan *batch, 1), free: make(chan *batch, 2)}
+	for range cap(p.free) {
+		p.free <- &batch{keys: make(map[string]struct{})}
+	}
+	return p
+}
+
+// inFlight says that a batch is in its transaction or on its way to the tail.
+func (p *pipe) inFlight() bool { return len(p.free) < cap(p.free) }
+
+// face is what differs between objects and raw keys on the way of a batch.
+type face interface {
+	// write runs b's transaction. The committer calls it.
+	write(b *batch) error
+	// apply makes b visible and answers its callers; false if nothing was written, or the Store gave up. The tail calls it.
+	apply(b *batch) (wrote bool)
+}
+
 type result struct {
 	Outcome
 	err error
@@ -35,7 +62,7 @@ func (p *pending) bytes() int {
 	return len(p.change.Value)
 }
 
-// take moves what fits from the queue to b, if a batch is due. A second change of a key waits for
+// take is step 3: it moves what fits from the queue to b, if a batch is due. A second change of a key waits for
 // the next batch, and so do those behind it for the same key.
 func (c *committer) take(b *batch) {
 	c.mu.Lock()
@@ -103,19 +130,6 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// entry makes the entry of b's i-th change.
-func (s *Store) entry(b *batch, i int) *Entry {
-	c, r := &b.waiters[i].change, &b.appended.Results[i]
-	return &Entry{
-		Key:            c.Key,
-		Revision:       r.Revision,
-		CreateRevision: r.CreateRevision,
-		At:             b.appended.At,
-		Value:          s.o.Format.Show(c.Value, r.Revision),
-		form:           c.form,
-	}
-}
-
 // leases returns the ids of all leases that the transactions name.
 func (b *batch) leases() (ids []int64) {
 	for _, p := range b.waiters {
@@ -123,4 +137,41 @@ func (b *batch) leases() (ids []int64) {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
+}
+
+// pending is one change, or one transaction on raw keys, whose caller waits.
+type pending struct {
+	change Change
+	by     time.Time // when its transaction is to begin at the latest; zero: at once
+
+	transaction *Transaction
+	pinned      map[int64][]byte // values that it needs
+	outcome     Outcome
+
+	taken bool          // guarded by committer.mu
+	done  chan struct{} // has a token when entry and err are set
+	entry *Entry
+	err   error
+}
+
+var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struct{}, 1)} }}
+
+func newPending(c Change) *pending {
+	p := pendings.Get().(*pending)
+	p.change = c
+	return p
+}
+
+// result takes the outcome out of p and gives p back for use by another commit. A
+// pending that is abandoned is not given back, since it will still be answered.
+func (p *pending) result() (*Entry, error) {
+	entry, err := p.entry, p.err
+	*p = pending{done: p.done}
+	pendings.Put(p)
+	return entry, err
+}
+
+func (p *pending) answer(entry *Entry, err error) {
+	p.entry, p.err = entry, err
+	p.done <- struct{}{}
 }

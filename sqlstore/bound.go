@@ -9,10 +9,22 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
+// shared is what all parts of a Store use. It stays as it is from Open on, but for the counters.
+type shared struct {
+	log changelog.Log
+	o   Options
+	ids
+	stats counters
+
+	ctx    context.Context // ends when Close gives up on the database
+	cancel context.CancelFunc
+	stop   chan struct{} // closed by Close when all commits are applied
+}
+
 // within runs a query that may take no longer than d. A database that accepts
 // connections and never answers gives no error of its own: without a bound the query's
 // callers would wait for ever, and the Store would not know that the database is away.
-func (s *Store) within(d time.Duration, query func(context.Context) error) error {
+func (s *shared) within(d time.Duration, query func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	defer cancel()
 	err := query(ctx)
@@ -34,7 +46,7 @@ func deadlineError(ctx context.Context, kind error) error {
 	return ctx.Err()
 }
 
-func (s *Store) boundedHead() (head changelog.Head, err error) {
+func (s *shared) boundedHead() (head changelog.Head, err error) {
 	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
 		head, err = s.log.Head(ctx)
 		return err
@@ -42,7 +54,7 @@ func (s *Store) boundedHead() (head changelog.Head, err error) {
 	return head, err
 }
 
-func (s *Store) boundedRows(after int64, limit int) (rows []changelog.Row, err error) {
+func (s *shared) boundedRows(after int64, limit int) (rows []changelog.Row, err error) {
 	err = s.within(s.o.QueryTimeout, func(ctx context.Context) (err error) {
 		rows, err = s.log.Rows(ctx, after, limit)
 		return err
@@ -50,12 +62,12 @@ func (s *Store) boundedRows(after int64, limit int) (rows []changelog.Row, err e
 	return rows, err
 }
 
-func (s *Store) boundedAppend(d time.Duration, b *batch) (a changelog.Appended, err error) {
-	err = s.within(d, func(ctx context.Context) (err error) {
-		if err := s.identify(ctx, b); err != nil {
+func (au *authors) boundedAppend(d time.Duration, b *batch) (a changelog.Appended, err error) {
+	err = au.within(d, func(ctx context.Context) (err error) {
+		if err := au.identify(ctx, b); err != nil {
 			return err
 		}
-		a, err = s.log.Append(ctx, b.changes)
+		a, err = au.log.Append(ctx, b.changes)
 		return err
 	})
 	return a, err

@@ -100,7 +100,7 @@ func cost(e *Entry) int { return e.size() + cacheOverhead }
 
 // Values returns the values of raw keys' entries, in their order: from memory, or from the log
 // those that are not there. ErrCompacted if one is in neither.
-func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) {
+func (k *Keys) Values(ctx context.Context, entries []*Entry) ([][]byte, error) {
 	values := make([][]byte, len(entries))
 	var missing []int64
 	for i, e := range entries {
@@ -113,7 +113,7 @@ func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) 
 	if missing == nil {
 		return values, nil
 	}
-	read, err := s.log.Values(ctx, missing)
+	read, err := k.log.Values(ctx, missing)
 	if err != nil {
 		return nil, fmt.Errorf("read values: %w", err)
 	}
@@ -129,7 +129,7 @@ func (s *Store) Values(ctx context.Context, entries []*Entry) ([][]byte, error) 
 			value = []byte{}
 		}
 		values[i] = value
-		s.cache.fill(e, value)
+		k.cache.fill(e, value)
 	}
 	return values, nil
 }

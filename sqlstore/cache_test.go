@@ -26,7 +26,7 @@ func TestCache(t *testing.T) {
 			if err := s.Current("").Scan(t.Context(), "", changelog.End, func(e *Entry) bool { entries = append(entries, e); return true }); err != nil {
 				t.Fatal(err)
 			}
-			values, err := s.Values(t.Context(), entries)
+			values, err := s.Keys().Values(t.Context(), entries)
 			if err != nil || len(values) != 200 {
 				t.Fatalf("%d values, %v", len(values), err)
 			}
@@ -69,7 +69,7 @@ func TestCache(t *testing.T) {
 func TestCacheForgets(t *testing.T) {
 	s := openRaw(t, "sqlite://:memory:", Options{CacheBytes: 1 << 20, WindowBytes: 1 << 10})
 	for i := range 500 {
-		if _, err := s.Do(context.Background(), Transaction{Run: func(tx *Tx) error {
+		if _, err := s.Keys().Do(context.Background(), Transaction{Run: func(tx *Tx) error {
 			tx.Put("k", []byte(strings.Repeat("x", 1000)), 0)
 			return nil
 		}}); err != nil {

@@ -11,61 +11,61 @@ import (
 )
 
 // catchUp brings the state to what the log has.
-func (s *Store) catchUp(target int64) error {
-	s.lag.begins()
-	err := s.bringTo(target)
+func (t *tail) catchUp(target int64) error {
+	t.lag.begins()
+	err := t.bringTo(target)
 	if err == nil {
-		s.lag.ends()
+		t.lag.ends()
 	}
 	return err
 }
 
-func (s *Store) bringTo(target int64) error {
-	if s.tail.back == nil {
-		err := s.readOn(target)
+func (t *tail) bringTo(target int64) error {
+	if t.setBacks.back == nil {
+		err := t.readOn(target)
 		if !errors.Is(err, changelog.ErrSetBack) {
 			return err
 		}
 	}
-	return s.goOnAbove()
+	return t.setBacks.goOnAbove()
 }
 
 // readOn reads rows from the log until there are no more. Then revision target, which was seen in
 // the log, is applied, unless the database has lost it: InnoDB shows a commit to others before it is
 // durable. Other rows will get its ids then, so that what was not read must not count as applied.
-func (s *Store) readOn(target int64) error {
+func (t *tail) readOn(target int64) error {
 	for {
-		limit, applied := s.tail.page.Limit(), s.Revision()
-		rows, err := s.boundedRows(applied, limit)
+		limit, applied := t.page.Limit(), t.state.applied.Load()
+		rows, err := t.boundedRows(applied, limit)
 		if errors.Is(err, changelog.ErrCompacted) {
-			return s.reload(applied, s.boundedHead)
+			return t.reload(applied, t.boundedHead)
 		}
 		if err != nil {
-			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
+			return fmt.Errorf("catch up from revision %d: %w", t.shown(applied), err)
 		}
-		full := len(rows) == limit || !s.raw && changelog.Heavy(rows)
-		if rows = rows[:s.wholeRows(rows, full)]; full && len(rows) == 0 {
-			s.tail.page.Grow() // a revision is larger than the page
+		full := len(rows) == limit || !t.raw && changelog.Heavy(rows)
+		if rows = rows[:t.wholeRows(rows, full)]; full && len(rows) == 0 {
+			t.page.Grow() // a revision is larger than the page
 			continue
 		}
-		if s.mayLackRows() || !s.complete(rows, applied, target, full) {
-			if reloaded, err := s.reloadIfSwept(applied); reloaded || err != nil {
+		if t.mayLackRows() || !t.complete(rows, applied, target, full) {
+			if reloaded, err := t.reloadIfSwept(applied); reloaded || err != nil {
 				return err
 			}
 		}
-		if err := s.applyRows(rows); errors.Is(err, changelog.ErrCompacted) {
-			return s.reload(applied, s.boundedHead)
+		if err := t.applyRows(rows); errors.Is(err, changelog.ErrCompacted) {
+			return t.reload(applied, t.boundedHead)
 		} else if err != nil {
-			return fmt.Errorf("catch up from revision %d: %w", s.shown(applied), err)
+			return fmt.Errorf("catch up from revision %d: %w", t.shown(applied), err)
 		}
-		s.tail.page.Read(len(rows), pages.Bytes(rows))
+		t.page.Read(len(rows), pages.Bytes(rows))
 		switch {
 		case full: // there may be more
-		case s.end(s.Revision()) < target:
-			s.tail.forget(target)
+		case t.end(t.state.applied.Load()) < target:
+			t.hints.forget(target)
 			return nil
 		default:
-			s.state.advance(target)
+			t.state.advance(target)
 			return nil
 		}
 	}
@@ -73,124 +73,133 @@ func (s *Store) readOn(target int64) error {
 
 // wholeRows returns how many rows of a page can be applied: not a part of a revision, which
 // becomes visible at once.
-func (s *Store) wholeRows(rows []changelog.Row, full bool) int {
+func (t *tail) wholeRows(rows []changelog.Row, full bool) int {
 	if !full {
 		return len(rows)
 	}
-	return s.whole(len(rows), func(i int) int64 { return rows[i].Revision })
+	return t.whole(len(rows), func(i int) int64 { return rows[i].Revision })
 }
 
 // mayLackRows says that ids do not tell whether rows are missing: another process may have swept the
 // last rows of a revision that has several, and its other rows look like all of it.
-func (s *Store) mayLackRows() bool { return s.raw && !s.log.Exclusive() }
+func (t *tail) mayLackRows() bool { return t.raw && !t.log.Exclusive() }
 
 // complete says that no revision is missing between applied and the last row of a
 // page, nor up to target if it is the last page.
-func (s *Store) complete(rows []changelog.Row, applied, target int64, full bool) bool {
+func (t *tail) complete(rows []changelog.Row, applied, target int64, full bool) bool {
 	last := applied
 	for i := range rows {
-		if !s.follows(last, rows[i].Revision) {
+		if !t.follows(last, rows[i].Revision) {
 			return false
 		}
 		last = rows[i].Revision
 	}
-	return full || s.end(last) >= target
+	return full || t.end(last) >= target
 }
 
 // reloadIfSwept reads the state anew if rows after applied may have been compacted
 // away: a replica that was cut off for longer than the history cannot know what was
 // deleted in the meantime. The floor is read after the rows: if it permits them, none was
 // missing when they were read.
-func (s *Store) reloadIfSwept(applied int64) (reloaded bool, err error) {
-	head, err := s.boundedHead()
+func (t *tail) reloadIfSwept(applied int64) (reloaded bool, err error) {
+	head, err := t.boundedHead()
 	if err != nil {
 		return false, err
 	}
-	if head.Floor <= s.end(applied) {
-		s.raiseFloor(head.Floor)
+	if head.Floor <= t.end(applied) {
+		t.state.raiseFloor(head.Floor)
 		return false, nil
 	}
-	return true, s.reload(applied, func() (changelog.Head, error) { return head, nil })
+	return true, t.reload(applied, func() (changelog.Head, error) { return head, nil })
 }
 
 // reload reads the state anew because rows after applied, or the row itself, were compacted away: a
 // replica was cut off for long, or another one has found the database set back, and raised the floor.
-func (s *Store) reload(applied int64, readHead func() (changelog.Head, error)) error {
+func (t *tail) reload(applied int64, readHead func() (changelog.Head, error)) error {
 	head, err := readHead()
 	if err != nil {
 		return err
 	}
-	above, err := s.raisedAbove(applied)
+	above, err := t.setBacks.raisedAbove(applied)
 	if err != nil {
 		return fmt.Errorf("read whether the database was set back: %w", err)
 	}
 	if above > 0 {
-		s.tail.back = &goingBack{served: s.served(), above: above, told: true}
-		return s.goOnAbove()
+		t.setBacks.back = &goingBack{served: t.witness.served(), above: above, told: true}
+		return t.setBacks.goOnAbove()
 	}
-	s.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", s.shown(head.Floor), "revision", s.shown(applied))
-	return s.loadAnew()
+	t.o.Log.Warn("the database was compacted beyond what this server has read; reading the state anew", "floor", t.shown(head.Floor), "revision", t.shown(applied))
+	return t.loadAnew()
 }
 
-func (s *Store) applyRows(rows []changelog.Row) error {
-	ctx, cancel := context.WithTimeout(s.ctx, pageTransform)
+func (t *tail) applyRows(rows []changelog.Row) error {
+	ctx, cancel := context.WithTimeout(t.ctx, pageTransform)
 	defer cancel()
-	updates := s.tail.updates[:0]
+	updates := t.updates[:0]
 	for i := range rows {
-		updates = append(updates, update{entry: s.open(ctx, &rows[i]), deleted: rows[i].Deleted})
+		updates = append(updates, update{entry: t.values.open(ctx, &rows[i]), deleted: rows[i].Deleted})
 	}
-	err := s.readPrevs(updates)
+	err := t.values.readPrevs(updates)
 	if err == nil {
-		s.state.apply(updates)
-		s.tellUpdates(updates)
+		t.state.apply(updates)
+		t.values.tellUpdates(updates)
 		if n := len(rows); n > 0 {
-			s.saw(rows[n-1].Revision, rows[n-1].At)
+			t.witness.saw(rows[n-1].Revision, rows[n-1].At)
 		}
 	}
 	clear(updates)
-	s.tail.updates = updates[:0]
+	t.updates = updates[:0]
 	return err
 }
 
 // loadAnew is load for a log that was opened long ago, and may be another one by now.
-func (s *Store) loadAnew() error {
-	if err := s.checkCluster(s.ctx); err != nil {
+func (t *tail) loadAnew() error {
+	if err := t.setBacks.checkCluster(t.ctx); err != nil {
 		return err
 	}
-	return s.load(s.ctx)
+	return t.loader.load(t.ctx)
+}
+
+// loader reads the whole state. It is called by Open, and then by the tail's goroutine.
+type loader struct {
+	*shared
+	state   *state
+	values  *values
+	witness *witness
+	authors *authors
 }
 
 // load reads the whole state at the head and puts it in the place of the one that is there.
-func (s *Store) load(ctx context.Context) error {
+func (l *loader) load(ctx context.Context) error {
 	for {
-		head, err := s.log.Head(ctx)
+		head, err := l.log.Head(ctx)
 		if err != nil {
 			return err
 		}
-		loaded, bad, newest, err := s.readState(ctx, head.Revision, s.pageReader(ctx))
+		loaded, bad, newest, err := l.readState(ctx, head.Revision, l.pageReader(ctx))
 		if errors.Is(err, changelog.ErrCompacted) {
 			continue // the floor has passed the head just read
 		}
 		if err != nil {
-			return fmt.Errorf("at revision %d: %w", s.shown(head.Revision), err)
+			return fmt.Errorf("at revision %d: %w", l.shown(head.Revision), err)
 		}
-		if newest, err = s.newestRow(ctx, head, newest); err != nil {
+		if newest, err = l.newestRow(ctx, head, newest); err != nil {
 			return fmt.Errorf("read the newest row: %w", err)
 		}
-		s.authors.stale.Store(true)
-		s.sawState(head.Revision, newest)
-		s.state.replace(loaded, bad.Objects, head)
-		s.tellUnreadable(&bad)
+		l.authors.stale.Store(true)
+		l.witness.sawState(head.Revision, newest)
+		l.state.replace(loaded, bad.Objects, head)
+		l.values.tellUnreadable(&bad)
 		return nil
 	}
 }
 
 // newestRow returns the row at the head, which may be a tombstone, or else the newest one in force.
-func (s *Store) newestRow(ctx context.Context, head changelog.Head, inForce changelog.Row) (changelog.Row, error) {
-	if s.log.Exclusive() || head.Revision == 0 || inForce.Revision == head.Revision {
+func (l *loader) newestRow(ctx context.Context, head changelog.Head, inForce changelog.Row) (changelog.Row, error) {
+	if l.log.Exclusive() || head.Revision == 0 || inForce.Revision == head.Revision {
 		return inForce, nil
 	}
-	found, at, err := s.log.Time(ctx, head.Revision)
+	found, at, err := l.log.Time(ctx, head.Revision)
 	if err == nil && found == head.Revision {
 		inForce = changelog.Row{Revision: found, At: at}
 	}
@@ -206,18 +215,18 @@ type readPage func(ctx context.Context, from, to string, revision int64, limit i
 
 // pageReader chooses what of the rows is read: without the values of raw keys, if these are more
 // than may stay in memory.
-func (s *Store) pageReader(ctx context.Context) readPage {
-	if s.raw {
-		if size, err := s.log.Size(ctx); err != nil || size.Bytes > int64(s.o.CacheBytes) {
-			return s.log.Keys
+func (l *loader) pageReader(ctx context.Context) readPage {
+	if l.raw {
+		if size, err := l.log.Size(ctx); err != nil || size.Bytes > int64(l.o.CacheBytes) {
+			return l.log.Keys
 		}
 	}
-	return s.log.State
+	return l.log.State
 }
 
 // readState returns all entries by resource, those that cannot be read, and which of the rows is the newest.
-func (s *Store) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, bad UnreadableError, newest changelog.Row, err error) {
-	from, to := s.o.Format.Range()
+func (l *loader) readState(ctx context.Context, revision int64, page readPage) (loaded map[string]*entryMap, bad UnreadableError, newest changelog.Row, err error) {
+	from, to := l.o.Format.Range()
 	next := func(from string, limit int) ([]changelog.Row, error) {
 		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 		defer cancel()
@@ -225,7 +234,7 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 	}
 	loaded = make(map[string]*entryMap)
 	var held evictor
-	held.init(s.o.StateBytes)
+	held.init(l.o.StateBytes)
 	var all resource
 	keys, cancel := context.WithTimeout(ctx, loadTransform)
 	defer cancel()
@@ -237,11 +246,11 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 			if rows[i].Revision > newest.Revision {
 				newest = changelog.Row{Revision: rows[i].Revision, At: rows[i].At}
 			}
-			name := s.o.Format.ResourceOf(rows[i].Key)
+			name := l.o.Format.ResourceOf(rows[i].Key)
 			if loaded[name] == nil {
 				loaded[name] = new(entryMap)
 			}
-			e := s.loadedEntry(keys, &rows[i])
+			e := l.values.loadedEntry(keys, &rows[i])
 			if held.over() && e.Value != nil {
 				e = e.withoutValue()
 			}
@@ -255,9 +264,9 @@ func (s *Store) readState(ctx context.Context, revision int64, page readPage) (l
 
 // loadedEntry is entryOf for a row of a full read, which may have come without its value: NULL
 // is not a value, and a row that has none has no bytes.
-func (s *Store) loadedEntry(ctx context.Context, row *changelog.Row) *Entry {
-	if !s.raw {
-		return s.entryOf(ctx, row)
+func (v *values) loadedEntry(ctx context.Context, row *changelog.Row) *Entry {
+	if !v.raw {
+		return v.entryOf(ctx, row)
 	}
 	return rawEntry(row, row.Value)
 }

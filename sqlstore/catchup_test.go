@@ -216,7 +216,7 @@ func TestRevisionsToldOfRawKeys(t *testing.T) {
 	out.awaitText(t, fmt.Sprintf("catch up from revision %d: ", read))
 	putRaw(t, a, "key", "2")
 	floor := putRaw(t, a, "key", "3")
-	if _, err := a.CutTo(t.Context(), floor, true); err != nil {
+	if _, err := a.Keys().CutTo(t.Context(), floor, true); err != nil {
 		t.Fatal(err)
 	}
 	behind.broken.Store(false)

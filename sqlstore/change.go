@@ -47,27 +47,27 @@ func Urgent(ctx context.Context) context.Context { return context.WithValue(ctx,
 func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
 
 // checkChange refuses what can be refused without the database.
-func (s *Store) checkChange(c *Change) error {
-	if s.raw {
+func (ob *objects) checkChange(c *Change) error {
+	if ob.raw {
 		return fmt.Errorf("commit %s: %w: raw keys are written by transactions", c.Key, changelog.ErrKind)
 	}
 	// A key that nobody may write, and that is in the database, can be taken out of it.
-	if err := s.checkKey(c.Key); err != nil && !(c.Delete && s.Get(c.Key) != nil) {
+	if err := ob.checkKey(c.Key); err != nil && !(c.Delete && ob.state.newest(c.Key) != nil) {
 		return fmt.Errorf("commit: %w", err)
 	}
 	switch {
 	case c.Delete && c.Expect == 0:
 		return fmt.Errorf("commit %s: a delete must say what it deletes", c.Key)
-	case len(c.Value) > s.o.MaxValueBytes:
+	case len(c.Value) > ob.o.MaxValueBytes:
 		return fmt.Errorf("commit %s of %d bytes: %w", c.Key, len(c.Value), ErrTooLarge)
 	}
-	return s.checkExpect(c)
+	return ob.checkExpect(c)
 }
 
 // checkRoom refuses changes that take space when there is hardly any.
-func (s *Store) checkRoom(ctx context.Context, c *Change) error {
-	err := s.log.Condition()
-	if !errors.Is(err, changelog.ErrFull) || s.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
+func (ob *objects) checkRoom(ctx context.Context, c *Change) error {
+	err := ob.log.Condition()
+	if !errors.Is(err, changelog.ErrFull) || ob.o.Format.Frees(c.Delete, c.Value) || isUrgent(ctx) {
 		return nil
 	}
 	return fmt.Errorf("commit %s: nothing was written: %w", c.Key, err)
@@ -78,16 +78,16 @@ func (s *Store) MaxValueBytes() int { return s.o.MaxValueBytes }
 
 // checkExpect finds most conflicts without a transaction: revisions of a key only
 // grow, so an expectation that the state has already gone past cannot hold in the log.
-func (s *Store) checkExpect(c *Change) error {
+func (ob *objects) checkExpect(c *Change) error {
 	if c.Expect == 0 {
 		return nil // a delete may be on its way
 	}
-	s.state.mu.RLock()
-	current, applied := s.state.get(c.Key), s.state.applied.Load()
-	s.state.mu.RUnlock()
+	ob.state.mu.RLock()
+	current, applied := ob.state.get(c.Key), ob.state.applied.Load()
+	ob.state.mu.RUnlock()
 	if c.Expect > applied || current != nil && current.Revision == c.Expect {
 		return nil
 	}
-	s.stats.conflicts.Add(1)
+	ob.stats.conflicts.Add(1)
 	return &ConflictError{Key: c.Key, Expect: c.Expect, Current: current}
 }

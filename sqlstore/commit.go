@@ -1,124 +1,237 @@
 package sqlstore
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// Commit appends one change and returns the entry it made, when that is durable and
-// visible to readers of this Store. Errors are a *ConflictError if the expectation does
-// not hold; ErrKey; ErrTooLarge; ErrUnavailable if nothing was written, ErrFull among them;
-// ErrUnknown if the outcome is not known, which is also so when ctx ends during the transaction;
-// ErrClosed.
-func (s *Store) Commit(ctx context.Context, c Change) (*Entry, error) {
-	e, err := s.commit(ctx, c)
-	var conflict *ConflictError
-	if s.bounded() && errors.As(err, &conflict) {
-		conflict.Current = s.readable(conflict.Current)
-	}
-	return e, err
+// The path of a commit:
+//
+//  1. submit: the face (objects.Commit, Keys.Do) checks a change and queues it, and its caller waits.
+//  2. await: the committer's goroutine (run) waits until a batch is due.
+//  3. take: it moves what fits from the queue to a batch.
+//  4. write: the face runs one transaction for the batch (objects.write, Keys.write). Health, witness and statistics
+//     learn the outcome.
+//  5. commit: the batch goes to the tail by the pipe. If the outcome is not known, the tail looks into the log and the
+//     callers get the error; if the content was refused, each change is tried alone (commitEach).
+//  6. apply: the tail reads what other processes wrote before (tail.applyBatch), and the face makes the batch visible
+//     (objects.apply, Keys.apply).
+//  7. answer: each caller gets its entry, its conflict or its error, and the batch goes back to the pipe.
+
+// committer collects changes into batches, with a goroutine of its own. While one batch is in its transaction the
+// changes that come in queue up, and the next transaction takes them all; nothing
+// waits for a clock, except what may (waiting.go). The batch then goes to the tail, which
+// answers the callers, while the next transaction runs.
+type committer struct {
+	*shared
+	health  *health
+	heads   *headReader
+	hints   *hints
+	witness *witness
+	authors *authors
+	pipe    *pipe
+	face    face
+
+	maxCount int
+	maxBytes int
+	wake     chan struct{} // has a token when queue or closed changed
+
+	mu      sync.Mutex
+	queue   []*pending
+	closed  bool
+	hurried bool // nothing waits any more
 }
 
-func (s *Store) commit(ctx context.Context, c Change) (*Entry, error) {
-	if err := s.checkChange(&c); err != nil {
-		return nil, err
-	}
-	if err := s.checkRoom(ctx, &c); err != nil {
-		return nil, err
-	}
-	if err := s.seal(ctx, &c); err != nil {
-		return nil, fmt.Errorf("commit %s: %w", c.Key, err)
-	}
-	c.origin = s.originOf(ctx)
-	p := newPending(c)
-	p.by = latest(ctx, c.MayWait, time.Now())
-	if err := s.commits.submit(p); err != nil {
-		return nil, err
-	}
-	select {
-	case <-p.done:
-		return p.result()
-	case <-ctx.Done():
-		return s.abandon(ctx, p)
-	}
+func (c *committer) init(o Options) {
+	c.maxCount, c.maxBytes = o.MaxBatch, o.MaxBatchBytes
+	c.wake = make(chan struct{}, 1)
 }
 
-// abandon gives up waiting for p, unless it was answered meanwhile.
-func (s *Store) abandon(ctx context.Context, p *pending) (*Entry, error) {
-	key := p.change.Key
-	if err := s.abandoned(ctx, p); err != nil {
-		return nil, fmt.Errorf("commit %s: %w", key, err)
+// submit is step 1: it queues p.
+func (c *committer) submit(p *pending) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return changelog.ErrClosed
 	}
-	return p.result()
+	c.queue = append(c.queue, p)
+	c.signal()
+	return nil
 }
 
-// abandoned returns the error of a caller that gives up waiting for p, nil if p was answered
-// meanwhile.
-func (s *Store) abandoned(ctx context.Context, p *pending) error {
-	if s.commits.withdraw(p) {
-		err := ctx.Err()
-		if s.Healthy() != nil {
-			err = deadlineError(ctx, changelog.ErrUnavailable)
+// withdraw takes p out of the queue and says whether it was still there.
+func (c *committer) withdraw(p *pending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.taken {
+		return false
+	}
+	for i, q := range c.queue {
+		if q == p {
+			c.queue = append(c.queue[:i], c.queue[i+1:]...)
+			break
 		}
-		return fmt.Errorf("nothing was written: %w", err)
 	}
+	return true
+}
+
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *committer) signal() {
 	select {
-	case <-p.done:
-		return nil
+	case c.wake <- struct{}{}:
 	default:
-		return fmt.Errorf("%w: %w", changelog.ErrUnknown, ctx.Err())
 	}
 }
 
-// End deletes the key of an entry, unless it has been changed or deleted since:
-// then End does nothing. Errors are those of Commit without *ConflictError.
-func (s *Store) End(ctx context.Context, e *Entry) error {
-	_, err := s.Commit(ctx, e.Ends(s.hide(e)))
-	var conflict *ConflictError
-	if errors.As(err, &conflict) {
+// run appends batches until the committer is closed and its queue is empty.
+func (c *committer) run() {
+	defer close(c.pipe.appended)
+	for c.await(c.health.probeIn(), c.probe) {
+		b := <-c.pipe.free
+		c.take(b)
+		if len(b.waiters) > 0 {
+			c.commit(b)
+		} else {
+			c.pipe.free <- b
+		}
+	}
+}
+
+// await is step 2: it returns when there is something to take, or false at the end. While writes
+// fail it calls probe now and then, so that the Store finds out by itself when they
+// work again.
+func (c *committer) await(probeIn time.Duration, probe func() error) bool {
+	c.yieldWhileQueueGrows()
+	c.mu.Lock()
+	wait, due := c.due(time.Now())
+	ended := c.closed && len(c.queue) == 0
+	c.mu.Unlock()
+	if due || ended {
+		return due
+	}
+	select {
+	case <-c.wake:
+		c.yieldWhileQueueGrows()
+	case <-timeout(wait):
+	case <-timeout(probeIn):
+		_ = probe() // which health remembers
+	}
+	return true
+}
+
+// timeout is time.After, and never for 0.
+func timeout(d time.Duration) <-chan time.Time {
+	if d <= 0 {
 		return nil
+	}
+	return time.After(d)
+}
+
+// yieldWhileQueueGrows gives way to callers that are ready to run, for as long as this
+// makes the queue grow. Callers whose commits were just answered come back together; a
+// batch with the first of them alone would make the others wait for a whole transaction.
+func (c *committer) yieldWhileQueueGrows() {
+	for last := -1; ; {
+		c.mu.Lock()
+		n := len(c.queue)
+		c.mu.Unlock()
+		if n == last || n >= c.maxCount {
+			return
+		}
+		last = n
+		runtime.Gosched()
+	}
+}
+
+// commit is steps 4 and 5: it runs b's transaction and hands b to the tail, or answers its callers if there
+// is nothing for the tail to apply.
+func (c *committer) commit(b *batch) {
+	err := c.write(b)
+	switch {
+	case err == nil:
+		c.pipe.appended <- b
+		return
+	case errors.Is(err, changelog.ErrUnknown):
+		c.heads.addUnknown() // before callers get the error, so that their next Sync reads the head
+		c.hints.lookFor(0)
+		b.fail(err)
+	case errors.Is(err, changelog.ErrUnavailable) || len(b.waiters) == 1:
+		c.hints.noticeSetBack(err)
+		b.fail(err)
+	default:
+		c.commitEach(b)
+	}
+	b.reset()
+	c.pipe.free <- b
+}
+
+// commitEach tries every change alone after a batch has failed because of its content and
+// nothing was written: one bad change must not fail its neighbours.
+func (c *committer) commitEach(b *batch) {
+	for i := range b.waiters {
+		one := b.alone(i)
+		if err := c.write(one); err != nil {
+			if errors.Is(err, changelog.ErrUnknown) {
+				c.heads.addUnknown()
+				c.hints.lookFor(0)
+			}
+			c.hints.noticeSetBack(err)
+			one.fail(err)
+			continue
+		}
+		c.pipe.appended <- one
+	}
+}
+
+// write is step 4: it runs the transaction, unless the database is known to be away.
+func (c *committer) write(b *batch) error {
+	if c.health.healthy() != nil {
+		// The probe costs a round trip, and its outcome is known. Without it a database that
+		// hangs would take the batch and leave its outcome unknown.
+		if err := c.probe(); errors.Is(err, changelog.ErrUnavailable) {
+			return err
+		}
+	}
+	begin := time.Now()
+	err := c.face.write(b)
+	if err == nil {
+		c.witness.sawBatch(b) // before the next batch, which must not be written if this one is lost
+	}
+	c.stats.appended(len(b.waiters), time.Since(begin))
+	c.health.wrote(err)
+	return err
+}
+
+// probe asks whether the database takes writes again: an empty batch takes the write
+// lock and writes nothing. If the database is away, all callers in the queue get the
+// probe's error: with a database that hangs they have waited long enough.
+func (c *committer) probe() error {
+	_, err := c.authors.boundedAppend(c.o.QueryTimeout, &batch{})
+	c.health.probed(err)
+	c.hints.noticeSetBack(err)
+	if errors.Is(err, changelog.ErrUnavailable) {
+		c.refuse(err)
 	}
 	return err
 }
 
-// pending is one change, or one transaction on raw keys, whose caller waits.
-type pending struct {
-	change Change
-	by     time.Time // when its transaction is to begin at the latest; zero: at once
-
-	transaction *Transaction
-	pinned      map[int64][]byte // values that it needs
-	outcome     Outcome
-
-	taken bool          // guarded by committer.mu
-	done  chan struct{} // has a token when entry and err are set
-	entry *Entry
-	err   error
-}
-
-var pendings = sync.Pool{New: func() any { return &pending{done: make(chan struct{}, 1)} }}
-
-func newPending(c Change) *pending {
-	p := pendings.Get().(*pending)
-	p.change = c
-	return p
-}
-
-// result takes the outcome out of p and gives p back for use by another commit. A
-// pending that is abandoned is not given back, since it will still be answered.
-func (p *pending) result() (*Entry, error) {
-	entry, err := p.entry, p.err
-	*p = pending{done: p.done}
-	pendings.Put(p)
-	return entry, err
-}
-
-func (p *pending) answer(entry *Entry, err error) {
-	p.entry, p.err = entry, err
-	p.done <- struct{}{}
+// refuse answers all callers in the queue with err.
+func (c *committer) refuse(err error) {
+	c.mu.Lock()
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, p := range queue {
+		p.answer(nil, err)
+	}
 }

@@ -24,6 +24,9 @@ const (
 // compactor moves the floor behind the history. Its goroutine is the only caller of
 // Log.Compact in this process.
 type compactor struct {
+	*shared
+	state *state
+
 	requests chan compactRequest
 	wake     chan struct{} // has a token when rows below the floor are to be deleted
 
@@ -95,12 +98,16 @@ func (c *compactor) sweep() {
 
 // CompactTo moves the floor up to revision now, whatever the history is, and returns
 // when the rows below are deleted. The newest row always stays, so that the floor may
-// end one below revision. For tests and tools. Raw keys are compacted by CutTo.
+// end one below revision. For tests and tools. Raw keys are compacted by Keys.CutTo.
 func (s *Store) CompactTo(ctx context.Context, revision int64) error {
+	return s.compact.request(ctx, revision)
+}
+
+func (c *compactor) request(ctx context.Context, revision int64) error {
 	r := compactRequest{revision, make(chan error, 1)}
 	select {
-	case s.compact.requests <- r:
-	case <-s.stop:
+	case c.requests <- r:
+	case <-c.stop:
 		return changelog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -113,47 +120,47 @@ func (s *Store) CompactTo(ctx context.Context, revision int64) error {
 	}
 }
 
-func (s *Store) runCompactor() {
-	ticker := time.NewTicker(s.o.CompactEvery)
+func (c *compactor) run() {
+	ticker := time.NewTicker(c.o.CompactEvery)
 	defer ticker.Stop()
 	hurry := time.NewTicker(fullEvery)
 	defer hurry.Stop()
-	if s.raw && s.Floor() > 0 {
-		s.compact.sweep() // what the process before left
+	if c.raw && c.state.floor.Load() > 0 {
+		c.sweep() // what the process before left
 	}
 	for {
 		select {
 		case <-ticker.C:
-			s.state.dropIndexes(time.Now())
-			s.logCompaction(errors.Join(s.compactHistory(s.o.History), s.trimPast()))
+			c.state.dropIndexes(time.Now())
+			c.logCompaction(errors.Join(c.compactHistory(c.o.History), c.trimPast()))
 		case <-hurry.C:
-			if errors.Is(s.log.Condition(), changelog.ErrFull) {
-				s.logCompaction(s.compactHistory(min(s.o.History, fullHistory)))
+			if errors.Is(c.log.Condition(), changelog.ErrFull) {
+				c.logCompaction(c.compactHistory(min(c.o.History, fullHistory)))
 			}
-		case <-s.compact.wake:
-			s.logCompaction(s.sweepCut(s.Floor()))
-		case r := <-s.compact.requests:
-			if s.raw {
-				r.done <- s.sweepCut(r.revision)
+		case <-c.wake:
+			c.logCompaction(c.sweepCut(c.state.floor.Load()))
+		case r := <-c.requests:
+			if c.raw {
+				r.done <- c.sweepCut(r.revision)
 			} else {
-				r.done <- s.compactTo(min(r.revision, s.Revision()))
+				r.done <- c.compactTo(min(r.revision, c.state.applied.Load()))
 			}
-		case <-s.stop:
+		case <-c.stop:
 			return
 		}
 	}
 }
 
 // logCompaction logs when compaction begins to fail and when it works again.
-func (s *Store) logCompaction(err error) {
-	since := &s.compact.failed
+func (c *compactor) logCompaction(err error) {
+	since := &c.failed
 	switch {
-	case s.ctx.Err() != nil, errors.Is(err, changelog.ErrClosed):
+	case c.ctx.Err() != nil, errors.Is(err, changelog.ErrClosed):
 	case err != nil && since.IsZero():
 		*since = time.Now()
-		s.o.Log.Warn("compaction fails, old versions stay; it is tried again", "err", err)
+		c.o.Log.Warn("compaction fails, old versions stay; it is tried again", "err", err)
 	case err == nil && !since.IsZero():
-		s.o.Log.Info("compaction works again", "after", time.Since(*since))
+		c.o.Log.Info("compaction works again", "after", time.Since(*since))
 		*since = time.Time{}
 	}
 }
@@ -163,129 +170,131 @@ func (s *Store) logCompaction(err error) {
 func (s *Store) CompactionBehind() time.Duration { return s.compact.behind.now() }
 
 // compactHistory compacts what is older than the history; a negative one is for ever.
-func (s *Store) compactHistory(history time.Duration) error {
+func (c *compactor) compactHistory(history time.Duration) error {
 	if history < 0 {
 		return nil
 	}
-	err := s.compactBefore(history)
-	if err == nil && !s.belowHistory() {
-		s.compact.behind.ends()
+	err := c.compactBefore(history)
+	if err == nil && !c.belowHistory() {
+		c.behind.ends()
 	}
 	return err
 }
 
 // belowHistory says that rows are older than the history. The newest row always stays.
-func (s *Store) belowHistory() bool { return s.Floor() < min(s.compact.target, s.Revision()-1) }
+func (c *compactor) belowHistory() bool {
+	return c.state.floor.Load() < min(c.target, c.state.applied.Load()-1)
+}
 
-func (s *Store) compactBefore(history time.Duration) error {
-	target, err := s.newestBefore(time.Now().Add(-history).UnixMilli())
+func (c *compactor) compactBefore(history time.Duration) error {
+	target, err := c.newestBefore(time.Now().Add(-history).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("find the end of the history: %w", err)
 	}
-	if s.compact.target = target; s.belowHistory() {
-		s.compact.behind.begins()
+	if c.target = target; c.belowHistory() {
+		c.behind.begins()
 	}
-	return s.compactTo(s.compact.unpinned(target))
+	return c.compactTo(c.unpinned(target))
 }
 
 // newestBefore returns the newest revision that was committed at or before a moment. It searches from
 // where the last search ended.
-func (s *Store) newestBefore(moment int64) (int64, error) {
-	return s.newestIn(s.ctx, max(s.compact.target, s.Floor()), s.Revision(), moment)
+func (c *compactor) newestBefore(moment int64) (int64, error) {
+	return c.newestIn(c.ctx, max(c.target, c.state.floor.Load()), c.state.applied.Load(), moment)
 }
 
 // compactTo sweeps up to through, and makes that the floor.
-func (s *Store) compactTo(through int64) error {
-	deleted, err := s.sweepTo(through)
+func (c *compactor) compactTo(through int64) error {
+	deleted, err := c.sweepTo(through)
 	if err != nil {
 		return err
 	}
-	return s.reclaim(deleted)
+	return c.reclaim(deleted)
 }
 
 // sweepCut deletes what has become superfluous by a floor that CutTo has set: everything below the
 // compacted revision as compactTo does, and then what its own rows have superseded. Those themselves
 // stay until the next cut, its tombstones too: a watch may start with them.
-func (s *Store) sweepCut(floor int64) error {
-	below := s.below(floor)
-	deleted, err := s.sweepTo(below)
+func (c *compactor) sweepCut(floor int64) error {
+	below := c.below(floor)
+	deleted, err := c.sweepTo(below)
 	if err != nil {
 		return err
 	}
-	after, through := below, s.end(floor)
-	superseded, err := s.inSteps(through, func() (c changelog.Compacted, err error) {
-		c, err = s.log.Supersede(s.ctx, after, through, compactStep)
-		after = c.Swept
-		return c, err
+	after, through := below, c.end(floor)
+	superseded, err := c.inSteps(through, func() (done changelog.Compacted, err error) {
+		done, err = c.log.Supersede(c.ctx, after, through, compactStep)
+		after = done.Swept
+		return done, err
 	})
 	if err != nil {
 		return err
 	}
-	return s.reclaim(deleted + superseded)
+	return c.reclaim(deleted + superseded)
 }
 
-func (s *Store) sweepTo(through int64) (deleted int64, err error) {
-	return s.inSteps(through, func() (changelog.Compacted, error) {
-		keep, limit := s.keepNow(), compactStep
+func (c *compactor) sweepTo(through int64) (deleted int64, err error) {
+	return c.inSteps(through, func() (changelog.Compacted, error) {
+		keep, limit := c.keepNow(), compactStep
 		if keep != nil {
 			limit = keepStep
 		}
-		return s.log.Compact(s.ctx, through, limit, keep)
+		return c.log.Compact(c.ctx, through, limit, keep)
 	})
 }
 
 // inSteps repeats step until it has come to through, or gets no further. Between two steps
 // writers get as much time as a step took.
-func (s *Store) inSteps(through int64, step func() (changelog.Compacted, error)) (deleted int64, err error) {
+func (c *compactor) inSteps(through int64, step func() (changelog.Compacted, error)) (deleted int64, err error) {
 	for swept := int64(-1); ; {
 		begin := time.Now()
-		c, err := step()
+		done, err := step()
 		if err != nil {
 			return deleted, fmt.Errorf("compact up to %d: %w", through, err)
 		}
-		s.raiseFloor(c.Floor)
-		deleted += c.Deleted
-		s.stats.compactedDeleted.Add(c.Deleted)
-		s.stats.kept.Add(c.Kept)
-		if c.Busy || c.Swept >= through || c.Swept == swept {
+		c.state.raiseFloor(done.Floor)
+		deleted += done.Deleted
+		c.stats.compactedDeleted.Add(done.Deleted)
+		c.stats.kept.Add(done.Kept)
+		if done.Busy || done.Swept >= through || done.Swept == swept {
 			return deleted, nil
 		}
-		swept = c.Swept
-		if s.pauseCompaction(time.Since(begin)) {
+		swept = done.Swept
+		if c.pause(time.Since(begin)) {
 			return deleted, changelog.ErrClosed
 		}
 	}
 }
 
 // reclaim gives the space of deleted rows back, if there are any.
-func (s *Store) reclaim(deleted int64) error {
+func (c *compactor) reclaim(deleted int64) error {
 	if deleted == 0 {
 		return nil
 	}
-	if err := s.log.Reclaim(s.ctx); err != nil {
+	if err := c.log.Reclaim(c.ctx); err != nil {
 		return fmt.Errorf("reclaim space: %w", err)
 	}
 	return nil
 }
 
-// pauseCompaction says whether the Store is closing.
-func (s *Store) pauseCompaction(d time.Duration) (closing bool) {
+// pause says whether the Store is closing.
+func (c *compactor) pause(d time.Duration) (closing bool) {
 	t := time.NewTimer(min(max(d, time.Millisecond), busyPause))
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return false
-	case <-s.stop:
+	case <-c.stop:
 		return true
 	}
 }
 
 // raiseFloor notes that everything below floor is compacted, here or by another
 // replica. It never exceeds what is applied: reads at the applied revision always work.
-func (s *Store) raiseFloor(floor int64) {
-	floor = min(floor, s.Revision())
-	if s.state.raise(floor) {
-		s.state.dropBelow(floor)
+func (st *state) raiseFloor(floor int64) {
+	floor = min(floor, st.applied.Load())
+	if st.raise(floor) {
+		st.dropBelow(floor)
 	}
 }
 

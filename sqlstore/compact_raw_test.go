@@ -18,7 +18,7 @@ func TestCutTo(t *testing.T) {
 	putRaw(t, s, "a", "1", "b", "1") // 2
 	putRaw(t, s, "a", "2")           // 3
 	do(t, s, func(tx *Tx) error { tx.Delete("b"); return nil })
-	if found, err := s.CutTo(t.Context(), 3, true); err != nil || found != 0 {
+	if found, err := s.Keys().CutTo(t.Context(), 3, true); err != nil || found != 0 {
 		t.Fatalf("%d, %v", found, err)
 	}
 	if _, err := s.At(t.Context(), "", changelog.LastID(2)); !errors.Is(err, changelog.ErrCompacted) {
@@ -31,16 +31,16 @@ func TestCutTo(t *testing.T) {
 	if got, want := rawState(t, s, v), `"a"=2@3/2/2 "b"=1@2/2/1 `; got != want {
 		t.Errorf("state at the floor %s, want %s", got, want)
 	}
-	if found, err := s.CutTo(t.Context(), 4, true); err != nil || found != 3 {
+	if found, err := s.Keys().CutTo(t.Context(), 4, true); err != nil || found != 3 {
 		t.Errorf("%d, %v", found, err)
 	}
-	if found, err := s.CutTo(t.Context(), 4, false); err != nil || found != 4 {
+	if found, err := s.Keys().CutTo(t.Context(), 4, false); err != nil || found != 4 {
 		t.Errorf("once more: %d, %v", found, err)
 	}
 	if r, err := s.Sync(t.Context()); err != nil || r>>changelog.SubBits != 4 {
 		t.Errorf("revision %d, %v", r>>changelog.SubBits, err)
 	}
-	if _, err := s.WatchRange("", changelog.End, changelog.LastID(3)); !errors.Is(err, changelog.ErrCompacted) {
+	if _, err := s.Keys().WatchRange("", changelog.End, changelog.LastID(3)); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("watch below the floor: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -89,14 +89,14 @@ func TestCutToNewest(t *testing.T) {
 				for end := time.Now().Add(2 * time.Minute); s.Stats().Compacted < 700 && time.Now().Before(end); {
 					time.Sleep(10 * time.Millisecond)
 				}
-			} else if _, err := s.CutTo(t.Context(), 3, true); err != nil {
+			} else if _, err := s.Keys().CutTo(t.Context(), 3, true); err != nil {
 				t.Fatal(err)
 			}
 			if got := leftIn(t, s); len(got) != 700 || got[0] != "3 k000 deleted" {
 				t.Errorf("%d rows are left, first %v; want the tombstones", len(got), got[:min(1, len(got))])
 			}
 			putRaw(t, s, "k000", "new") // 4
-			if _, err := s.CutTo(t.Context(), 4, true); err != nil {
+			if _, err := s.Keys().CutTo(t.Context(), 4, true); err != nil {
 				t.Fatal(err)
 			}
 			if got := leftIn(t, s); len(got) != 1 || got[0] != "4 k000" {
@@ -165,7 +165,7 @@ func TestSweptBehind(t *testing.T) {
 				if _, err := b.Sync(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				w, err := b.WatchRange("", changelog.End, b.Revision())
+				w, err := b.Keys().WatchRange("", changelog.End, b.Revision())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -180,7 +180,7 @@ func TestSweptBehind(t *testing.T) {
 				revision, _ := changelog.Split(a.Revision())
 				putRaw(t, a, "kept", "2")
 				for _, through := range []int64{revision, revision + 1} {
-					if _, err := a.CutTo(t.Context(), through, true); err != nil {
+					if _, err := a.Keys().CutTo(t.Context(), through, true); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -199,13 +199,13 @@ func TestSweptBehind(t *testing.T) {
 // TestCutToEmpty compacts the first revision, which has no rows.
 func TestCutToEmpty(t *testing.T) {
 	s := openRaw(t, fileDSN(t), Options{})
-	if found, err := s.CutTo(t.Context(), 1, true); err != nil || found != 0 {
+	if found, err := s.Keys().CutTo(t.Context(), 1, true); err != nil || found != 0 {
 		t.Fatalf("%d, %v", found, err)
 	}
 	if floor, revision := s.Floor(), s.Revision(); floor != changelog.LastID(1) || revision != changelog.LastID(1) {
 		t.Errorf("floor %d, revision %d, want %d", floor, revision, changelog.LastID(1))
 	}
-	w, err := s.WatchRange("", changelog.End, changelog.LastID(1))
+	w, err := s.Keys().WatchRange("", changelog.End, changelog.LastID(1))
 	if err != nil {
 		t.Fatal(err)
 	}

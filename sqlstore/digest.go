@@ -45,34 +45,34 @@ func (d *Digest) add(key string, value []byte) {
 // costs about a second of one processor for each gigabyte of values. Those that are away it reads from the log.
 func (s *Store) Digest(ctx context.Context) (Digest, error) {
 	maps, revision := s.state.copyAll()
-	return s.digest(ctx, maps, nil, revision)
+	return s.values.digest(ctx, maps, nil, revision)
 }
 
 // DigestAt returns the digest of memory as it was at a revision, for which it waits. ErrCompacted if the
 // changes since are not in memory any more.
 func (s *Store) DigestAt(ctx context.Context, revision int64) (Digest, error) {
-	if err := s.Wait(ctx, revision); err != nil {
+	if err := s.state.wait(ctx, revision); err != nil {
 		return Digest{}, fmt.Errorf("digest: %w", err)
 	}
 	maps, before, ok := s.state.copyBack(revision)
 	if !ok {
 		return Digest{}, fmt.Errorf("digest of memory at %d: %w", revision, changelog.ErrCompacted)
 	}
-	return s.digest(ctx, maps, before, revision)
+	return s.values.digest(ctx, maps, before, revision)
 }
 
 // digest adds the entries of maps. Keys in before have those entries in their place, nil for none.
-func (s *Store) digest(ctx context.Context, maps []*entryMap, before map[string]*Entry, revision int64) (Digest, error) {
+func (v *values) digest(ctx context.Context, maps []*entryMap, before map[string]*Entry, revision int64) (Digest, error) {
 	d := Digest{Revision: revision}
 	add := func(key string, e *Entry) {
-		if e = s.readable(e); e.Unreadable() != nil {
+		if e = v.readable(e); e.Unreadable() != nil {
 			d.Unreadable++
 		} else {
 			d.add(key, e.Value)
 		}
 	}
 	for _, m := range maps {
-		for e, err := range s.Fetched(ctx, unchanged(m, before)) {
+		for e, err := range v.fetched(ctx, unchanged(m, before)) {
 			if err != nil {
 				return d, fmt.Errorf("digest: %w", err)
 			}

@@ -13,15 +13,23 @@ type Entry struct {
 	Revision       int64
 	CreateRevision int64
 	At             int64  // commit time, Unix milliseconds
-	Value          []byte // as Format.Show has made it; nil for a raw key, see Store.Values
+	Value          []byte // as Format.Show has made it; nil for a raw key, see Keys.Values
 
 	form *form // nil: an object that the log holds as it is
 	memo atomic.Pointer[memo]
 }
 
+// values makes entries of rows, and gets the values that are not in memory. It has no state of its own.
+type values struct {
+	*shared
+	state *state
+	cache *cache
+	polls chan struct{} // has a token for each Poll that reads from the log
+}
+
 // newEntry makes the entry that readers of row see.
-func (s *Store) newEntry(row *changelog.Row) *Entry {
-	if s.raw {
+func (v *values) newEntry(row *changelog.Row) *Entry {
+	if v.raw {
 		return rawEntry(row, given(row))
 	}
 	return &Entry{
@@ -29,7 +37,7 @@ func (s *Store) newEntry(row *changelog.Row) *Entry {
 		Revision:       row.Revision,
 		CreateRevision: row.CreateRevision,
 		At:             row.At,
-		Value:          s.o.Format.Show(row.Value, row.Revision),
+		Value:          v.o.Format.Show(row.Value, row.Revision),
 	}
 }
 

@@ -42,13 +42,13 @@ func (ev *Event) size() int {
 	return n
 }
 
-func (s *Store) eventOf(ctx context.Context, step *changelog.Step) *Event {
-	ev := &Event{Entry: s.entryOf(ctx, &step.Row)}
+func (v *values) eventOf(ctx context.Context, step *changelog.Step) *Event {
+	ev := &Event{Entry: v.entryOf(ctx, &step.Row)}
 	if step.Deleted {
 		ev.Type = Delete
 	}
 	if step.Prev != nil {
-		ev.Prev = s.entryOf(ctx, step.Prev)
+		ev.Prev = v.entryOf(ctx, step.Prev)
 	}
 	return ev
 }

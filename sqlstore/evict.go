@@ -119,18 +119,19 @@ func (s *Store) SetRoom(bytes int) {
 }
 
 // bounded says that values may leave memory.
-func (s *Store) bounded() bool { return s.state.evictor.limit > 0 }
+func (st *state) bounded() bool { return st.evictor.limit > 0 }
 
-func (s *Store) runEvictor() {
+// runEvictor takes values out of memory when there may be too much, until stop is closed.
+func (st *state) runEvictor(stop <-chan struct{}) {
 	for {
 		select {
-		case <-s.state.evictor.wake:
-		case <-s.stop:
+		case <-st.evictor.wake:
+		case <-stop:
 			return
 		}
-		for s.state.evictSome() {
+		for st.evictSome() {
 		}
-		s.state.evictor.round.Add(1)
+		st.evictor.round.Add(1)
 	}
 }
 

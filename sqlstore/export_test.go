@@ -41,7 +41,7 @@ func Due(most int, waits []time.Duration, passed time.Duration) (wait time.Durat
 }
 
 // Committing says that a batch is in its transaction or being applied.
-func (s *Store) Committing() bool { return s.commits.inFlight() }
+func (s *Store) Committing() bool { return s.pipe.inFlight() }
 
 // Probe asks the database whether it takes writes, of an idle Store.
 func (s *Store) Probe() error {
@@ -73,7 +73,7 @@ func (s *Store) AgeAuthors(by time.Duration) { s.authors.added.since = s.authors
 func (s *Store) DropIndexes(now time.Time) { s.state.dropIndexes(now) }
 
 // Reload reads the state anew, as a replica does that has missed too much.
-func (s *Store) Reload(ctx context.Context) error { return s.load(ctx) }
+func (s *Store) Reload(ctx context.Context) error { return s.loader.load(ctx) }
 
 // IsSame says that two readers were given the same.
 var IsSame = isSame

@@ -20,6 +20,8 @@ const (
 
 // health remembers how the last read and the last write of the database went.
 type health struct {
+	*shared
+
 	mu          sync.Mutex
 	readErr     error
 	writeErr    error
@@ -27,32 +29,30 @@ type health struct {
 	probeFailed bool      // after writeAt
 	damagedAt   time.Time // when the database answered last that it is damaged
 
-	outage    outage
-	condition func() error // the log's
-	closing   func() bool  // the Store is closing, and errors mean nothing any more
+	outage outage
 }
 
 // report logs what has changed. The caller holds mu.
 func (h *health) report() {
-	if h.closing() {
+	if h.ctx.Err() != nil { // the Store is closing, and errors mean nothing any more
 		return
 	}
 	err := h.writeErr
 	if err == nil {
 		err = h.readErr
 	}
-	h.outage.note(h.condition(), err)
+	h.outage.note(h.log.Condition(), err)
 }
 
-// runHealth logs what the log itself finds wrong, also while the Store is idle.
-func (s *Store) runHealth() {
+// run logs what the log itself finds wrong, also while the Store is idle.
+func (h *health) run() {
 	tick := time.NewTicker(conditionEvery)
 	defer tick.Stop()
 	for {
-		s.health.look()
+		h.look()
 		select {
 		case <-tick.C:
-		case <-s.stop:
+		case <-h.stop:
 			return
 		}
 	}
@@ -66,16 +66,18 @@ func (h *health) look() {
 
 // Healthy returns nil, or why the database cannot be used now. Reads that do not ask
 // for the most recent state go on from memory meanwhile.
-func (s *Store) Healthy() error {
-	if err := s.log.Condition(); err != nil {
+func (s *Store) Healthy() error { return s.health.healthy() }
+
+func (h *health) healthy() error {
+	if err := h.log.Condition(); err != nil {
 		return err
 	}
-	s.health.mu.Lock()
-	defer s.health.mu.Unlock()
-	if s.health.writeErr != nil {
-		return s.health.writeErr
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.writeErr != nil {
+		return h.writeErr
 	}
-	return s.health.readErr
+	return h.readErr
 }
 
 // ClusterID is Log.ClusterID.

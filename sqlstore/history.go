@@ -30,7 +30,7 @@ func (s *Store) OldEntries(ctx context.Context, rows []*changelog.HistoryRow) ([
 	entries := make([]*Entry, len(rows))
 	var ids []int64
 	for i, r := range rows {
-		if e := s.readableNow(r.Key); e != nil && e.Revision == r.Revision {
+		if e := s.values.readableNow(r.Key); e != nil && e.Revision == r.Revision {
 			entries[i] = e
 			continue
 		}
@@ -56,7 +56,7 @@ func (s *Store) OldEntries(ctx context.Context, rows []*changelog.HistoryRow) ([
 		delete(values, r.Revision)
 		row := r.Row
 		row.Value = value
-		entries[i] = s.open(ctx, &row)
+		entries[i] = s.values.open(ctx, &row)
 	}
 	return entries, nil
 }
@@ -64,7 +64,7 @@ func (s *Store) OldEntries(ctx context.Context, rows []*changelog.HistoryRow) ([
 // Incarnation returns the revisions of the current entry of key: of its creation and of its last change; 0
 // if it is absent. It reads no value.
 func (s *Store) Incarnation(key string) (created, changed int64) {
-	if e := s.current(key); e != nil {
+	if e := s.state.newest(key); e != nil {
 		return e.CreateRevision, e.Revision
 	}
 	return 0, 0
@@ -90,7 +90,7 @@ func (s *Store) RevisionAt(ctx context.Context, moment int64) (int64, error) {
 
 // newestIn is RevisionAt between two revisions, the lower of which is old enough. Times never decrease
 // with revisions, so it searches by halves.
-func (s *Store) newestIn(ctx context.Context, low, high, moment int64) (int64, error) {
+func (s *shared) newestIn(ctx context.Context, low, high, moment int64) (int64, error) {
 	for low < high {
 		middle := low + (high-low+1)/2
 		found, at, err := s.log.Time(ctx, middle)

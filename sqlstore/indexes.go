@@ -75,24 +75,24 @@ func (st *state) orderIndex(v *stateView, attribute string, scanned int) (o orde
 	return order{attribute, st.format.TermOf(attribute), r.epoch}, true
 }
 
-// buildIndex builds an index of v's state and lets the tail keep it; false if values could not be read.
-func (s *Store) buildIndex(ctx context.Context, v *stateView, o order) bool {
+// buildIndex builds an index of a view's state and lets the tail keep it; false if values could not be read.
+func (v *values) buildIndex(ctx context.Context, view *stateView, o order) bool {
 	x := newIndex(o.attribute, o.read)
 	var err error
-	for e, failed := range s.Fetched(ctx, v.all()) {
+	for e, failed := range v.fetched(ctx, view.all()) {
 		if err = failed; err != nil {
 			break
 		}
 		term := o.read.termOf(e)
-		if s.bounded() {
-			e = v.held(e)
+		if v.state.bounded() {
+			e = view.held(e)
 		}
 		x.add(e, term)
 	}
 	if err == nil {
-		v.frozen.offer(x.copy())
+		view.frozen.offer(x.copy())
 	}
-	s.state.keepIndex(v, o, x, err == nil)
+	v.state.keepIndex(view, o, x, err == nil)
 	return err == nil
 }
 

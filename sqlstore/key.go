@@ -6,9 +6,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-func (s *Store) checkKey(key string) error {
+func (ob *objects) checkKey(key string) error {
 	if len(key) > changelog.MaxKeyBytes {
 		return fmt.Errorf("%w: it has %d bytes, and at most %d are possible", changelog.ErrKey, len(key), changelog.MaxKeyBytes)
 	}
-	return s.o.Format.CheckKey(key)
+	return ob.o.Format.CheckKey(key)
 }

@@ -52,10 +52,10 @@ func (st *state) applyRaw(ev *Event, deleted bool) {
 }
 
 // Attached returns the keys that are attached to a lease now, in order.
-func (s *Store) Attached(lease int64) []string {
-	s.state.mu.RLock()
-	keys := slices.Collect(maps.Keys(s.state.leases[lease]))
-	s.state.mu.RUnlock()
+func (k *Keys) Attached(lease int64) []string {
+	k.state.mu.RLock()
+	keys := slices.Collect(maps.Keys(k.state.leases[lease]))
+	k.state.mu.RUnlock()
 	slices.Sort(keys)
 	return keys
 }

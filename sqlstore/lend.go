@@ -60,7 +60,7 @@ func (s *Store) Borrow(ctx context.Context, who string, bytes int) (giveBack fun
 	if err != nil {
 		return nil, err
 	}
-	uncount := s.countLent(bytes)
+	uncount := s.state.countLent(bytes)
 	return func() {
 		uncount()
 		s.lender.put(who, bytes)
@@ -68,15 +68,15 @@ func (s *Store) Borrow(ctx context.Context, who string, bytes int) (giveBack fun
 }
 
 // countLent lets bytes count against the bound of the state until uncount is called.
-func (s *Store) countLent(bytes int) (uncount func()) {
-	v := &s.state.evictor
+func (st *state) countLent(bytes int) (uncount func()) {
+	v := &st.evictor
 	if v.limit == 0 {
 		return func() {}
 	}
 	v.lent.Add(int64(bytes))
-	s.state.mu.RLock()
+	st.mu.RLock()
 	v.check()
-	s.state.mu.RUnlock()
+	st.mu.RUnlock()
 	return func() { v.lent.Add(-int64(bytes)) }
 }
 

@@ -8,6 +8,10 @@ import (
 
 // others is what the Store knows of other processes on its database beside what the database says.
 type others struct {
+	*shared
+	state *state
+	hints *hints
+
 	told    chan struct{} // has a token when one said that it has appended
 	wrote   chan struct{} // has a token when this process has appended
 	allTell atomic.Bool
@@ -19,10 +23,10 @@ func (o *others) init() {
 	o.wrote = make(chan struct{}, 1)
 }
 
-func (s *Store) runFollow() {
-	s.log.Follow(s.ctx, changelog.Follower{
-		Hint: s.tail.lookFor, Known: s.Revision,
-		Told: s.others.told, AllTell: s.others.allTell.Load, Polls: s.others.polls.Store,
+func (o *others) run() {
+	o.log.Follow(o.ctx, changelog.Follower{
+		Hint: o.hints.lookFor, Known: o.state.applied.Load,
+		Told: o.told, AllTell: o.allTell.Load, Polls: o.polls.Store,
 	})
 }
 
@@ -36,7 +40,7 @@ func (s *Store) Wrote() <-chan struct{} { return s.others.wrote }
 // Told makes the Store look for what another process says to have committed up to head.
 func (s *Store) Told(head int64) {
 	if head > s.Revision() {
-		s.tail.lookFor(0) // what is there counts, and not what somebody says
+		s.hints.lookFor(0) // what is there counts, and not what somebody says
 		put(s.others.told)
 	}
 }

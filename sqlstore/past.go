@@ -27,7 +27,7 @@ func (s *Store) Past(ctx context.Context, from, to string, revision int64, limit
 // Forget deletes all old versions of an object for good, and of one that is deleted its last state,
 // too. It returns how many. Watches and lists of older revisions, of all resources, get ErrCompacted.
 func (s *Store) Forget(ctx context.Context, key string) (removed int64, err error) {
-	if err := s.checkKey(key); err != nil {
+	if err := s.objects.checkKey(key); err != nil {
 		return 0, err
 	}
 	removed, err = s.log.Forget(ctx, key)
@@ -38,20 +38,20 @@ func (s *Store) Forget(ctx context.Context, key string) (removed int64, err erro
 	if err != nil {
 		return removed, fmt.Errorf("read the floor after forgetting: %w", err)
 	}
-	if err := s.Wait(ctx, head.Revision); err != nil {
+	if err := s.state.wait(ctx, head.Revision); err != nil {
 		return removed, fmt.Errorf("read what led to the floor after forgetting: %w", err)
 	}
-	s.raiseFloor(head.Floor)
+	s.state.raiseFloor(head.Floor)
 	return removed, nil
 }
 
 // keepNow returns what is kept of rows that are compacted now. On a full disk that is nothing: to keep
 // a version frees no space.
-func (s *Store) keepNow() *changelog.Keep {
-	if s.o.Keep != nil && errors.Is(s.log.Condition(), changelog.ErrFull) {
+func (c *compactor) keepNow() *changelog.Keep {
+	if c.o.Keep != nil && errors.Is(c.log.Condition(), changelog.ErrFull) {
 		return changelog.NewKeep()
 	}
-	return s.o.Keep
+	return c.o.Keep
 }
 
 // fit is what becomes of old versions that were kept under other rules.
@@ -71,57 +71,57 @@ const (
 
 // trimPast deletes old versions that are kept no longer, after those kept under other rules have got
 // their new expiry.
-func (s *Store) trimPast() error {
-	if s.raw || s.compact.fit.emptied {
+func (c *compactor) trimPast() error {
+	if c.raw || c.fit.emptied {
 		return nil
 	}
-	if err := s.refitPast(); err != nil || !s.compact.fit.done {
+	if err := c.refitPast(); err != nil || !c.fit.done {
 		return err
 	}
 	deleted := int64(0)
 	for {
 		begin := time.Now()
-		c, err := s.log.Trim(s.ctx, s.o.Keep, begin.UnixMilli(), trimStep)
+		done, err := c.log.Trim(c.ctx, c.o.Keep, begin.UnixMilli(), trimStep)
 		if err != nil {
 			return err
 		}
-		deleted += c.Deleted
-		s.stats.trimmed.Add(c.Deleted)
-		if c.Busy || c.Deleted < trimStep {
-			s.compact.fit.emptied = s.o.Keep == nil && !c.Busy
-			return s.reclaim(deleted)
+		deleted += done.Deleted
+		c.stats.trimmed.Add(done.Deleted)
+		if done.Busy || done.Deleted < trimStep {
+			c.fit.emptied = c.o.Keep == nil && !done.Busy
+			return c.reclaim(deleted)
 		}
-		if s.pauseCompaction(time.Since(begin)) {
+		if c.pause(time.Since(begin)) {
 			return changelog.ErrClosed
 		}
 	}
 }
 
 // refitPast gives old versions the expiry of the rules if that was not done before.
-func (s *Store) refitPast() error {
-	f := &s.compact.fit
+func (c *compactor) refitPast() error {
+	f := &c.fit
 	for !f.done {
 		begin := time.Now()
-		same, err := s.sameRules()
+		same, err := c.sameRules()
 		if err != nil || same {
 			f.done = same
 			return err
 		}
-		if s.o.Keep != nil {
-			c, err := s.log.Refit(s.ctx, s.o.Keep, f.after, refitStep)
-			if err != nil || c.Busy {
+		if c.o.Keep != nil {
+			done, err := c.log.Refit(c.ctx, c.o.Keep, f.after, refitStep)
+			if err != nil || done.Busy {
 				return err
 			}
-			s.stats.trimmed.Add(c.Deleted)
-			if c.Swept > f.after {
-				f.after = c.Swept
-				if s.pauseCompaction(time.Since(begin)) {
+			c.stats.trimmed.Add(done.Deleted)
+			if done.Swept > f.after {
+				f.after = done.Swept
+				if c.pause(time.Since(begin)) {
 					return changelog.ErrClosed
 				}
 				continue
 			}
 		}
-		if err := s.log.SetMarks(s.ctx, map[string]string{markKeep: s.o.Keep.Fingerprint()}); err != nil {
+		if err := c.log.SetMarks(c.ctx, map[string]string{markKeep: c.o.Keep.Fingerprint()}); err != nil {
 			return fmt.Errorf("note the rules of what is kept: %w", err)
 		}
 		f.done = true
@@ -130,10 +130,10 @@ func (s *Store) refitPast() error {
 }
 
 // sameRules says whether past has been fitted to the rules.
-func (s *Store) sameRules() (bool, error) {
-	marks, err := s.log.Marks(s.ctx)
+func (c *compactor) sameRules() (bool, error) {
+	marks, err := c.log.Marks(c.ctx)
 	if err != nil {
 		return false, fmt.Errorf("read the rules of what is kept: %w", err)
 	}
-	return marks[markKeep] == s.o.Keep.Fingerprint(), nil
+	return marks[markKeep] == c.o.Keep.Fingerprint(), nil
 }

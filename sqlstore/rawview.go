@@ -9,12 +9,12 @@ import (
 // AtRevision is At for raw keys: the state after all of a revision's rows. Unlike an id, a revision
 // that has been kept is found by its number alone. It must be below the newest; of that one,
 // Current is the state.
-func (s *Store) AtRevision(ctx context.Context, revision int64) (View, error) {
+func (k *Keys) AtRevision(ctx context.Context, revision int64) (View, error) {
 	through := changelog.LastID(revision)
-	if snap := s.state.keptWithin(changelog.FirstID(revision), through); snap != nil && through >= s.Floor() {
-		return &stateView{*snap, s, "", through}, nil
+	if snap := k.state.keptWithin(changelog.FirstID(revision), through); snap != nil && through >= k.state.floor.Load() {
+		return &stateView{*snap, k.values, "", through}, nil
 	}
-	return s.At(ctx, "", through)
+	return k.values.at(ctx, "", through)
 }
 
 // keptWithin returns a kept snapshot of raw keys that covers one of the ids from first to last,

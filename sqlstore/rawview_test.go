@@ -19,7 +19,7 @@ func TestAtRevision(t *testing.T) {
 	}
 	ctx := t.Context()
 	for revision := int64(2); revision <= 5; revision++ {
-		view, err := s.AtRevision(ctx, revision)
+		view, err := s.Keys().AtRevision(ctx, revision)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,10 +38,10 @@ func TestAtRevision(t *testing.T) {
 			t.Errorf("revision %d is read from memory: %t", revision, kept)
 		}
 	}
-	if _, err := s.CutTo(ctx, 5, false); err != nil {
+	if _, err := s.Keys().CutTo(ctx, 5, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AtRevision(ctx, 4); !errors.Is(err, changelog.ErrCompacted) {
+	if _, err := s.Keys().AtRevision(ctx, 4); !errors.Is(err, changelog.ErrCompacted) {
 		t.Errorf("a kept revision that is compacted: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func (s *Store) Retry(ctx context.Context, key string, refused func(error) bool,
 		case err == nil || sure || !refused(err):
 			return err
 		}
-		if _, err := s.Sync(ctx); err != nil {
+		if _, err := s.heads.sync(ctx); err != nil {
 			return err
 		}
 		now := s.Get(key)
@@ -47,7 +47,7 @@ func isSame(a, b *Entry) bool {
 // Confirm is for a write that changes nothing. It stores nothing and makes sure that
 // current is still the newest entry of its key. Errors are those of Commit.
 func (s *Store) Confirm(ctx context.Context, current *Entry) (*Entry, error) {
-	if _, err := s.Sync(ctx); err != nil {
+	if _, err := s.heads.sync(ctx); err != nil {
 		return nil, err
 	}
 	if now := s.Get(current.Key); !isSame(now, current) {

@@ -24,7 +24,7 @@ type Pin struct {
 
 // Pin pins the current state until Release is called. There may be several.
 func (s *Store) Pin(ctx context.Context) (*Pin, error) {
-	revision, err := s.Sync(ctx)
+	revision, err := s.heads.sync(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pin the state: %w", err)
 	}
@@ -48,20 +48,20 @@ func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 	rewound := make(map[string]bool)
 	missed := 0 // changes that others were always faster than
 	for range rewindTry {
-		changes, through, err := s.differences(ctx, revision)
+		changes, through, err := p.differences(ctx, revision)
 		if err == nil && len(changes) == 0 {
 			s.compact.move(p, through)
 			return changed, nil
 		}
 		n := 0
 		if err == nil {
-			n, err = s.commitAll(ctx, changes, rewound)
+			n, err = p.commitAll(ctx, changes, rewound)
 		}
 		changed += n
 		if err == nil && n == len(changes) {
 			// If nothing else was written since, there is nothing to look at again.
 			var now int64
-			if now, err = s.Sync(ctx); err == nil && now == through+int64(n) {
+			if now, err = s.heads.sync(ctx); err == nil && now == through+int64(n) {
 				s.compact.move(p, now)
 				return changed, nil
 			}
@@ -84,14 +84,14 @@ func (s *Store) Rewind(ctx context.Context, p *Pin) (changed int, err error) {
 
 // differences returns the changes that lead from the current state, which is that at through, back to
 // that at revision.
-func (s *Store) differences(ctx context.Context, revision int64) (changes []Change, through int64, err error) {
-	if through, err = s.Sync(ctx); err != nil {
+func (p *Pin) differences(ctx context.Context, revision int64) (changes []Change, through int64, err error) {
+	if through, err = p.s.heads.sync(ctx); err != nil {
 		return nil, 0, err
 	}
 	seen := make(map[string]bool)
-	from, to := s.o.Format.Range()
+	from, to := p.s.o.Format.Range()
 	for after := revision; ; {
-		steps, err := s.log.Steps(ctx, from, to, after, through, rewindPage)
+		steps, err := p.s.log.Steps(ctx, from, to, after, through, rewindPage)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,7 +101,7 @@ func (s *Store) differences(ctx context.Context, revision int64) (changes []Chan
 				continue
 			}
 			seen[step.Key] = true
-			c, differs, err := s.undo(ctx, step)
+			c, differs, err := p.undo(ctx, step)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -117,8 +117,8 @@ func (s *Store) differences(ctx context.Context, revision int64) (changes []Chan
 }
 
 // undo returns the change that brings back what was there before a step, if something else is there now.
-func (s *Store) undo(ctx context.Context, step *changelog.Step) (c Change, differs bool, err error) {
-	now := s.Get(step.Key)
+func (p *Pin) undo(ctx context.Context, step *changelog.Step) (c Change, differs bool, err error) {
+	now := p.s.Get(step.Key)
 	if now != nil && now.Unreadable() != nil {
 		return c, false, now.Unreadable()
 	}
@@ -126,28 +126,28 @@ func (s *Store) undo(ctx context.Context, step *changelog.Step) (c Change, diffe
 		if now == nil {
 			return c, false, nil
 		}
-		return now.Ends(s.hide(now)), true, nil
+		return now.Ends(p.s.values.hide(now)), true, nil
 	}
-	before := s.open(ctx, step.Prev)
+	before := p.s.values.open(ctx, step.Prev)
 	if reason := before.Unreadable(); reason != nil {
 		return c, false, reason
 	}
-	c = Change{Key: step.Key, Value: s.hide(before)}
+	c = Change{Key: step.Key, Value: p.s.values.hide(before)}
 	if now != nil {
 		c.Expect = now.Revision
-		differs = !bytes.Equal(c.Value, s.hide(now))
+		differs = !bytes.Equal(c.Value, p.s.values.hide(now))
 	}
 	return c, differs || now == nil, nil
 }
 
 // commitAll commits changes, as far as nobody else is faster. It returns how many, and notes their keys.
-func (s *Store) commitAll(ctx context.Context, changes []Change, keys map[string]bool) (n int, err error) {
+func (p *Pin) commitAll(ctx context.Context, changes []Change, keys map[string]bool) (n int, err error) {
 	var group errgroup.Group
 	group.SetLimit(rewindLoad)
 	committed := make(chan string, len(changes))
 	for _, c := range changes {
 		group.Go(func() error {
-			_, err := s.Commit(ctx, c)
+			_, err := p.s.Commit(ctx, c)
 			if err == nil {
 				committed <- c.Key
 			}

@@ -14,12 +14,12 @@ func (v *stateView) Select(ctx context.Context, from, to string, where []Predica
 	if x == nil {
 		return v.Scan(ctx, from, to, f)
 	}
-	return v.store.visit(ctx, func(yield func(*Entry) bool) { x.scan(terms, from, to, yield) }, f)
+	return v.values.visit(ctx, func(yield func(*Entry) bool) { x.scan(terms, from, to, yield) }, f)
 }
 
 // choose returns the index and the terms in it that leave the fewest entries; nil: all are to be scanned.
 func (v *stateView) choose(ctx context.Context, from, to string, where []Predicate) (*index, []string) {
-	if len(where) == 0 || v.store.state.indexLimit <= 0 {
+	if len(where) == 0 || v.values.state.indexLimit <= 0 {
 		return nil, nil
 	}
 	all := rank(v.entries, to) - rank(v.entries, from)
@@ -58,8 +58,8 @@ func (v *stateView) buildMissing(ctx context.Context, where []Predicate, scanned
 		if v.frozen.index(p.Attribute) != nil {
 			continue
 		}
-		o, due := v.store.state.orderIndex(v, p.Attribute, scanned)
-		return due && v.store.buildIndex(ctx, v, o)
+		o, due := v.values.state.orderIndex(v, p.Attribute, scanned)
+		return due && v.values.buildIndex(ctx, v, o)
 	}
 	return false
 }

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
+	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
 // A database can be set back under a running Store: a standby that was behind is promoted, or a backup is
@@ -69,18 +71,26 @@ type goingBack struct {
 	other  bool // the log says that another cluster's database is there
 }
 
-// LastSetBack tells when the database was set back under this Store for the last time; nil: never.
-func (s *Store) LastSetBack() *SetBack { return s.setBack.Load() }
+// setBacks finds out whether the database was set back, and brings the log above everything served. All but last
+// belongs to the tail's goroutine.
+type setBacks struct {
+	*shared
+	state   *state
+	hints   *hints
+	witness *witness
+	authors *authors
+	loader  *loader
 
-// noticeSetBack makes the tail look when a statement has found the database set back.
-func (s *Store) noticeSetBack(err error) {
-	if errors.Is(err, changelog.ErrSetBack) {
-		s.tail.lookFor(0)
-	}
+	back  *goingBack // while the database is known to be set back and the state is still that of before
+	above int64      // what was written up to here may be lost, because the database was set back
+	last  atomic.Pointer[SetBack]
 }
 
+// LastSetBack tells when the database was set back under this Store for the last time; nil: never.
+func (s *Store) LastSetBack() *SetBack { return s.setBacks.last.Load() }
+
 // mayBeLost says that b was written before the database was set back.
-func (s *Store) mayBeLost(b *batch) bool { return b.appended.Head < s.tail.above }
+func (sb *setBacks) mayBeLost(b *batch) bool { return b.appended.Head < sb.above }
 
 // GoOnAbove makes a log that was set back go on above a revision, and notes it for processes that serve
 // it: those that have served more of what is gone read their state anew, and say what they miss.
@@ -92,9 +102,9 @@ func GoOnAbove(ctx context.Context, log changelog.Log, above int64) error {
 }
 
 // raisedAbove returns where the log goes on that was set back after revision applied was in it, or 0.
-func (s *Store) raisedAbove(applied int64) (above int64, err error) {
-	err = s.within(s.o.QueryTimeout, func(ctx context.Context) error {
-		marks, err := s.log.Marks(ctx)
+func (sb *setBacks) raisedAbove(applied int64) (above int64, err error) {
+	err = sb.within(sb.o.QueryTimeout, func(ctx context.Context) error {
+		marks, err := sb.log.Marks(ctx)
 		above, _ = strconv.ParseInt(marks[markSetBack], 10, 64)
 		return err
 	})
@@ -106,77 +116,77 @@ func (s *Store) raisedAbove(applied int64) (above int64, err error) {
 
 // goOnAbove brings the log above everything served and the state to what is there. After an error it is
 // called again, and goes on where it was.
-func (s *Store) goOnAbove() error {
-	if s.tail.back == nil {
-		if sure, err := s.isSetBack(); !sure {
+func (sb *setBacks) goOnAbove() error {
+	if sb.back == nil {
+		if sure, err := sb.isSetBack(); !sure {
 			return err
 		}
 	}
-	back := s.tail.back
-	err := s.within(s.o.QueryTimeout, s.checkCluster)
+	back := sb.back
+	err := sb.within(sb.o.QueryTimeout, sb.checkCluster)
 	if errors.Is(err, changelog.ErrOther) && !back.other {
-		s.o.Log.Error("another cluster's database is in the place of the one served; it is left alone, and requests are refused until the right one is back", "err", err)
+		sb.o.Log.Error("another cluster's database is in the place of the one served; it is left alone, and requests are refused until the right one is back", "err", err)
 		back.other = true
 	}
 	if err == nil {
-		err = s.within(s.o.AppendTimeout, func(ctx context.Context) error { return GoOnAbove(ctx, s.log, back.above) })
+		err = sb.within(sb.o.AppendTimeout, func(ctx context.Context) error { return GoOnAbove(ctx, sb.log, back.above) })
 	}
 	if err == nil && !back.named {
-		back.lost, err = s.findLost()
+		back.lost, err = sb.findLost()
 		back.named = err == nil
 	}
 	if err != nil {
-		return fmt.Errorf("go on above revision %d in a database that was set back: %w", s.shown(back.above), err)
+		return fmt.Errorf("go on above revision %d in a database that was set back: %w", sb.shown(back.above), err)
 	}
-	s.tail.above = back.above
-	s.authors.stale.Store(true)
-	s.sawRaise(back.above) // from here on writes are taken again
-	if err := s.load(s.ctx); err != nil {
+	sb.above = back.above
+	sb.authors.stale.Store(true)
+	sb.witness.sawRaise(back.above) // from here on writes are taken again
+	if err := sb.loader.load(sb.ctx); err != nil {
 		return fmt.Errorf("read the state of a database that was set back: %w", err)
 	}
-	s.tail.back = nil
+	sb.back = nil
 	if back.told && len(back.lost) == 0 { // this replica was behind, or has found out before the other one
-		s.o.Log.Warn("another server has found the database set back; nothing that this one has served is lost", "above", s.shown(back.above))
+		sb.o.Log.Warn("another server has found the database set back; nothing that this one has served is lost", "above", sb.shown(back.above))
 		return nil
 	}
-	s.tellSetBack(back)
+	sb.tellSetBack(back)
 	return nil
 }
 
 // checkCluster returns ErrOther if the database is neither that of the cluster that was opened nor a copy of it:
 // who restores a backup of the wrong one must not find it changed.
-func (s *Store) checkCluster(ctx context.Context) error {
+func (sb *setBacks) checkCluster(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	known := s.log.ClusterID()
-	id, err := s.log.Cluster(ctx)
+	known := sb.log.ClusterID()
+	id, err := sb.log.Cluster(ctx)
 	if err != nil || id == known {
 		return err
 	}
-	if copied, err := changelog.CopiedFrom(ctx, s.log, known); copied || err != nil {
+	if copied, err := changelog.CopiedFrom(ctx, sb.log, known); copied || err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: of %s instead of %s; restore the right one, or start anew to serve this one", changelog.ErrOther, id, known)
 }
 
 // isSetBack looks again, for a moment. If the database stays set back, it decides how to go on.
-func (s *Store) isSetBack() (sure bool, err error) {
+func (sb *setBacks) isSetBack() (sure bool, err error) {
 	var found *changelog.SetBackError
 	for range setBackLooks {
-		if _, err = s.boundedHead(); !errors.As(err, &found) {
-			s.tail.look.Store(true)
+		if _, err = sb.boundedHead(); !errors.As(err, &found) {
+			sb.hints.look.Store(true)
 			return false, err
 		}
-		s.pause(setBackPause)
+		_ = sleep.For(sb.ctx, setBackPause)
 	}
-	served := s.served()
-	s.tail.back = &goingBack{served: served, above: s.slackAbove(max(served, found.Found.Revision))}
+	served := sb.witness.served()
+	sb.back = &goingBack{served: served, above: sb.slackAbove(max(served, found.Found.Revision))}
 	return true, nil
 }
 
 // slackAbove returns the last id of the revision that is Slack above that of id.
-func (s *Store) slackAbove(id int64) int64 {
-	if !s.raw {
+func (x ids) slackAbove(id int64) int64 {
+	if !x.raw {
 		return id + Slack
 	}
 	revision, _ := changelog.Split(id)
@@ -186,14 +196,14 @@ func (s *Store) slackAbove(id int64) int64 {
 // findLost returns the writes in memory that the log does not have, in order of their revisions. What was
 // set back lost its newest rows, so from the newest one on all are gone until one that is there; older
 // ones may have been compacted.
-func (s *Store) findLost() ([]LostWrite, error) {
-	known := s.state.known()
+func (sb *setBacks) findLost() ([]LostWrite, error) {
+	known := sb.state.known()
 	slices.SortFunc(known, func(a, b LostWrite) int { return cmp.Compare(b.id, a.id) }) // newest first
 	known = slices.CompactFunc(known, func(a, b LostWrite) bool { return a.id == b.id })
 	gone, there := 0, len(known) // known[:gone] are; known[there], if there is one, is not
 	for step := 1; gone < there; step *= 2 {
 		i := min(gone+step-1, there-1)
-		found, err := s.has(known[i])
+		found, err := sb.has(known[i])
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +215,7 @@ func (s *Store) findLost() ([]LostWrite, error) {
 	}
 	for gone < there {
 		i := (gone + there) / 2
-		found, err := s.has(known[i])
+		found, err := sb.has(known[i])
 		switch {
 		case err != nil:
 			return nil, err
@@ -218,15 +228,15 @@ func (s *Store) findLost() ([]LostWrite, error) {
 	lost := known[:gone:gone]
 	slices.Reverse(lost)
 	for i := range lost {
-		lost[i].Revision = s.shown(lost[i].id)
+		lost[i].Revision = sb.shown(lost[i].id)
 	}
 	return lost, nil
 }
 
 // has says whether the log has the row of a write.
-func (s *Store) has(w LostWrite) (there bool, err error) {
-	err = s.within(s.o.QueryTimeout, func(ctx context.Context) error {
-		found, at, err := s.log.Time(ctx, w.id)
+func (sb *setBacks) has(w LostWrite) (there bool, err error) {
+	err = sb.within(sb.o.QueryTimeout, func(ctx context.Context) error {
+		found, at, err := sb.log.Time(ctx, w.id)
 		there = found == w.id && at == w.at
 		return err
 	})
@@ -251,16 +261,16 @@ func (st *state) known() (known []LostWrite) {
 }
 
 // tellSetBack logs and counts what has happened.
-func (s *Store) tellSetBack(back *goingBack) {
-	told := &SetBack{At: time.Now(), Served: s.shown(back.served), Above: s.shown(back.above), Lost: back.lost}
-	s.stats.setBacks.Add(1)
-	s.stats.lostWrites.Add(int64(len(told.Lost)))
-	s.setBack.Store(told)
-	s.o.Log.Error("the database was set back to an older state under this server, as by promoting a standby that was behind or by restoring a backup; going on above all that was served",
+func (sb *setBacks) tellSetBack(back *goingBack) {
+	told := &SetBack{At: time.Now(), Served: sb.shown(back.served), Above: sb.shown(back.above), Lost: back.lost}
+	sb.stats.setBacks.Add(1)
+	sb.stats.lostWrites.Add(int64(len(told.Lost)))
+	sb.last.Store(told)
+	sb.o.Log.Error("the database was set back to an older state under this server, as by promoting a standby that was behind or by restoring a backup; going on above all that was served",
 		"served", told.Served, "above", told.Above, "lost", len(told.Lost), "first", told.Named(3))
 	keys := told.keys()
 	for _, k := range keys[:min(len(keys), namedLosses)] {
-		s.o.Log.Error("an acknowledged write is gone", "key", k.Key, "revision", k.Revision, "deleted", k.Deleted, "writes", k.writes)
+		sb.o.Log.Error("an acknowledged write is gone", "key", k.Key, "revision", k.Revision, "deleted", k.Deleted, "writes", k.writes)
 	}
 }
 

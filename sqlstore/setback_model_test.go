@@ -175,7 +175,7 @@ func TestSetBackOfRawKeys(t *testing.T) {
 		for i := range 5 {
 			putRaw(t, a, fmt.Sprint("kept-", i), "1", "both", fmt.Sprint(i))
 		}
-		if _, err := a.CutTo(t.Context(), 4, true); err != nil {
+		if _, err := a.Keys().CutTo(t.Context(), 4, true); err != nil {
 			t.Fatal(err)
 		}
 		save(t, server)
@@ -198,7 +198,7 @@ func TestSetBackOfRawKeys(t *testing.T) {
 				t.Fatal("a restart counts as a set-back")
 			}
 		}
-		w, err := a.WatchRange("", changelog.End, a.Revision())
+		w, err := a.Keys().WatchRange("", changelog.End, a.Revision())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (r *resource) slowest(some *topics, slowest Slowest, now time.Time) Slowest
 // behind tells how far a watcher of the topic is behind that has delivered everything up to a revision. It
 // is not, if nothing that it watches has changed since.
 func (r *resource) behind(t *topic, w *Watcher, at int64, now time.Time) Slowest {
-	found := Slowest{Prefix: t.prefix, Behind: w.s.shown(t.last) - w.s.shown(at), FromLog: at < r.start}
+	found := Slowest{Prefix: t.prefix, Behind: w.v.shown(t.last) - w.v.shown(at), FromLog: at < r.start}
 	recent := r.since(max(at, r.start))
 	if found.FromLog {
 		found.For = time.Nanosecond // memory does not tell more

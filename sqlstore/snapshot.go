@@ -67,7 +67,7 @@ func (n *snapshot) covers(revision int64) bool {
 // all go that fall below the floor.
 func (s *Store) Keep(view View) {
 	if v, ok := view.(*stateView); ok {
-		v.store.state.keepView(v)
+		v.values.state.keepView(v)
 	}
 }
 
@@ -160,6 +160,6 @@ func (st *state) cached(name string) (snapshot, bool) {
 	return snapshot{r.copied, r.last, st.applied.Load()}, r.copied != nil
 }
 
-func (n snapshot) at(s *Store, resource string) View {
-	return &stateView{snapshot: n, store: s, resource: resource, revision: n.through}
+func (n snapshot) at(v *values, resource string) View {
+	return &stateView{snapshot: n, values: v, resource: resource, revision: n.through}
 }

@@ -88,7 +88,7 @@ func (s *Store) Get(key string) *Entry {
 	s.state.mu.RLock()
 	e := s.state.get(key)
 	s.state.mu.RUnlock()
-	return s.readable(e)
+	return s.values.readable(e)
 }
 
 // ChangedAt returns a revision that stays the same as long as no object of resource

@@ -84,7 +84,7 @@ func (s *Store) Stats() Stats {
 		Trimmed:       s.stats.trimmed.Load(),
 		SetBacks:      s.stats.setBacks.Load(),
 		LostWrites:    s.stats.lostWrites.Load(),
-		Usable:        s.Healthy() == nil,
+		Usable:        s.health.healthy() == nil,
 		Full:          errors.Is(s.log.Condition(), changelog.ErrFull),
 	}
 	for i := range v.Appends {

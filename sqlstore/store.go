@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/plinth-io/plinth/sqlstore/changelog"
@@ -61,43 +60,49 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Store serves the keys of one Log. Its methods are safe for concurrent use.
+// Store serves the keys of one Log. Its methods are safe for concurrent use. Each of its parts has its own fields, and
+// pointers to the parts that it needs.
 type Store struct {
-	log   changelog.Log
-	o     Options
-	raw   bool // Options.Format is Raw
-	stats counters
+	*shared
 
-	state   state
-	commits committer
-	authors authors
-	own     *changelog.Origin // of Options.Author, nil if that is empty
-	brought int64             // see Brought
-	tail    tail
-	heads   headReader
-	compact compactor
-	health  health
-	others  others
-	cache   cache
-	lender  lender
-	witness witness
-	lag     lag
-	polls   chan struct{}           // has a token for each Poll that reads from the log
-	setBack atomic.Pointer[SetBack] // the last one
+	state    state
+	cache    cache
+	lender   lender
+	lag      lag
+	hints    hints
+	pipe     pipe
+	witness  witness
+	health   health
+	authors  authors
+	others   others
+	values   values
+	heads    headReader
+	loader   loader
+	setBacks setBacks
+	tail     tail
+	commits  committer
+	objects  objects
+	keys     Keys
+	compact  compactor
 
-	ctx       context.Context // ends when Close gives up on the database
-	cancel    context.CancelFunc
-	stop      chan struct{} // closed by Close when all commits are applied
+	brought int64 // see Brought
+
 	wg        sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
 }
 
+// Revision returns the newest revision that reads see.
+func (s *Store) Revision() int64 { return s.state.applied.Load() }
+
+// Floor returns the compacted revision as far as this Store knows it.
+func (s *Store) Floor() int64 { return s.state.floor.Load() }
+
 // Open reads the whole state of log and starts the Store's goroutines. The Store owns
 // log from then on and closes it; if Open fails, log is still the caller's.
 func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 	s := newStore(log, o.withDefaults())
-	if err := s.load(ctx); err != nil {
+	if err := s.loader.load(ctx); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("load state: %w", err)
 	}
@@ -111,38 +116,76 @@ func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 }
 
 func newStore(log changelog.Log, o Options) *Store {
-	s := &Store{log: log, o: o, stop: make(chan struct{}), polls: make(chan struct{}, logPolls)}
+	s := &Store{shared: &shared{log: log, o: o, stop: make(chan struct{})}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
 	s.authors.most = mostAuthors
 	if o.Author != (changelog.Author{}) {
-		s.own = &changelog.Origin{Author: o.Author}
+		s.authors.own = &changelog.Origin{Author: o.Author}
 	}
 	s.cache.limit = o.CacheBytes
 	s.lender.all = lendBytes(o.StateBytes)
 	s.state.init(o, &s.cache)
+	s.pipe = newPipe()
+	s.hints.wake = make(chan struct{}, 1)
+	s.tail.done = make(chan struct{})
+	s.values.polls = make(chan struct{}, logPolls)
+	s.connect()
 	s.commits.init(o)
-	s.tail.init()
 	s.heads.init()
 	s.others.init()
 	s.compact.init()
-	s.health.outage.log, s.health.condition = o.Log, log.Condition
-	s.health.outage.count = &s.stats.outages
-	s.health.closing = func() bool { return s.ctx.Err() != nil }
+	s.health.outage.log, s.health.outage.count = o.Log, &s.stats.outages
 	return s
 }
 
-func (s *Store) start() {
-	s.wg.Go(s.runTail)
-	s.wg.Go(s.runHeads)
-	s.wg.Go(s.runCompactor)
-	s.wg.Go(s.runFollow)
-	s.wg.Go(s.runHealth)
-	s.wg.Go(s.runAging)
-	if s.bounded() {
-		s.wg.Go(s.runEvictor)
+// connect gives each part the ones that it needs. Those above are not known to those below, but for the face.
+func (s *Store) connect() {
+	s.witness.shared, s.witness.state = s.shared, &s.state
+	s.health.shared = s.shared
+	s.authors.shared = s.shared
+	o := &s.others
+	o.shared, o.state, o.hints = s.shared, &s.state, &s.hints
+	v := &s.values
+	v.shared, v.state, v.cache = s.shared, &s.state, &s.cache
+	h := &s.heads
+	h.shared, h.state, h.hints, h.lag, h.health = s.shared, &s.state, &s.hints, &s.lag, &s.health
+	l := &s.loader
+	l.shared, l.state, l.values, l.witness, l.authors = s.shared, &s.state, v, &s.witness, &s.authors
+	sb := &s.setBacks
+	sb.shared, sb.state, sb.hints, sb.witness, sb.authors, sb.loader = s.shared, &s.state, &s.hints, &s.witness, &s.authors, l
+	s.compact.shared, s.compact.state = s.shared, &s.state
+
+	t := &s.tail
+	t.shared, t.state, t.values, t.hints, t.pipe, t.lag = s.shared, &s.state, v, &s.hints, &s.pipe, &s.lag
+	t.witness, t.health, t.loader, t.setBacks, t.others = &s.witness, &s.health, l, sb, o
+	c := &s.commits
+	c.shared, c.health, c.heads, c.hints = s.shared, &s.health, h, &s.hints
+	c.witness, c.authors, c.pipe = &s.witness, &s.authors, &s.pipe
+
+	ob := &s.objects
+	ob.shared, ob.state, ob.values, ob.authors, ob.setBacks = s.shared, &s.state, v, &s.authors, sb
+	ob.health, ob.tail, ob.commits = &s.health, t, c
+	k := &s.keys
+	k.shared, k.state, k.cache, k.values, k.hints, k.heads = s.shared, &s.state, &s.cache, v, &s.hints, h
+	k.setBacks, k.tail, k.commits, k.compact = sb, t, c, &s.compact
+	t.face, c.face = ob, ob
+	if s.raw {
+		t.face, c.face = k, k
 	}
-	go s.runCommitter() // ends the tail, which Close waits for
+}
+
+func (s *Store) start() {
+	s.wg.Go(s.tail.run)
+	s.wg.Go(s.heads.run)
+	s.wg.Go(s.compact.run)
+	s.wg.Go(s.others.run)
+	s.wg.Go(s.health.run)
+	s.wg.Go(func() { s.state.runAging(s.o.WindowAge, s.stop) })
+	if s.state.bounded() {
+		s.wg.Go(func() { s.state.runEvictor(s.stop) })
+	}
+	go s.commits.run() // ends the tail, which Close waits for
 }
 
 // Close refuses new commits, finishes those already queued, ends all watchers with
@@ -172,7 +215,7 @@ func (o Options) withDefaults() Options {
 		o.Format = Raw{}
 	}
 	if _, raw := o.Format.(Raw); raw {
-		o.History = -1 // Store.CutTo says what is compacted
+		o.History = -1 // Keys.CutTo says what is compacted
 		o.Keep = nil
 		o.StateBytes = 0 // their values have bounds of their own
 	}

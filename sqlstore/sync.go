@@ -15,6 +15,12 @@ const pingEvery = 5 * time.Second
 
 // headReader asks the database for its head, once for all readers that wait.
 type headReader struct {
+	*shared
+	state  *state
+	hints  *hints
+	lag    *lag
+	health *health
+
 	wake chan struct{} // has a token when next is wanted
 
 	mu       sync.Mutex
@@ -36,30 +42,31 @@ func (h *headReader) init() {
 
 // Sync waits until reads see everything that was committed by any process before the
 // call, and returns the revision they see. ErrUnavailable if the database cannot tell.
-func (s *Store) Sync(ctx context.Context) (int64, error) {
-	if s.log.Exclusive() && !s.heads.hasUnknown() {
-		return s.Revision(), nil
+func (s *Store) Sync(ctx context.Context) (int64, error) { return s.heads.sync(ctx) }
+
+func (h *headReader) sync(ctx context.Context) (int64, error) {
+	if h.log.Exclusive() && !h.hasUnknown() {
+		return h.state.applied.Load(), nil
 	}
-	head, err := s.askHead(ctx)
+	head, err := h.askHead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	// A head that the database has lost, as it may when it is killed, never comes: then the present
 	// one has everything.
-	for want := head.Revision; !s.waitForTail(ctx, want); want = min(want, head.Revision) {
+	for want := head.Revision; !h.waitForTail(ctx, want); want = min(want, head.Revision) {
 		if err := ctx.Err(); err != nil {
 			return 0, fmt.Errorf("catch up with the log: %w: %w", changelog.ErrUnavailable, err)
 		}
-		if head, err = s.askHead(ctx); err != nil {
+		if head, err = h.askHead(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return s.Revision(), nil
+	return h.state.applied.Load(), nil
 }
 
 // askHead waits for a query that begins after the call.
-func (s *Store) askHead(ctx context.Context) (changelog.Head, error) {
-	h := &s.heads
+func (h *headReader) askHead(ctx context.Context) (changelog.Head, error) {
 	h.mu.Lock()
 	r := h.next
 	h.mu.Unlock()
@@ -70,7 +77,7 @@ func (s *Store) askHead(ctx context.Context) (changelog.Head, error) {
 	select {
 	case <-r.done:
 		return r.head, r.err
-	case <-s.stop:
+	case <-h.stop:
 		return changelog.Head{}, changelog.ErrClosed
 	case <-ctx.Done():
 		return changelog.Head{}, fmt.Errorf("read head: %w", deadlineError(ctx, changelog.ErrUnavailable))
@@ -106,58 +113,58 @@ func (h *headReader) begin() (r *headRead, unknown int) {
 	return r, unknown
 }
 
-func (s *Store) runHeads() {
+func (h *headReader) run() {
 	for {
 		select {
-		case <-s.heads.wake:
-		case <-s.ping():
-		case <-s.stop:
+		case <-h.wake:
+		case <-h.ping():
+		case <-h.stop:
 			return
 		}
-		s.readHead()
+		h.readHead()
 	}
 }
 
 // ping fires when the head should be read though no caller asks for it.
-func (s *Store) ping() <-chan time.Time {
+func (h *headReader) ping() <-chan time.Time {
 	switch {
-	case s.health.readFails():
+	case h.health.readFails():
 		return time.After(probeEvery)
-	case s.log.Exclusive():
+	case h.log.Exclusive():
 		return nil
 	default:
 		return time.After(pingEvery)
 	}
 }
 
-func (s *Store) readHead() {
-	r, unknown := s.heads.begin()
-	s.stats.headReads.Add(1)
+func (h *headReader) readHead() {
+	r, unknown := h.begin()
+	h.stats.headReads.Add(1)
 	begun := time.Now()
-	r.head, r.err = s.boundedHead()
-	s.stats.headNanos.Add(int64(time.Since(begun)))
-	s.health.read(r.err)
-	s.noticeSetBack(r.err)
+	r.head, r.err = h.boundedHead()
+	h.stats.headNanos.Add(int64(time.Since(begun)))
+	h.health.read(r.err)
+	h.hints.noticeSetBack(r.err)
 	switch {
 	case r.err != nil:
-		s.lag.begins()
-	case r.head.Revision > s.Revision():
-		s.raiseFloor(r.head.Floor)
-		s.tail.lookFor(r.head.Revision)
+		h.lag.begins()
+	case r.head.Revision > h.state.applied.Load():
+		h.state.raiseFloor(r.head.Floor)
+		h.hints.lookFor(r.head.Revision)
 	default:
-		s.raiseFloor(r.head.Floor)
-		s.lag.ends()
+		h.state.raiseFloor(r.head.Floor)
+		h.lag.ends()
 	}
-	if r.err == nil && s.heads.hasUnknown() && s.waitForTail(s.ctx, r.head.Revision) {
-		s.heads.resolve(unknown)
+	if r.err == nil && h.hasUnknown() && h.waitForTail(h.ctx, r.head.Revision) {
+		h.resolve(unknown)
 	}
 	close(r.done)
 }
 
 // waitForTail says whether the tail reaches revision within QueryTimeout. It must not wait
 // for ever: callers of Sync wait for the next head meanwhile.
-func (s *Store) waitForTail(ctx context.Context, revision int64) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.o.QueryTimeout)
+func (h *headReader) waitForTail(ctx context.Context, revision int64) bool {
+	ctx, cancel := context.WithTimeout(ctx, h.o.QueryTimeout)
 	defer cancel()
-	return s.Wait(ctx, revision) == nil
+	return h.state.wait(ctx, revision) == nil
 }

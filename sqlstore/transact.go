@@ -8,6 +8,25 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
+// Keys is the face of a Store for raw keys, that of etcd: transactions, reads and leases.
+type Keys struct {
+	*shared
+	state    *state
+	cache    *cache
+	values   *values
+	hints    *hints
+	heads    *headReader
+	setBacks *setBacks
+	tail     *tail
+	commits  *committer
+	compact  *compactor
+
+	written int64 // newest id of transactions; owned by the committer's goroutine
+}
+
+// Keys returns the face for raw keys. That of a Store of objects refuses transactions.
+func (s *Store) Keys() *Keys { return &s.keys }
+
 // Transaction is one transaction on raw keys.
 type Transaction struct {
 	// Leases that Run may ask about, put keys with, or revoke.
@@ -42,33 +61,33 @@ var errBehind = errors.New("the state is behind the log")
 // Do commits t. Everything that it writes has one revision, one above that of the transaction
 // before, and is seen at once. Do returns when it is durable and visible to readers of this
 // Store. Errors are those of Commit, and of t.Run.
-func (s *Store) Do(ctx context.Context, t Transaction) (Outcome, error) {
-	if !s.raw {
+func (k *Keys) Do(ctx context.Context, t Transaction) (Outcome, error) {
+	if !k.raw {
 		return Outcome{}, fmt.Errorf("transaction: %w: objects are written one by one", changelog.ErrKind)
 	}
 	var pinned map[int64][]byte
 	for {
 		p := newPending(Change{})
 		p.transaction, p.pinned = &t, pinned
-		if err := s.commits.submit(p); err != nil {
+		if err := k.commits.submit(p); err != nil {
 			return Outcome{}, err
 		}
-		outcome, err := s.awaitOutcome(ctx, p)
+		outcome, err := k.awaitOutcome(ctx, p)
 		var missing *missingError
 		if !errors.As(err, &missing) {
 			return outcome, err
 		}
-		if pinned, err = s.pin(ctx, missing.entries, pinned); err != nil {
+		if pinned, err = k.pin(ctx, missing.entries, pinned); err != nil {
 			return Outcome{}, err
 		}
 	}
 }
 
-func (s *Store) awaitOutcome(ctx context.Context, p *pending) (Outcome, error) {
+func (k *Keys) awaitOutcome(ctx context.Context, p *pending) (Outcome, error) {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		if err := s.abandoned(ctx, p); err != nil {
+		if err := k.commits.abandoned(ctx, p); err != nil {
 			return Outcome{}, fmt.Errorf("commit: %w", err)
 		}
 	}
@@ -78,8 +97,8 @@ func (s *Store) awaitOutcome(ctx context.Context, p *pending) (Outcome, error) {
 }
 
 // pin reads values that a transaction needs, and adds them to those that it got before.
-func (s *Store) pin(ctx context.Context, entries []*Entry, pinned map[int64][]byte) (map[int64][]byte, error) {
-	values, err := s.Values(ctx, entries)
+func (k *Keys) pin(ctx context.Context, entries []*Entry, pinned map[int64][]byte) (map[int64][]byte, error) {
+	values, err := k.Values(ctx, entries)
 	if errors.Is(err, changelog.ErrCompacted) {
 		return pinned, nil // the entries are not the newest any more: the next run finds out
 	}
@@ -98,10 +117,10 @@ func (s *Store) pin(ctx context.Context, entries []*Entry, pinned map[int64][]by
 // Read runs f on the current state, as a transaction that writes nothing. The caller calls
 // Sync before, if it must be the most recent. f may not write; it is called again when values
 // that it asked for had to be read from the log.
-func (s *Store) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error) {
+func (k *Keys) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error) {
 	var pinned map[int64][]byte
 	for {
-		snap := s.state.current("")
+		snap := k.state.current("")
 		revision, _ := changelog.Split(snap.through)
 		revision = max(revision, firstRevision)
 		tx := &Tx{entries: snap.entries, revision: revision, pinned: pinned}
@@ -109,54 +128,54 @@ func (s *Store) Read(ctx context.Context, f func(tx *Tx) error) (Outcome, error)
 		if tx.missing == nil {
 			return Outcome{Revision: revision}, err
 		}
-		if pinned, err = s.pin(ctx, tx.missing, pinned); err != nil {
+		if pinned, err = k.pin(ctx, tx.missing, pinned); err != nil {
 			return Outcome{}, err
 		}
 	}
 }
 
-// transact runs the transactions of b in one of the log. It waits until the state has what this process wrote before, so that other processes'
+// write runs the transactions of b in one of the log. It waits until the state has what this process wrote before, so that other processes'
 // rows alone are read under the lock.
-func (s *Store) transact(b *batch) error {
+func (k *Keys) write(b *batch) error {
 	leases := b.leases()
 	for {
-		if err := s.Wait(s.ctx, s.commits.written); err != nil {
+		if err := k.state.wait(k.ctx, k.written); err != nil {
 			return fmt.Errorf("%w: %w", changelog.ErrUnavailable, err)
 		}
-		ask := changelog.Ask{After: s.Revision(), Limit: transactRows, Leases: leases}
+		ask := changelog.Ask{After: k.state.applied.Load(), Limit: transactRows, Leases: leases}
 		head := int64(0)
-		err := s.within(s.o.AppendTimeout, func(ctx context.Context) error {
-			return s.log.Transact(ctx, ask, func(found *changelog.Found) (changelog.Decision, error) {
+		err := k.within(k.o.AppendTimeout, func(ctx context.Context) error {
+			return k.log.Transact(ctx, ask, func(found *changelog.Found) (changelog.Decision, error) {
 				head = found.Head.Revision
-				return s.decide(b, ask, found)
+				return k.decide(b, ask, found)
 			})
 		})
 		if !errors.Is(err, errBehind) {
 			if err == nil && len(b.updates) > 0 {
-				s.commits.written = b.updates[len(b.updates)-1].entry.Revision
+				k.written = b.updates[len(b.updates)-1].entry.Revision
 			}
 			return err
 		}
-		s.tail.lookFor(head)
-		if !s.waitForTail(s.ctx, head) {
+		k.hints.lookFor(head)
+		if !k.heads.waitForTail(k.ctx, head) {
 			return fmt.Errorf("read what other servers wrote: %w", changelog.ErrUnavailable)
 		}
 	}
 }
 
 // decide runs the transactions of b, one after the other, on what was found under the write lock.
-func (s *Store) decide(b *batch, ask changelog.Ask, found *changelog.Found) (changelog.Decision, error) {
-	if len(found.Rows) >= ask.Limit || found.Floor > s.end(ask.After) {
+func (k *Keys) decide(b *batch, ask changelog.Ask, found *changelog.Found) (changelog.Decision, error) {
+	if len(found.Rows) >= ask.Limit || found.Floor > k.end(ask.After) {
 		return changelog.Decision{}, errBehind // above the floor alone, no row that was not read can be gone
 	}
-	tx := s.newTx(found)
-	full := errors.Is(s.log.Condition(), changelog.ErrFull)
+	tx := k.newTx(found)
+	full := errors.Is(k.log.Condition(), changelog.ErrFull)
 	b.results = b.results[:0]
 	for _, p := range b.waiters {
 		tx.begin(p.pinned)
 		err := p.transaction.Run(tx)
 		if err == nil && full && tx.puts() {
-			err = fmt.Errorf("nothing was written: %w", s.log.Condition())
+			err = fmt.Errorf("nothing was written: %w", k.log.Condition())
 		}
 		outcome, err := tx.finish(err)
 		b.results = append(b.results, result{outcome, err})
@@ -169,8 +188,8 @@ func (s *Store) decide(b *batch, ask changelog.Ask, found *changelog.Found) (cha
 
 // newTx returns the state as it is under the write lock: what this process knows, and the rows that
 // were found.
-func (s *Store) newTx(found *changelog.Found) *Tx {
-	snap := s.state.current("")
+func (k *Keys) newTx(found *changelog.Found) *Tx {
+	snap := k.state.current("")
 	revision, _ := changelog.Split(found.Head.Revision)
 	tx := &Tx{
 		entries:  new(entryMap),
@@ -195,7 +214,7 @@ func (s *Store) newTx(found *changelog.Found) *Tx {
 		}
 		foreign = append(foreign, row.Key)
 	}
-	tx.attached = func(lease int64) []string { return append(s.Attached(lease), foreign...) }
+	tx.attached = func(lease int64) []string { return append(k.Attached(lease), foreign...) }
 	for _, lease := range found.Leases {
 		tx.leases[lease.ID] = lease
 	}
@@ -215,71 +234,72 @@ func rowsOf(updates []update) []changelog.Row {
 	return rows
 }
 
-// applyTransactions applies what other processes wrote before b, as far as that was found, and
+// apply applies what other processes wrote before b, as far as that was found, and
 // then b, and answers its callers.
-func (s *Store) applyTransactions(b *batch) {
-	if len(b.found) > 0 && s.Revision() == b.known {
-		s.applyRows(b.found)
+func (k *Keys) apply(b *batch) (wrote bool) {
+	if len(b.found) > 0 && k.state.applied.Load() == b.known {
+		k.tail.applyRows(b.found)
 	}
-	if s.reach(b.appended.Head) {
-		s.raiseFloor(b.appended.Floor)
-		applied := s.Revision()
+	if k.tail.reach(b.appended.Head) {
+		k.state.raiseFloor(b.appended.Floor)
+		applied := k.state.applied.Load()
 		rest := b.updates
 		for len(rest) > 0 && rest[0].entry.Revision <= applied {
 			rest = rest[1:] // read from the log, when a hint was faster
 		}
-		s.state.apply(rest)
+		k.state.apply(rest)
 	}
 	for i, p := range b.waiters {
 		p.outcome = b.results[i].Outcome
-		if p.outcome.Wrote && s.mayBeLost(b) {
+		if p.outcome.Wrote && k.setBacks.mayBeLost(b) {
 			p.answer(nil, errMayBeLost)
 			continue
 		}
 		p.answer(nil, b.results[i].err)
 	}
+	return true
 }
 
 // Leases, Renew, Expired and Beat are those of the log.
-func (s *Store) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
-	return s.log.Leases(ctx, ids)
+func (k *Keys) Leases(ctx context.Context, ids []int64) (leases []changelog.Lease, now int64, err error) {
+	return k.log.Leases(ctx, ids)
 }
 
 // Renew makes leases expire later: see RawLog.
-func (s *Store) Renew(ctx context.Context, ids []int64) ([]changelog.Lease, error) {
-	return s.log.Renew(ctx, ids)
+func (k *Keys) Renew(ctx context.Context, ids []int64) ([]changelog.Lease, error) {
+	return k.log.Renew(ctx, ids)
 }
 
 // Expired returns leases that have expired: see RawLog.
-func (s *Store) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
-	return s.log.Expired(ctx, limit)
+func (k *Keys) Expired(ctx context.Context, limit int) (ids []int64, next int64, err error) {
+	return k.log.Expired(ctx, limit)
 }
 
 // Beat notes that somebody watches over the leases: see RawLog.
-func (s *Store) Beat(ctx context.Context, most int64) (shifted int64, err error) {
-	return s.log.Beat(ctx, most)
+func (k *Keys) Beat(ctx context.Context, most int64) (shifted int64, err error) {
+	return k.log.Beat(ctx, most)
 }
 
 // CutTo makes the last id of revision the floor at once, and returns the compacted revision that
 // it found, which may have been the same or higher already. Rows below are deleted in the
 // background, or, if swept is asked for, before CutTo returns. The rows of revision itself stay
 // until the next cut, its tombstones too: a watch may start with them. What they superseded goes.
-func (s *Store) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
+func (k *Keys) CutTo(ctx context.Context, revision int64, swept bool) (found int64, err error) {
 	through := changelog.LastID(revision)
-	floor, err := s.log.Cut(ctx, through)
+	floor, err := k.log.Cut(ctx, through)
 	if err != nil {
 		return 0, fmt.Errorf("compact to revision %d: %w", revision, err)
 	}
 	if revision == firstRevision {
-		s.state.advance(through) // it has no rows
+		k.state.advance(through) // it has no rows
 	}
-	s.raiseFloor(through)
+	k.state.raiseFloor(through)
 	if found, _ = changelog.Split(floor); floor >= through {
 		return found, nil
 	}
 	if swept {
-		return found, s.CompactTo(ctx, through)
+		return found, k.compact.request(ctx, through)
 	}
-	s.compact.sweep()
+	k.compact.sweep()
 	return found, nil
 }

@@ -46,7 +46,7 @@ func openRaw(t testing.TB, dsn string, o Options) *Store {
 // do commits a transaction that must succeed.
 func do(t testing.TB, s *Store, run func(tx *Tx) error, leases ...int64) Outcome {
 	t.Helper()
-	o, err := s.Do(context.Background(), Transaction{Leases: leases, Run: run})
+	o, err := s.Keys().Do(context.Background(), Transaction{Leases: leases, Run: run})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func rawState(t testing.TB, s *Store, v View) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := s.Values(context.Background(), entries)
+	values, err := s.Keys().Values(context.Background(), entries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func rawState(t testing.TB, s *Store, v View) string {
 // TestDo wants one revision for all that a transaction writes.
 func TestDo(t *testing.T) {
 	s := openRaw(t, "sqlite://:memory:", Options{})
-	if o, err := s.Read(t.Context(), func(tx *Tx) error { return nil }); err != nil || o.Revision != 1 {
+	if o, err := s.Keys().Read(t.Context(), func(tx *Tx) error { return nil }); err != nil || o.Revision != 1 {
 		t.Fatalf("the empty state has revision %d, %v", o.Revision, err)
 	}
 	if r := putRaw(t, s, "a", "1", "b", "2", "\x00\xff", ""); r != 2 {
@@ -128,7 +128,7 @@ func TestDoFails(t *testing.T) {
 	for i := range 100 {
 		writers.Go(func() error {
 			key := "k" + strconv.Itoa(i%7)
-			_, err := s.Do(context.Background(), Transaction{Leases: []int64{5}, Run: func(tx *Tx) error {
+			_, err := s.Keys().Do(context.Background(), Transaction{Leases: []int64{5}, Run: func(tx *Tx) error {
 				tx.Put(key, []byte("x"), 0)
 				tx.Put("bad", []byte("x"), 0)
 				if i%2 == 0 {
@@ -148,7 +148,7 @@ func TestDoFails(t *testing.T) {
 	if err := writers.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.Read(t.Context(), func(tx *Tx) error {
+	o, err := s.Keys().Read(t.Context(), func(tx *Tx) error {
 		if tx.Get("bad") != nil {
 			t.Error("a refused transaction has left a key")
 		}
@@ -157,7 +157,7 @@ func TestDoFails(t *testing.T) {
 	if err != nil || o.Revision != 51 {
 		t.Errorf("revision %d after 50 transactions, %v", o.Revision, err)
 	}
-	if leases, _, err := s.Leases(t.Context(), nil); err != nil || len(leases) != 0 {
+	if leases, _, err := s.Keys().Leases(t.Context(), nil); err != nil || len(leases) != 0 {
 		t.Errorf("a refused transaction has left leases: %v, %v", leases, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestDoKind(t *testing.T) {
 	if _, err := raw.Commit(t.Context(), Change{Key: pods + "a", Value: value(pods+"a", 1)}); !errors.Is(err, changelog.ErrKind) {
 		t.Errorf("a change of raw keys: %v", err)
 	}
-	if _, err := objects.Do(t.Context(), Transaction{Run: increment}); !errors.Is(err, changelog.ErrKind) {
+	if _, err := objects.Keys().Do(t.Context(), Transaction{Run: increment}); !errors.Is(err, changelog.ErrKind) {
 		t.Errorf("a transaction of objects: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestCounter(t *testing.T) {
 				for range 4 {
 					writers.Go(func() error {
 						for range each {
-							o, err := s.Do(context.Background(), Transaction{Run: increment})
+							o, err := s.Keys().Do(context.Background(), Transaction{Run: increment})
 							if err != nil {
 								return err
 							}
@@ -247,14 +247,14 @@ func TestLeaseKeys(t *testing.T) {
 		return nil
 	}, 1, 2)
 	putRaw(t, s, "b", "detached")
-	if keys := s.Attached(1); fmt.Sprint(keys) != "[a c]" {
+	if keys := s.Keys().Attached(1); fmt.Sprint(keys) != "[a c]" {
 		t.Errorf("attached: %v", keys)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = openRaw(t, dsn, Options{})
-	if keys := s.Attached(1); fmt.Sprint(keys) != "[a c]" {
+	if keys := s.Keys().Attached(1); fmt.Sprint(keys) != "[a c]" {
 		t.Errorf("attached after a restart: %v", keys)
 	}
 	o := do(t, s, func(tx *Tx) error {
@@ -270,7 +270,7 @@ func TestLeaseKeys(t *testing.T) {
 	if got, want := rawState(t, s, s.Current("")), `"b"=detached@3/2/2 "d"=@2/2/1 `; got != want || o.Revision != 4 {
 		t.Errorf("state %s, want %s, at %d", got, want, o.Revision)
 	}
-	if leases, _, err := s.Leases(t.Context(), nil); err != nil || len(leases) != 1 || leases[0].ID != 2 {
+	if leases, _, err := s.Keys().Leases(t.Context(), nil); err != nil || len(leases) != 1 || leases[0].ID != 2 {
 		t.Errorf("leases %v, %v", leases, err)
 	}
 }
@@ -285,7 +285,7 @@ func TestFirstTransactions(t *testing.T) {
 	var g errgroup.Group
 	for _, s := range stores {
 		g.Go(func() error {
-			_, err := s.Do(context.Background(), Transaction{Run: func(tx *Tx) error {
+			_, err := s.Keys().Do(context.Background(), Transaction{Run: func(tx *Tx) error {
 				tx.Put("a", nil, 0)
 				return nil
 			}})

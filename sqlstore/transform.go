@@ -72,49 +72,49 @@ func (e *UnreadableError) note(entry *Entry) {
 }
 
 // tellUnreadable logs what a full read has found.
-func (s *Store) tellUnreadable(e *UnreadableError) {
+func (v *values) tellUnreadable(e *UnreadableError) {
 	var lost []*Unreadable
 	damaged := 0
 	for _, u := range e.Objects {
 		if !u.Damaged() {
 			lost = append(lost, u)
 		} else if damaged++; damaged <= mostTold {
-			s.tellDamaged(u)
+			v.tellDamaged(u)
 		}
 	}
 	if damaged > mostTold {
-		s.o.Log.Error("more objects in the database are damaged: plinth verify names all", "objects", damaged)
+		v.o.Log.Error("more objects in the database are damaged: plinth verify names all", "objects", damaged)
 	}
 	if len(lost) > 0 {
-		s.o.Log.Error("objects in the database cannot be decrypted; all others are served", "objects", len(lost), "first", lost[0].Key, "err", lost[0].Err)
+		v.o.Log.Error("objects in the database cannot be decrypted; all others are served", "objects", len(lost), "first", lost[0].Key, "err", lost[0].Err)
 	}
 }
 
 // mostTold is how many damaged objects are logged of one read.
 const mostTold = 20
 
-func (s *Store) tellDamaged(u *Unreadable) {
-	s.o.Log.Error("an object in the database is damaged and cannot be read", "key", u.Key, "revision", u.Revision, "err", u.Err)
+func (v *values) tellDamaged(u *Unreadable) {
+	v.o.Log.Error("an object in the database is damaged and cannot be read", "key", u.Key, "revision", u.Revision, "err", u.Err)
 }
 
 // tellUpdates logs which of the rows that were applied are damaged.
-func (s *Store) tellUpdates(updates []update) {
+func (v *values) tellUpdates(updates []update) {
 	var bad []*Entry
 	for i := range updates {
 		if u := &updates[i]; !u.deleted && u.entry.isDamaged() {
 			bad = append(bad, u.entry)
 		}
 	}
-	s.tellOf(bad)
+	v.tellOf(bad)
 }
 
 // tellOf logs which of entries, that are in the state now, are damaged.
-func (s *Store) tellOf(entries []*Entry) {
+func (v *values) tellOf(entries []*Entry) {
 	told := 0
 	for _, e := range entries {
 		if e.isDamaged() && told < mostTold {
 			told++
-			s.tellDamaged(&Unreadable{e.Key, e.Revision, e.form.sealed.err})
+			v.tellDamaged(&Unreadable{e.Key, e.Revision, e.form.sealed.err})
 		}
 	}
 }
@@ -145,16 +145,16 @@ func (e *Entry) isDamaged() bool { return e.isSealed() && e.form.sealed.damaged 
 var transformed form
 
 // isTransformed tells the stored form of a value from the value.
-func (s *Store) isTransformed(stored []byte) bool {
-	return len(stored) > 0 && !s.o.Format.Plain(stored)
+func (v *values) isTransformed(stored []byte) bool {
+	return len(stored) > 0 && !v.o.Format.Plain(stored)
 }
 
 // hide returns the value to store of what readers see of e.
-func (s *Store) hide(e *Entry) []byte {
+func (v *values) hide(e *Entry) []byte {
 	if e.Unreadable() != nil {
 		return nil
 	}
-	return s.o.Format.Hide(e.Value, e.Revision)
+	return v.o.Format.Hide(e.Value, e.Revision)
 }
 
 // Unreadable returns nil, or an *Unreadable. An unreadable entry has no Value.
@@ -171,7 +171,7 @@ func (e *Entry) Unreadable() error {
 func (s *Store) Unreadable(prefix string) *UnreadableError {
 	var bad UnreadableError
 	for _, e := range s.state.sealedUnder(s.state.format.ResourceOf(prefix), prefix) {
-		if e = s.readable(e); e != nil {
+		if e = s.values.readable(e); e != nil {
 			bad.note(e)
 		}
 	}
@@ -192,26 +192,26 @@ func (s *Store) Damaged() int {
 }
 
 // seal sets what the log holds of c's value.
-func (s *Store) seal(ctx context.Context, c *Change) error {
-	if s.o.Transformer == nil || c.stored != nil {
+func (v *values) seal(ctx context.Context, c *Change) error {
+	if v.o.Transformer == nil || c.stored != nil {
 		return nil
 	}
-	stored, err := s.o.Transformer.ToStorage(ctx, c.Key, c.Value)
+	stored, err := v.o.Transformer.ToStorage(ctx, c.Key, c.Value)
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", &Unreadable{c.Key, 0, err})
 	}
-	if s.isTransformed(stored) {
+	if v.isTransformed(stored) {
 		c.stored, c.form = stored, &transformed
 	}
 	return nil
 }
 
 // open makes the entry of a row from the log.
-func (s *Store) open(ctx context.Context, row *changelog.Row) *Entry {
-	if s.o.Transformer == nil {
-		return s.checked(row, row)
+func (v *values) open(ctx context.Context, row *changelog.Row) *Entry {
+	if v.o.Transformer == nil {
+		return v.checked(row, row)
 	}
-	value, _, err := s.o.Transformer.FromStorage(ctx, row.Key, row.Value)
+	value, _, err := v.o.Transformer.FromStorage(ctx, row.Key, row.Value)
 	if err != nil {
 		f := &sealed{stored: row.Value, err: err, damaged: errors.Is(err, ErrUndecodable)}
 		f.tried.Store(time.Now().UnixNano())
@@ -219,8 +219,8 @@ func (s *Store) open(ctx context.Context, row *changelog.Row) *Entry {
 	}
 	plain := *row
 	plain.Value = value
-	e := s.checked(row, &plain)
-	if e.form == nil && s.isTransformed(row.Value) {
+	e := v.checked(row, &plain)
+	if e.form == nil && v.isTransformed(row.Value) {
 		e.form = &transformed
 	}
 	return e
@@ -231,24 +231,24 @@ func sealedEntry(row *changelog.Row, f *sealed) *Entry {
 }
 
 // checked makes the entry of a row, which has its value as readers see it in plain.
-func (s *Store) checked(row, plain *changelog.Row) *Entry {
-	if s.o.Check == nil {
-		return s.newEntry(plain)
+func (v *values) checked(row, plain *changelog.Row) *Entry {
+	if v.o.Check == nil {
+		return v.newEntry(plain)
 	}
-	if why := s.o.Check(plain.Key, plain.Value); why != nil {
+	if why := v.o.Check(plain.Key, plain.Value); why != nil {
 		return sealedEntry(row, &sealed{stored: row.Value, damaged: true, err: fmt.Errorf("%w: %w", ErrUndecodable, why)})
 	}
-	return s.newEntry(plain)
+	return v.newEntry(plain)
 }
 
 // readable returns e, or what can be read now of an entry that could not be read before: a
 // key may have come up meanwhile.
-func (s *Store) readable(e *Entry) *Entry {
+func (v *values) readable(e *Entry) *Entry {
 	if e == nil || e.form == nil {
 		return e
 	}
 	if e.isAway() {
-		return s.present(e)
+		return v.present(e)
 	}
 	f := e.form.sealed
 	if f == nil || f.stored == nil || f.damaged {
@@ -258,17 +258,17 @@ func (s *Store) readable(e *Entry) *Entry {
 	if now-tried < int64(readAgainAfter) || !f.tried.CompareAndSwap(tried, now) {
 		return e
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, readAgainWait)
+	ctx, cancel := context.WithTimeout(v.ctx, readAgainWait)
 	defer cancel()
-	again := s.open(ctx, &changelog.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
-	s.swap(e, again)
+	again := v.open(ctx, &changelog.Row{Revision: e.Revision, Key: e.Key, CreateRevision: e.CreateRevision, At: e.At, Value: f.stored})
+	v.swap(e, again)
 	return again
 }
 
 // swap puts again in the place of e, if e is still there.
-func (s *Store) swap(e, again *Entry) {
-	if s.state.swap(e, again) && again.isDamaged() {
-		s.tellOf([]*Entry{again})
+func (v *values) swap(e, again *Entry) {
+	if v.state.swap(e, again) && again.isDamaged() {
+		v.tellOf([]*Entry{again})
 	}
 }
 
@@ -351,10 +351,10 @@ func (st *state) sealedUnder(resource, prefix string) (found []*Entry) {
 
 // readableOnly returns a function that calls f with the readable entries, and one that returns
 // the error about the others.
-func (s *Store) readableOnly(f func(*Entry) bool) (visit func(*Entry) bool, failed func() error) {
+func (v *values) readableOnly(f func(*Entry) bool) (visit func(*Entry) bool, failed func() error) {
 	var bad *UnreadableError
 	visit = func(e *Entry) bool {
-		if e = s.readable(e); e.form == nil || e.form.sealed == nil {
+		if e = v.readable(e); e.form == nil || e.form.sealed == nil {
 			return f(e)
 		}
 		if bad == nil {
@@ -381,7 +381,7 @@ func (s *Store) Refresh(ctx context.Context, current *Entry) (*Entry, error) {
 	if !stale {
 		return s.Confirm(ctx, current)
 	}
-	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.hide(current)})
+	return s.Commit(ctx, Change{Key: current.Key, Expect: current.Revision, Value: s.values.hide(current)})
 }
 
 // Outdated tells whether Refresh would store e anew. It looks into the log only for a value that was transformed.
@@ -395,7 +395,7 @@ func (s *Store) Outdated(ctx context.Context, e *Entry) (bool, error) {
 		if err != nil {
 			return false, &Unreadable{e.Key, e.Revision, err}
 		}
-		return s.isTransformed(stored), nil
+		return s.values.isTransformed(stored), nil
 	}
 	rows, err := s.log.State(ctx, e.Key, changelog.After(e.Key), e.Revision, 1)
 	if err != nil || len(rows) == 0 || rows[0].Revision != e.Revision {

@@ -36,7 +36,7 @@ type View interface {
 // Current returns the current state of resource as a constant-time copy. Its revision
 // is the newest of all resources that the Store has applied.
 func (s *Store) Current(resource string) View {
-	return s.state.current(resource).at(s, resource)
+	return s.state.current(resource).at(&s.values, resource)
 }
 
 // At returns the state of resource at revision: a kept snapshot or the current state
@@ -44,27 +44,31 @@ func (s *Store) Current(resource string) View {
 // ErrCompacted if revision is below the floor, ErrFuture if the Store has not reached
 // it: Wait first.
 func (s *Store) At(ctx context.Context, resource string, revision int64) (View, error) {
-	if revision < s.Floor() {
+	return s.values.at(ctx, resource, revision)
+}
+
+func (v *values) at(ctx context.Context, resource string, revision int64) (View, error) {
+	if revision < v.state.floor.Load() {
 		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, changelog.ErrCompacted)
 	}
-	if revision > s.Revision() {
+	if revision > v.state.applied.Load() {
 		return nil, fmt.Errorf("state of %s at %d: %w", resource, revision, ErrFuture)
 	}
-	if s.state.unchangedSince(resource, revision) {
-		if snap := s.state.current(resource); snap.covers(revision) {
-			return &stateView{snap, s, resource, revision}, nil
+	if v.state.unchangedSince(resource, revision) {
+		if snap := v.state.current(resource); snap.covers(revision) {
+			return &stateView{snap, v, resource, revision}, nil
 		}
 	}
-	if snap := s.state.keptAt(resource, revision); snap != nil {
-		return &stateView{*snap, s, resource, revision}, nil
+	if snap := v.state.keptAt(resource, revision); snap != nil {
+		return &stateView{*snap, v, resource, revision}, nil
 	}
-	return &logView{s: s, revision: revision}, nil
+	return &logView{values: v, revision: revision}, nil
 }
 
 // stateView is a View in memory.
 type stateView struct {
 	snapshot
-	store    *Store
+	values   *values
 	resource string
 	revision int64
 }
@@ -72,15 +76,15 @@ type stateView struct {
 func (v *stateView) Revision() int64 { return v.revision }
 
 func (v *stateView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
-	return v.store.visit(ctx, v.within(from, to), f)
+	return v.values.visit(ctx, v.within(from, to), f)
 }
 
 // Outline reads values all the same if they are transformed: only that tells which are unreadable.
 func (v *stateView) Outline(ctx context.Context, from, to string, f func(*Entry) bool) error {
-	if v.store.o.Transformer != nil {
+	if v.values.o.Transformer != nil {
 		return v.Scan(ctx, from, to, f)
 	}
-	visit, failed := v.store.readableOnly(f)
+	visit, failed := v.values.readableOnly(f)
 	for e := range v.within(from, to) {
 		if e.isSealed() {
 			visit(e)
@@ -92,7 +96,7 @@ func (v *stateView) Outline(ctx context.Context, from, to string, f func(*Entry)
 }
 
 func (v *stateView) Hold(e *Entry) *Entry {
-	if !v.store.bounded() {
+	if !v.values.state.bounded() {
 		return e
 	}
 	if there := v.held(e); there.isAway() {
@@ -124,13 +128,13 @@ func (f *frozen) held(e *Entry) *Entry {
 }
 
 // visit calls f with the readable ones of entries until f returns false.
-func (s *Store) visit(ctx context.Context, entries iter.Seq[*Entry], f func(*Entry) bool) error {
-	visit, failed := s.readableOnly(f)
-	if !s.bounded() {
+func (v *values) visit(ctx context.Context, entries iter.Seq[*Entry], f func(*Entry) bool) error {
+	visit, failed := v.readableOnly(f)
+	if !v.state.bounded() {
 		entries(visit)
 		return failed()
 	}
-	for e, err := range s.Fetched(ctx, entries) {
+	for e, err := range v.fetched(ctx, entries) {
 		if err != nil {
 			return err
 		}
@@ -157,9 +161,9 @@ func rank(m *entryMap, key string) int {
 func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
 	e, _ := v.entries.Get(key)
 	if e == nil || !e.isAway() {
-		return v.store.readable(e), nil
+		return v.values.readable(e), nil
 	}
-	e, err := v.store.withValue(ctx, e)
+	e, err := v.values.withValue(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("get %s at %d: %w", key, v.revision, err)
 	}
@@ -168,7 +172,7 @@ func (v *stateView) Get(ctx context.Context, key string) (*Entry, error) {
 
 // logView is a View of the past that reads the log.
 type logView struct {
-	s        *Store
+	values   *values
 	revision int64
 }
 
@@ -176,15 +180,15 @@ func (v *logView) Revision() int64 { return v.revision }
 
 func (v *logView) Scan(ctx context.Context, from, to string, f func(*Entry) bool) error {
 	next := func(from string, limit int) ([]changelog.Row, error) {
-		return v.s.log.State(ctx, from, to, v.revision, limit)
+		return v.values.log.State(ctx, from, to, v.revision, limit)
 	}
-	visit, failed := v.s.readableOnly(f)
+	visit, failed := v.values.readableOnly(f)
 	for rows, err := range pages.ByKey(from, next) {
 		if err != nil {
 			return fmt.Errorf("read state at %d: %w", v.revision, err)
 		}
 		for i := range rows {
-			if !visit(v.s.entryOf(ctx, &rows[i])) {
+			if !visit(v.values.entryOf(ctx, &rows[i])) {
 				return failed()
 			}
 		}
@@ -193,7 +197,7 @@ func (v *logView) Scan(ctx context.Context, from, to string, f func(*Entry) bool
 }
 
 func (v *logView) Count(ctx context.Context, from, to string) (int64, error) {
-	n, err := v.s.log.Count(ctx, from, to, v.revision)
+	n, err := v.values.log.Count(ctx, from, to, v.revision)
 	if err != nil {
 		return 0, fmt.Errorf("count state at %d: %w", v.revision, err)
 	}
@@ -201,14 +205,14 @@ func (v *logView) Count(ctx context.Context, from, to string) (int64, error) {
 }
 
 func (v *logView) Get(ctx context.Context, key string) (*Entry, error) {
-	rows, err := v.s.log.State(ctx, key, changelog.After(key), v.revision, 1)
+	rows, err := v.values.log.State(ctx, key, changelog.After(key), v.revision, 1)
 	if err != nil {
 		return nil, fmt.Errorf("read %s at %d: %w", key, v.revision, err)
 	}
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	return v.s.entryOf(ctx, &rows[0]), nil
+	return v.values.entryOf(ctx, &rows[0]), nil
 }
 
 func (v *logView) Outline(ctx context.Context, from, to string, f func(*Entry) bool) error {
@@ -216,7 +220,7 @@ func (v *logView) Outline(ctx context.Context, from, to string, f func(*Entry) b
 }
 
 func (v *logView) Hold(e *Entry) *Entry {
-	if v.s.current(e.Key) == e {
+	if v.values.state.newest(e.Key) == e {
 		return e
 	}
 	return e.withoutValue()

@@ -14,16 +14,18 @@ type waiter struct {
 }
 
 // Wait returns when reads see revision. ErrFuture if ctx ends before.
-func (s *Store) Wait(ctx context.Context, revision int64) error {
-	w, err := s.state.waiter(revision)
+func (s *Store) Wait(ctx context.Context, revision int64) error { return s.state.wait(ctx, revision) }
+
+func (st *state) wait(ctx context.Context, revision int64) error {
+	w, err := st.waiter(revision)
 	if w == nil || err != nil {
 		return err
 	}
 	select {
 	case <-w.done:
-		return s.state.reached(revision)
+		return st.reached(revision)
 	case <-ctx.Done():
-		s.state.drop(w)
+		st.drop(w)
 		return fmt.Errorf("wait for revision %d: %w: %w", revision, ErrFuture, ctx.Err())
 	}
 }

@@ -29,7 +29,7 @@ const (
 // much else changes and is compacted. Only one goroutine may use it, but
 // for Close.
 type Watcher struct {
-	s        *Store
+	v        *values
 	from, to string
 	resource *resource
 	topic    *topic
@@ -68,13 +68,13 @@ func (s *Store) WatchWhere(resource, prefix string, after int64, where []Predica
 		return nil, fmt.Errorf("watch %s: prefix %s is not of this resource", resource, prefix)
 	}
 	from, to := changelog.RangeOf(prefix)
-	return s.watch(resource, prefix, from, to, after, where)
+	return s.values.watch(resource, prefix, from, to, after, where)
 }
 
-// WatchRange is Watch for the raw keys with from <= key < to. after is an id. Its Poll never
+// WatchRange watches the raw keys with from <= key < to. after is an id. Its Poll never
 // divides a revision.
-func (s *Store) WatchRange(from, to string, after int64) (*Watcher, error) {
-	return s.watch("", common(from, to), from, to, after, nil)
+func (k *Keys) WatchRange(from, to string, after int64) (*Watcher, error) {
+	return k.values.watch("", common(from, to), from, to, after, nil)
 }
 
 // common returns the longest prefix that all keys in [from, to) have.
@@ -95,23 +95,23 @@ func common(from, to string) string {
 }
 
 // watch watches a range of resource, all keys of which begin with prefix.
-func (s *Store) watch(resource, prefix, from, to string, after int64, where []Predicate) (*Watcher, error) {
-	if after < s.Floor() {
+func (v *values) watch(resource, prefix, from, to string, after int64, where []Predicate) (*Watcher, error) {
+	if after < v.state.floor.Load() {
 		return nil, fmt.Errorf("watch %s after %d: %w", prefix, after, changelog.ErrCompacted)
 	}
-	w := &Watcher{s: s, from: from, to: to, pos: after, wait: alwaysReady}
+	w := &Watcher{v: v, from: from, to: to, pos: after, wait: alwaysReady}
 	w.delivered.Store(after)
-	if s.raw {
+	if v.raw {
 		w.page = pages.Pager{N: rawFirst, Weight: pollBytes}
 	}
-	s.state.mu.Lock()
-	defer s.state.mu.Unlock()
-	if s.state.closed {
+	v.state.mu.Lock()
+	defer v.state.mu.Unlock()
+	if v.state.closed {
 		return nil, changelog.ErrClosed
 	}
-	w.resource = s.state.resource(resource)
+	w.resource = v.state.resource(resource)
 	w.join(prefix, where)
-	s.stats.watchers.Add(1)
+	v.stats.watchers.Add(1)
 	return w, nil
 }
 
@@ -121,7 +121,7 @@ func (w *Watcher) join(prefix string, where []Predicate) {
 	if len(where) > 0 && len(where[0].Terms) > 0 {
 		p := where[0]
 		if r.attributes.find(p.Attribute) != nil || len(r.attributes.known) < mostWatched {
-			w.watches = r.attributes.make(p.Attribute, w.s.o.Format.TermOf(p.Attribute))
+			w.watches = r.attributes.make(p.Attribute, w.v.o.Format.TermOf(p.Attribute))
 			w.topic = w.watches.watched.join(w, prefix, p.Terms, r.last)
 			return
 		}
@@ -147,13 +147,13 @@ func (w *Watcher) wants(ev *Event) bool {
 
 // Close ends the watcher. It may be called more than once and from any goroutine.
 func (w *Watcher) Close() {
-	mu := &w.s.state.mu
+	mu := &w.v.state.mu
 	mu.Lock()
 	defer mu.Unlock()
 	if !w.closed {
 		w.closed = true
 		w.leave()
-		w.s.stats.watchers.Add(-1)
+		w.v.stats.watchers.Add(-1)
 	}
 }
 
@@ -178,7 +178,7 @@ func (w *Watcher) Poll(ctx context.Context) (events []*Event, through int64, err
 // pollWindow takes events from the window. If events are missing there, it returns the
 // revision until which the log must be read.
 func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
-	st := &w.s.state
+	st := w.v.state
 	st.mu.RLock()
 	defer st.mu.RUnlock()
 	if st.closed || w.closed {
@@ -193,7 +193,7 @@ func (w *Watcher) pollWindow() (events []*Event, until int64, err error) {
 		w.pos = max(w.pos, st.applied.Load())
 	case w.pos < w.resource.start:
 		w.goOn()
-		return nil, w.s.end(w.resource.start), nil
+		return nil, w.v.end(w.resource.start), nil
 	default:
 		events = w.filter(w.resource.since(w.pos), st.applied.Load())
 	}
@@ -208,14 +208,14 @@ func (w *Watcher) goOn() { w.news, w.wait = nil, alwaysReady }
 func (w *Watcher) filter(recent []*Event, applied int64) (events []*Event) {
 	bytes := 0
 	for i, ev := range recent {
-		if (i >= pollLooks || len(events) >= pollEvents || bytes >= pollBytes) && ev.Entry.Revision > w.s.end(w.pos) {
+		if (i >= pollLooks || len(events) >= pollEvents || bytes >= pollBytes) && ev.Entry.Revision > w.v.end(w.pos) {
 			w.goOn()
 			return events
 		}
 		w.pos = ev.Entry.Revision
 		if w.wants(ev) {
 			events = append(events, ev)
-			if w.s.raw {
+			if w.v.raw {
 				bytes += ev.size()
 			}
 		}
@@ -236,7 +236,7 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 	keys, cancel := context.WithTimeout(ctx, pageTransform)
 	defer cancel()
 	for i := range steps {
-		events[i] = w.s.eventOf(keys, &steps[i])
+		events[i] = w.v.eventOf(keys, &steps[i])
 		bytes += events[i].size()
 		w.pos = steps[i].Revision
 	}
@@ -250,12 +250,12 @@ func (w *Watcher) pollLog(ctx context.Context, until int64) ([]*Event, error) {
 // readLight is readSteps without the steps that are too heavy for one Poll. It waits for its turn.
 func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]changelog.Step, error) {
 	select {
-	case w.s.polls <- struct{}{}:
-		defer func() { <-w.s.polls }()
+	case w.v.polls <- struct{}{}:
+		defer func() { <-w.v.polls }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	w.s.stats.watchReads.Add(1)
+	w.v.stats.watchReads.Add(1)
 	steps, err := w.readSteps(ctx, until, limit)
 	if err != nil {
 		return nil, err
@@ -268,12 +268,12 @@ func (w *Watcher) readLight(ctx context.Context, until int64, limit *int) ([]cha
 
 // light returns how many of the steps of raw keys weigh no more than pollBytes, and one revision more.
 func (w *Watcher) light(steps []changelog.Step) int {
-	if !w.s.raw {
+	if !w.v.raw {
 		return len(steps)
 	}
 	bytes := 0
 	for i := range steps {
-		if bytes >= pollBytes && steps[i].Revision > w.s.end(steps[i-1].Revision) {
+		if bytes >= pollBytes && steps[i].Revision > w.v.end(steps[i-1].Revision) {
 			return i
 		}
 		bytes += len(steps[i].Value)
@@ -288,11 +288,11 @@ func (w *Watcher) light(steps []changelog.Step) int {
 // next, and a page that has no more than a part of one is read anew with a higher limit.
 func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]changelog.Step, error) {
 	for {
-		steps, err := w.s.log.Steps(ctx, w.from, w.to, w.pos, until, *limit)
-		if err != nil || !w.s.raw || len(steps) < *limit {
+		steps, err := w.v.log.Steps(ctx, w.from, w.to, w.pos, until, *limit)
+		if err != nil || !w.v.raw || len(steps) < *limit {
 			return steps, err
 		}
-		whole := w.s.whole(len(steps), func(i int) int64 { return steps[i].Revision })
+		whole := w.v.whole(len(steps), func(i int) int64 { return steps[i].Revision })
 		if whole > 0 {
 			*limit = whole
 			return steps[:whole], nil
@@ -303,12 +303,12 @@ func (w *Watcher) readSteps(ctx context.Context, until int64, limit *int) ([]cha
 
 // entryOf returns the entry of a row that was read from the log: the one in the state
 // if it is still current, so that readers share it and what was derived from it.
-func (s *Store) entryOf(ctx context.Context, row *changelog.Row) *Entry {
-	if e := s.readableNow(row.Key); e != nil && e.Revision == row.Revision {
-		if s.raw {
-			s.cache.fill(e, given(row))
+func (v *values) entryOf(ctx context.Context, row *changelog.Row) *Entry {
+	if e := v.readableNow(row.Key); e != nil && e.Revision == row.Revision {
+		if v.raw {
+			v.cache.fill(e, given(row))
 		}
 		return e
 	}
-	return s.open(ctx, row)
+	return v.open(ctx, row)
 }

@@ -32,7 +32,7 @@ func TestWatchRange(t *testing.T) {
 				}
 			}
 			for start := range sizes {
-				w, err := s.WatchRange("k", "l", changelog.LastID(int64(start+1)))
+				w, err := s.Keys().WatchRange("k", "l", changelog.LastID(int64(start+1)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +75,7 @@ func checkWhole(t *testing.T, w *Watcher, sizes []int, first int64) {
 func TestWatchRangeTopics(t *testing.T) {
 	s := openRaw(t, "sqlite://:memory:", Options{})
 	watch := func(from, to string) *Watcher {
-		w, err := s.WatchRange(from, to, s.Revision())
+		w, err := s.Keys().WatchRange(from, to, s.Revision())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestWatchRangeLarge(t *testing.T) {
 				return nil
 			})
 		}
-		w, err := s.WatchRange("", changelog.End, changelog.LastID(1))
+		w, err := s.Keys().WatchRange("", changelog.End, changelog.LastID(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestWatchRangeWeight(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range watches {
-		w, err := s.WatchRange("k", "l", 0)
+		w, err := s.Keys().WatchRange("k", "l", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

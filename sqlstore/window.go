@@ -67,17 +67,17 @@ func (st *state) age() {
 	}
 }
 
-// runAging lets events leave memory that are one to two times Options.WindowAge old. A watch that resumes comes
+// runAging lets events leave memory that are one to two times every old, which is Options.WindowAge. A watch that resumes comes
 // back sooner, and finds later ones in the log; without this the window of a small cluster
 // would have old states of all that changes, up to its bound.
-func (s *Store) runAging() {
-	tick := time.NewTicker(s.o.WindowAge)
+func (st *state) runAging(every time.Duration, stop <-chan struct{}) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.state.age()
-		case <-s.stop:
+			st.age()
+		case <-stop:
 			return
 		}
 	}

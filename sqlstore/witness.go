@@ -9,33 +9,36 @@ import (
 // witness is what the Store expects of its log. The committer tells of what it has added, the tail of
 // what it has read.
 type witness struct {
+	*shared
+	state *state
+
 	mu sync.Mutex
 	w  changelog.Witness
 }
 
 // saw notes a row of the log.
-func (s *Store) saw(id, at int64) {
-	if s.log.Exclusive() {
+func (wt *witness) saw(id, at int64) {
+	if wt.log.Exclusive() {
 		return
 	}
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	w := &s.witness.w
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	w := &wt.w
 	if id > max(w.Head, w.Revision) {
 		w.Revision, w.At = id, at
-		s.expect()
+		wt.expect()
 	}
 }
 
 // sawBatch notes the last row of a batch that is committed.
-func (s *Store) sawBatch(b *batch) {
+func (wt *witness) sawBatch(b *batch) {
 	if n := len(b.updates); n > 0 {
-		s.saw(b.updates[n-1].entry.Revision, b.appended.At)
+		wt.saw(b.updates[n-1].entry.Revision, b.appended.At)
 		return
 	}
 	for i := len(b.appended.Results) - 1; i >= 0; i-- {
 		if r := b.appended.Results[i].Revision; r > 0 {
-			s.saw(r, b.appended.At)
+			wt.saw(r, b.appended.At)
 			return
 		}
 	}
@@ -43,21 +46,21 @@ func (s *Store) sawBatch(b *batch) {
 
 // sawState notes a full read of the log at head, in which row is the newest one that is known. What was
 // seen of the log beyond the head stays.
-func (s *Store) sawState(head int64, row changelog.Row) {
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	w := &s.witness.w
-	w.Head = s.least(head)
+func (wt *witness) sawState(head int64, row changelog.Row) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	w := &wt.w
+	w.Head = wt.least(head)
 	if w.Revision <= head {
 		w.Revision, w.At = row.Revision, row.At
 	}
-	s.expect()
+	wt.expect()
 }
 
 // least returns where the log ends at least after a head that was read there. Of raw keys, a floor in
 // the newest revision is above all its rows, and need not be on the disk yet.
-func (s *Store) least(head int64) int64 {
-	if !s.raw {
+func (x ids) least(head int64) int64 {
+	if !x.raw {
 		return head
 	}
 	revision, _ := changelog.Split(head)
@@ -68,22 +71,22 @@ func (s *Store) least(head int64) int64 {
 }
 
 // sawRaise notes that the log goes on above a revision, and forgets what was there before.
-func (s *Store) sawRaise(above int64) {
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	s.witness.w = changelog.Witness{Head: s.least(above)}
-	s.expect()
+func (wt *witness) sawRaise(above int64) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	wt.w = changelog.Witness{Head: wt.least(above)}
+	wt.expect()
 }
 
 // served returns the newest revision that this Store has shown or acknowledged.
-func (s *Store) served() int64 {
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	return max(s.Revision(), s.witness.w.Head, s.witness.w.Revision)
+func (wt *witness) served() int64 {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return max(wt.state.applied.Load(), wt.w.Head, wt.w.Revision)
 }
 
 // expect tells the log. The caller holds mu.
-func (s *Store) expect() {
-	w := s.witness.w
-	s.log.Expect(&w)
+func (wt *witness) expect() {
+	w := wt.w
+	wt.log.Expect(&w)
 }

@@ -101,7 +101,7 @@ func (c *etcdCompaction) compact(ctx context.Context, store *sqlstore.Store, log
 	if floor, _ := changelog.Split(store.Floor()); through <= max(floor, 1) {
 		return
 	}
-	if _, err := store.CutTo(ctx, through, false); err != nil {
+	if _, err := store.Keys().CutTo(ctx, through, false); err != nil {
 		log.Warn("compaction failed; it is tried again", "revision", through, "err", err)
 		return
 	}

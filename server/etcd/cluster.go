@@ -82,7 +82,7 @@ func (s *Server) runMember(ctx context.Context) {
 func (s *Server) announce(ctx context.Context) error {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
-	_, now, err := s.store.Leases(ctx, []int64{})
+	_, now, err := s.store.Keys().Leases(ctx, []int64{})
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *Server) members(ctx context.Context) ([]*pb.Member, error) {
 	if s.log.Exclusive() {
 		return out, nil
 	}
-	_, now, err := s.store.Leases(ctx, []int64{})
+	_, now, err := s.store.Keys().Leases(ctx, []int64{})
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func TestMemberListShared(t *testing.T) {
 			t.Errorf("members after one has stopped: %q", got)
 		}
 		// One that was killed leaves its marks behind, and others remove them.
-		_, now, err := m1.store.Leases(t.Context(), []int64{})
+		_, now, err := m1.store.Keys().Leases(t.Context(), []int64{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestMemberNamesakeAtStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said lockedBuffer
 			m := serveOn(t, "sqlite://:memory:", false, Options{Name: "one", ClientURLs: mine, Log: slog.New(slog.NewTextHandler(&said, nil))})
-			_, now, err := m.store.Leases(t.Context(), []int64{})
+			_, now, err := m.store.Keys().Leases(t.Context(), []int64{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -123,7 +123,7 @@ func (s *Server) hashAll(ctx context.Context, h hash.Hash, head changelog.Head) 
 	if err != nil {
 		return false, err
 	}
-	leases, _, err := s.store.Leases(ctx, nil)
+	leases, _, err := s.store.Keys().Leases(ctx, nil)
 	if err != nil {
 		return false, err
 	}

@@ -32,7 +32,7 @@ func (m *endpoint) wantHashes(t *testing.T, want []hashed) {
 
 func (m *endpoint) cut(t *testing.T, revision int64, swept bool) {
 	t.Helper()
-	if _, err := m.store.CutTo(t.Context(), revision, swept); err != nil {
+	if _, err := m.store.Keys().CutTo(t.Context(), revision, swept); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -62,7 +62,7 @@ func (s kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 	if r.Lease != 0 {
 		t.Leases = []int64{r.Lease}
 	}
-	if _, err := s.store.Do(ctx, t); err != nil {
+	if _, err := s.store.Keys().Do(ctx, t); err != nil {
 		return nil, toStatus(err)
 	}
 	s.metrics.requests.puts.Inc()
@@ -95,7 +95,7 @@ func (s kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*
 		return nil, err
 	}
 	var resp *pb.DeleteRangeResponse
-	_, err := s.store.Do(ctx, sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
+	_, err := s.store.Keys().Do(ctx, sqlstore.Transaction{Run: func(tx *sqlstore.Tx) (err error) {
 		x := txnRun{ctx: ctx, tx: tx, steps: maxTxnSteps}
 		if resp, err = x.deleteRange(r); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Co
 	case r.Revision > s.revision():
 		return nil, rpctypes.ErrGRPCFutureRev
 	}
-	found, err := s.store.CutTo(ctx, r.Revision, r.Physical)
+	found, err := s.store.Keys().CutTo(ctx, r.Revision, r.Physical)
 	if err != nil {
 		return nil, toStatus(err)
 	}

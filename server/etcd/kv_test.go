@@ -104,7 +104,7 @@ func grantByService(conn *grpc.ClientConn) kvGranter {
 }
 
 func (m *member) grantInStore(ctx context.Context, id int64) error {
-	_, err := m.store.Do(ctx, sqlstore.Transaction{
+	_, err := m.store.Keys().Do(ctx, sqlstore.Transaction{
 		Leases: []int64{id},
 		Run: func(tx *sqlstore.Tx) error {
 			if _, ok := tx.Lease(id); !ok {

@@ -95,7 +95,7 @@ func (s *Server) viewAt(ctx context.Context, revision int64) (view sqlstore.View
 		}
 		now = id
 	}
-	view, err = s.store.AtRevision(ctx, revision)
+	view, err = s.store.Keys().AtRevision(ctx, revision)
 	return view, now, err
 }
 

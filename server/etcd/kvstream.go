@@ -180,7 +180,7 @@ func (s *Server) someValues(ctx context.Context, entries []*sqlstore.Entry, most
 	}
 	values, bytes := make([][]byte, 0, len(entries)), 0
 	for len(values) < len(entries) && bytes < most {
-		part, err := s.store.Values(ctx, entries[len(values):min(len(values)+n, len(entries))])
+		part, err := s.store.Keys().Values(ctx, entries[len(values):min(len(values)+n, len(entries))])
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ func (s kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, 
 	}
 	leases := leasesOf(r)
 	resp, err := s.runTxn(ctx, r, func(run func(*sqlstore.Tx) error) error {
-		_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
+		_, err := s.store.Keys().Do(ctx, sqlstore.Transaction{Leases: leases, Bytes: size, Run: run})
 		return err
 	})
 	return resp, toStatus(err)
@@ -62,7 +62,7 @@ func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnRespon
 		}
 	}
 	return s.runTxn(ctx, r, func(run func(*sqlstore.Tx) error) error {
-		_, err := s.store.Read(ctx, run)
+		_, err := s.store.Keys().Read(ctx, run)
 		return err
 	})
 }

@@ -163,7 +163,7 @@ func TestTxnBounds(t *testing.T) {
 		{"too many bytes", txnRun{steps: 20, bytes: maxTxnBytes - 20*14 + 1}, errTooMuch},
 		{"too many keys", txnRun{steps: 20, keys: maxTxnKeys - 19}, errTooMuch},
 	} {
-		_, err := m.store.Read(t.Context(), func(tx *sqlstore.Tx) error {
+		_, err := m.store.Keys().Read(t.Context(), func(tx *sqlstore.Tx) error {
 			x := tt.x
 			x.ctx, x.tx = t.Context(), tx
 			entries, err := x.entriesIn(all)

@@ -95,7 +95,7 @@ func (p *place) encoded() {
 func (s *Server) rangeValues(ctx context.Context, entries []*sqlstore.Entry) (values [][]byte, err error) {
 	p, _ := ctx.Value(placeKey{}).(*place)
 	if p == nil || len(entries) == 0 {
-		return s.store.Values(ctx, entries)
+		return s.store.Keys().Values(ctx, entries)
 	}
 	bytes, n := 0, firstValues
 	if known, all := valueBytes(entries); all {
@@ -108,7 +108,7 @@ func (s *Server) rangeValues(ctx context.Context, entries []*sqlstore.Entry) (va
 			}
 			n = len(entries)
 		}
-		part, err := s.store.Values(ctx, entries[len(values):min(len(values)+n, len(entries))])
+		part, err := s.store.Keys().Values(ctx, entries[len(values):min(len(values)+n, len(entries))])
 		if err != nil {
 			return nil, err
 		}

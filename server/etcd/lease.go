@@ -50,7 +50,7 @@ func (s *Server) grant(ctx context.Context, lease changelog.Lease) (revision int
 	if err := s.watchOver(ctx); err != nil {
 		return 0, err
 	}
-	out, err := s.store.Do(ctx, sqlstore.Transaction{Leases: []int64{lease.ID}, Run: func(tx *sqlstore.Tx) error {
+	out, err := s.store.Keys().Do(ctx, sqlstore.Transaction{Leases: []int64{lease.ID}, Run: func(tx *sqlstore.Tx) error {
 		if _, ok := tx.Lease(lease.ID); ok {
 			return rpctypes.ErrGRPCLeaseExist
 		}
@@ -70,7 +70,7 @@ func (l leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest)
 	if l.s.corrupt() {
 		return nil, rpctypes.ErrGRPCCorrupt
 	}
-	out, err := l.s.store.Do(ctx, sqlstore.Transaction{Leases: []int64{r.ID}, Run: func(tx *sqlstore.Tx) error {
+	out, err := l.s.store.Keys().Do(ctx, sqlstore.Transaction{Leases: []int64{r.ID}, Run: func(tx *sqlstore.Tx) error {
 		if _, ok := tx.Lease(r.ID); !ok {
 			return rpctypes.ErrGRPCLeaseNotFound
 		}
@@ -89,7 +89,7 @@ func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLive
 	if err := l.s.watchOver(ctx); err != nil {
 		return nil, toStatus(err)
 	}
-	leases, now, err := l.s.store.Leases(ctx, []int64{r.ID})
+	leases, now, err := l.s.store.Keys().Leases(ctx, []int64{r.ID})
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -101,7 +101,7 @@ func (l leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLive
 		if _, err := l.s.store.Sync(ctx); err != nil {
 			return nil, toStatus(err)
 		}
-		for _, key := range l.s.store.Attached(r.ID) {
+		for _, key := range l.s.store.Keys().Attached(r.ID) {
 			out.Keys = append(out.Keys, []byte(key))
 		}
 	}
@@ -115,7 +115,7 @@ func secondsLeft(l changelog.Lease, now int64) int64 { return max(0, l.Expires-n
 
 // LeaseLeases lists all leases, first those that expire first.
 func (l leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
-	leases, _, err := l.s.store.Leases(ctx, nil)
+	leases, _, err := l.s.store.Keys().Leases(ctx, nil)
 	if err != nil {
 		return nil, toStatus(err)
 	}

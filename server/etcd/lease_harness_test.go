@@ -95,7 +95,7 @@ func bounded(t testing.TB) context.Context {
 // write commits a transaction and returns its revision.
 func (m *endpoint) write(t testing.TB, run func(tx *sqlstore.Tx)) int64 {
 	t.Helper()
-	out, err := m.store.Do(t.Context(), sqlstore.Transaction{Run: func(tx *sqlstore.Tx) error { run(tx); return nil }})
+	out, err := m.store.Keys().Do(t.Context(), sqlstore.Transaction{Run: func(tx *sqlstore.Tx) error { run(tx); return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (m *endpoint) keys(t testing.TB) (keys []string) {
 	if _, err := m.store.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := m.store.Read(t.Context(), func(tx *sqlstore.Tx) error {
+	_, err := m.store.Keys().Read(t.Context(), func(tx *sqlstore.Tx) error {
 		keys = nil
 		tx.Ascend("", changelog.End, func(e *sqlstore.Entry) bool { keys = append(keys, e.Key); return true })
 		return nil

@@ -143,7 +143,7 @@ func (s *Server) renewTogether(ctx context.Context, ids []int64) (ttls map[int64
 	if err := s.watchOver(ctx); err != nil {
 		return nil, err
 	}
-	renewed, err := s.store.Renew(ctx, ids)
+	renewed, err := s.store.Keys().Renew(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *Server) renewTogether(ctx context.Context, ids []int64) (ttls map[int64
 	if len(gone) == 0 {
 		return ttls, nil
 	}
-	expired, _, err := s.store.Leases(ctx, gone)
+	expired, _, err := s.store.Keys().Leases(ctx, gone)
 	if err != nil {
 		return nil, err
 	}

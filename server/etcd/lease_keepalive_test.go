@@ -48,7 +48,7 @@ func TestLeaseKeepAlive(t *testing.T) {
 		m := serveOn(t, d.Fresh(t), false, Options{})
 		m.grant(t, 1, 100)
 		m.grant(t, 2, 200)
-		before, _, err := m.store.Leases(t.Context(), nil)
+		before, _, err := m.store.Keys().Leases(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestLeaseKeepAlive(t *testing.T) {
 		if got := m.keepAlive(t, 2, 9, 1, 2, 0, 1); !slices.Equal(got, []int64{200, 0, 100, 200, 0, 100}) {
 			t.Errorf("keep alive: %v", got)
 		}
-		after, _, err := m.store.Leases(t.Context(), nil)
+		after, _, err := m.store.Keys().Leases(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestLeaseKeepAliveExpired(t *testing.T) {
 		m.put(t, "a", "x", 1)
 		m.put(t, "b", "x", 2)
 		eventually(t, "expired", func() bool {
-			ids, _, err := m.store.Expired(t.Context(), 10)
+			ids, _, err := m.store.Keys().Expired(t.Context(), 10)
 			return err == nil && len(ids) == 1
 		})
 		if got := m.keepAlive(t, 2, 1); !slices.Equal(got, []int64{600, 0}) {

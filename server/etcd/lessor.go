@@ -71,8 +71,8 @@ func (s *Server) runLessor(ctx context.Context) {
 	// So that only the time without a server does not count.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastBeatWait)
 	defer cancel()
-	if _, next, err := s.store.Expired(ctx, 1); err == nil && next >= 0 {
-		_, _ = s.store.Beat(ctx, beatMost.Milliseconds())
+	if _, next, err := s.store.Keys().Expired(ctx, 1); err == nil && next >= 0 {
+		_, _ = s.store.Keys().Beat(ctx, beatMost.Milliseconds())
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err err
 	for {
 		// Set before the question: a lease that is granted after it wakes.
 		s.lessor.idle.Store(s.lessor.exclusive)
-		_, next, err := s.store.Expired(ctx, 1)
+		_, next, err := s.store.Keys().Expired(ctx, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -94,7 +94,7 @@ func (s *Server) revokeExpired(ctx context.Context) (wait time.Duration, err err
 			return 0, err
 		}
 		// Asked after the beat, by which leases may have been given more time.
-		ids, next, err := s.store.Expired(ctx, expireMost)
+		ids, next, err := s.store.Keys().Expired(ctx, expireMost)
 		if err != nil {
 			return 0, err
 		}
@@ -130,7 +130,7 @@ func (s *Server) expire(ctx context.Context, ids []int64) error {
 
 func (s *Server) expireOne(ctx context.Context, id int64) error {
 	revoked := false
-	_, err := s.store.Do(ctx, sqlstore.Transaction{Leases: []int64{id}, Run: func(tx *sqlstore.Tx) error {
+	_, err := s.store.Keys().Do(ctx, sqlstore.Transaction{Leases: []int64{id}, Run: func(tx *sqlstore.Tx) error {
 		l, ok := tx.Lease(id)
 		if revoked = ok && l.Expires <= tx.Now(); revoked {
 			tx.Revoke(id)
@@ -163,7 +163,7 @@ func (s *Server) beat(ctx context.Context, now bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	shifted, err := s.store.Beat(ctx, most.Milliseconds())
+	shifted, err := s.store.Keys().Beat(ctx, most.Milliseconds())
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 func TestFirstLease(t *testing.T) {
 	m := serveOn(t, "sqlite://:memory:", false, Options{})
 	m.grant(t, 1, 600)
-	if _, err := m.store.Renew(t.Context(), []int64{1}); err != nil {
+	if _, err := m.store.Keys().Renew(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.expireNow(t, 1); err != nil {
@@ -162,6 +162,6 @@ func TestFirstLease(t *testing.T) {
 
 // expireNow revokes a lease as if it had expired.
 func (m *endpoint) expireNow(t testing.TB, id int64) error {
-	_, err := m.store.Do(t.Context(), sqlstore.Transaction{Leases: []int64{id}, Run: func(tx *sqlstore.Tx) error { tx.Revoke(id); return nil }})
+	_, err := m.store.Keys().Do(t.Context(), sqlstore.Transaction{Leases: []int64{id}, Run: func(tx *sqlstore.Tx) error { tx.Revoke(id); return nil }})
 	return err
 }

@@ -64,7 +64,7 @@ func (w *snapshotWriter) write(ctx context.Context) error {
 	if err := w.db.Update(makeBuckets); err != nil {
 		return err
 	}
-	before, _, err := w.s.store.Leases(ctx, nil)
+	before, _, err := w.s.store.Keys().Leases(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (w *snapshotWriter) removeRows(kept inForce) error {
 // leases returns the pairs of the leases that there are, and of those that are gone by now but have
 // keys in the snapshot: an etcd never deletes keys whose lease it does not know.
 func (w *snapshotWriter) leases(ctx context.Context, before []changelog.Lease) (out []pair, err error) {
-	leases, now, err := w.s.store.Leases(ctx, nil)
+	leases, now, err := w.s.store.Keys().Leases(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (w *watch) begin(start, current int64) {
 		// The changes of the compacted revision that are still in force are delivered.
 		w.floor, after = floor, changelog.LastID(floor)
 	}
-	w.watcher, w.failed = w.st.s.store.WatchRange(w.from, w.to, after)
+	w.watcher, w.failed = w.st.s.store.Keys().WatchRange(w.from, w.to, after)
 }
 
 // before returns the greatest id that is below revision.

@@ -89,15 +89,15 @@ func (w *watch) eventsOf(events []*sqlstore.Event) ([]*mvccpb.Event, error) {
 // compacted is nil.
 func (w *watch) values(entries []*sqlstore.Entry, must int) ([][]byte, error) {
 	store := w.st.s.store
-	values, err := store.Values(w.ctx, entries)
+	values, err := store.Keys().Values(w.ctx, entries)
 	if must == len(entries) || !errors.Is(err, changelog.ErrCompacted) {
 		return values, err
 	}
-	if values, err = store.Values(w.ctx, entries[:must]); err != nil {
+	if values, err = store.Keys().Values(w.ctx, entries[:must]); err != nil {
 		return nil, err
 	}
 	for _, e := range entries[must:] {
-		one, err := store.Values(w.ctx, []*sqlstore.Entry{e})
+		one, err := store.Keys().Values(w.ctx, []*sqlstore.Entry{e})
 		switch {
 		case errors.Is(err, changelog.ErrCompacted):
 			values = append(values, nil)

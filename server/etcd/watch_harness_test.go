@@ -122,7 +122,7 @@ func deleting(key string) write       { return write{key: key} }
 // do commits a transaction and returns its revision.
 func (s *watchServed) do(writes ...write) int64 {
 	s.t.Helper()
-	o, err := s.store.Do(context.Background(), sqlstore.Transaction{Run: func(tx *sqlstore.Tx) error {
+	o, err := s.store.Keys().Do(context.Background(), sqlstore.Transaction{Run: func(tx *sqlstore.Tx) error {
 		for _, w := range writes {
 			if w.value == nil {
 				tx.Delete(w.key)
@@ -140,7 +140,7 @@ func (s *watchServed) do(writes ...write) int64 {
 
 func (s *watchServed) compact(revision int64) {
 	s.t.Helper()
-	if _, err := s.store.CutTo(s.t.Context(), revision, true); err != nil {
+	if _, err := s.store.Keys().CutTo(s.t.Context(), revision, true); err != nil {
 		s.t.Fatal(err)
 	}
 }
