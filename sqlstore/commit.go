@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -77,6 +79,24 @@ func (c *committer) withdraw(p *pending) bool {
 		}
 	}
 	return true
+}
+
+// abandoned returns the error of a caller that gives up waiting for p, nil if p was answered
+// meanwhile.
+func (c *committer) abandoned(ctx context.Context, p *pending) error {
+	if c.withdraw(p) {
+		err := ctx.Err()
+		if c.health.healthy() != nil {
+			err = deadlineError(ctx, changelog.ErrUnavailable)
+		}
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	select {
+	case <-p.done:
+		return nil
+	default:
+		return fmt.Errorf("%w: %w", changelog.ErrUnknown, ctx.Err())
+	}
 }
 
 func (c *committer) close() {

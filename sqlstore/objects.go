@@ -69,24 +69,6 @@ func (ob *objects) abandon(ctx context.Context, p *pending) (*Entry, error) {
 	return p.result()
 }
 
-// abandoned returns the error of a caller that gives up waiting for p, nil if p was answered
-// meanwhile.
-func (c *committer) abandoned(ctx context.Context, p *pending) error {
-	if c.withdraw(p) {
-		err := ctx.Err()
-		if c.health.healthy() != nil {
-			err = deadlineError(ctx, changelog.ErrUnavailable)
-		}
-		return fmt.Errorf("nothing was written: %w", err)
-	}
-	select {
-	case <-p.done:
-		return nil
-	default:
-		return fmt.Errorf("%w: %w", changelog.ErrUnknown, ctx.Err())
-	}
-}
-
 // End deletes the key of an entry, unless it has been changed or deleted since:
 // then End does nothing. Errors are those of Commit without *ConflictError.
 func (s *Store) End(ctx context.Context, e *Entry) error {

@@ -17,9 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -50,11 +48,8 @@ func addAll(names []string) (failed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(names) > 0 {
-		all = slices.DeleteFunc(all, func(p patched.Patch) bool { return !slices.Contains(names, p.Name) })
-	}
-	if len(all) == 0 {
-		return 0, fmt.Errorf("there is no such patch")
+	if all, err = patched.Choose(all, names); err != nil {
+		return 0, err
 	}
 	for _, p := range all {
 		begun, verdict := time.Now(), "ok"
@@ -99,30 +94,8 @@ func isNew(root, dir string) bool {
 }
 
 func goCommand(root, overlay string, args []string) (out string, err error) {
-	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = root, patched.Environment(overlay)
-	b, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err = patched.Go(root, overlay, args...); err != nil {
 		err = fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
-	return string(b), err
-}
-
-// row matches the first cell of a row.
-var row = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
-
-// rows are the first cells of the table "Where things go".
-func rows(contributing string) (names []string, err error) {
-	_, text, ok := strings.Cut(contributing, "\n## Where things go\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	if !ok {
-		return nil, fmt.Errorf("there is no chapter with this name")
-	}
-	for _, m := range row.FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
-	}
-	if len(names) < 2 {
-		return nil, fmt.Errorf("there is no table")
-	}
-	return names[1:], nil // without the head
+	return out, err
 }

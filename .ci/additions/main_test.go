@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +44,25 @@ func TestAdditions(t *testing.T) {
 			t.Errorf("the row %q of CONTRIBUTING.md has no patch in .ci/additions", row)
 		}
 	}
+}
+
+// row matches the first cell of a row.
+var row = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
+
+// rows are the first cells of the table "Where things go".
+func rows(contributing string) (names []string, err error) {
+	_, text, ok := strings.Cut(contributing, "\n## Where things go\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	if !ok {
+		return nil, fmt.Errorf("there is no chapter with this name")
+	}
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 2 {
+		return nil, fmt.Errorf("there is no table")
+	}
+	return names[1:], nil // without the head
 }
 
 func TestRows(t *testing.T) {

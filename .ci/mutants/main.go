@@ -20,7 +20,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,15 +55,9 @@ func plantAll(names []string, verbose bool) (survived int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	all, err := readAll(filepath.Join(root, ".ci", "mutants"))
+	all, err := readAll(filepath.Join(root, ".ci", "mutants"), names)
 	if err != nil {
 		return 0, err
-	}
-	if len(names) > 0 {
-		all = slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.Name) })
-	}
-	if len(all) == 0 {
-		return 0, errors.New("there is no such patch")
 	}
 	var left []mutant
 	for _, m := range all {
@@ -90,13 +83,19 @@ func plantAll(names []string, verbose bool) (survived int, err error) {
 	return len(left), nil
 }
 
-// readAll reads the faults of a directory.
-func readAll(dir string) (all []mutant, err error) {
+// readAll reads the faults of a directory that have one of names; without names, all.
+func readAll(dir string, names []string) (all []mutant, err error) {
 	patches, err := patched.ReadAll(dir, keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	if patches, err = patched.Choose(patches, names); err != nil {
+		return nil, err
+	}
 	for _, p := range patches {
 		all = append(all, newMutant(p))
 	}
-	return all, err
+	return all, nil
 }
 
 // keys are the lines before a patch.
@@ -134,11 +133,9 @@ func (m *mutant) plant(root string) (noticed bool, out string, err error) {
 // test runs the tests. Programs that these build have the fault too.
 func (m *mutant) test(root, overlay string) (out string, err error) {
 	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-timeout", patience.String(), "-run", m.run}
-	cmd := exec.Command("go", append(args, m.packages...)...)
-	cmd.Dir, cmd.Env = root, patched.Environment(overlay)
-	b, err := cmd.CombinedOutput()
-	if err == nil && strings.Contains(string(b), "[no tests to run]") {
+	out, err = patched.Go(root, overlay, append(args, m.packages...)...)
+	if err == nil && strings.Contains(out, "[no tests to run]") {
 		err = errors.New("no test matches the pattern")
 	}
-	return string(b), err
+	return out, err
 }

@@ -13,7 +13,7 @@ func TestPatchesApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := readAll(filepath.Join(root, ".ci", "mutants"))
+	all, err := readAll(filepath.Join(root, ".ci", "mutants"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPlant(t *testing.T) {
 		write(t, root, "sum_test.go", "package sums\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\nfunc TestSum(t *testing.T) {\n\tif sum(1, 2) != 3 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n")
 		patch := "diff --git a/sum.go b/sum.go\n--- a/sum.go\n+++ b/sum.go\n@@ -1,5 +1,5 @@\n package sums\n \n func sum(a, b int) int {\n-\treturn a " + c.source + "\n+\treturn a " + c.change + "\n }\n"
 		write(t, root, "a.patch", "fault: it subtracts\npackages: .\nrun: "+c.run+"\n\n"+patch)
-		all, err := readAll(root)
+		all, err := readAll(root, nil)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("read are %v, %v", all, err)
 		}

@@ -4,6 +4,7 @@ package patched
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,11 +118,25 @@ func (p *Patch) Apply(root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// Environment is that of a go command, and of the go commands that its tests run, which compile the tree with an overlay.
-// Empty: as it is.
-func Environment(overlay string) []string {
-	if overlay == "" {
-		return os.Environ()
+// Choose returns the patches that have one of names, all if there are none. It is an error if there is no such patch.
+func Choose(all []Patch, names []string) ([]Patch, error) {
+	if len(names) > 0 {
+		all = slices.DeleteFunc(all, func(p Patch) bool { return !slices.Contains(names, p.Name) })
 	}
-	return append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	if len(all) == 0 {
+		return nil, errors.New("there is no such patch")
+	}
+	return all, nil
+}
+
+// Go runs a go command in root with an overlay, which go commands that its tests run have too, and returns all its output.
+// Empty: the tree as it is.
+func Go(root, overlay string, args ...string) (out string, err error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = root, os.Environ()
+	if overlay != "" {
+		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	}
+	b, err := cmd.CombinedOutput()
+	return string(b), err
 }

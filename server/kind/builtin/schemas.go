@@ -32,8 +32,8 @@ var (
 	describedParser = sync.OnceValue(func() *typed.Parser { return newParser(describedGob) })
 )
 
-func newParser(gob []byte) *typed.Parser {
-	types, err := readTypes(bytes.NewReader(gob))
+func newParser(encoded []byte) *typed.Parser {
+	types, err := readTypes(bytes.NewReader(encoded))
 	if err != nil {
 		panic(fmt.Sprintf("schemas of built-in types: %v", err)) // they are part of the program
 	}
@@ -50,8 +50,6 @@ func init() {
 	gob.Register(map[any]any{})    // a default value, as package yaml decodes it
 	gob.Register(map[string]any{}) // a default value of an OpenAPI definition
 }
-
-func writeTypes(w io.Writer, types []schema.TypeDef) error { return gob.NewEncoder(w).Encode(types) }
 
 func readTypes(r io.Reader) ([]schema.TypeDef, error) {
 	var types []schema.TypeDef
