@@ -75,7 +75,7 @@ type Store struct {
 	health   health
 	authors  authors
 	others   others
-	values   values
+	values   *values // with its address Current would be too long to be inlined, and would allocate each view
 	heads    headReader
 	loader   loader
 	setBacks setBacks
@@ -116,7 +116,7 @@ func Open(ctx context.Context, log changelog.Log, o Options) (*Store, error) {
 }
 
 func newStore(log changelog.Log, o Options) *Store {
-	s := &Store{shared: &shared{log: log, o: o, stop: make(chan struct{})}}
+	s := &Store{shared: &shared{log: log, o: o, stop: make(chan struct{})}, values: new(values)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, s.raw = o.Format.(Raw)
 	s.authors.most = mostAuthors
@@ -146,7 +146,7 @@ func (s *Store) connect() {
 	s.authors.shared = s.shared
 	o := &s.others
 	o.shared, o.state, o.hints = s.shared, &s.state, &s.hints
-	v := &s.values
+	v := s.values
 	v.shared, v.state, v.cache = s.shared, &s.state, &s.cache
 	h := &s.heads
 	h.shared, h.state, h.hints, h.lag, h.health = s.shared, &s.state, &s.hints, &s.lag, &s.health

@@ -36,7 +36,7 @@ type View interface {
 // Current returns the current state of resource as a constant-time copy. Its revision
 // is the newest of all resources that the Store has applied.
 func (s *Store) Current(resource string) View {
-	return s.state.current(resource).at(&s.values, resource)
+	return s.state.current(resource).at(s.values, resource)
 }
 
 // At returns the state of resource at revision: a kept snapshot or the current state
