@@ -107,8 +107,9 @@ func named(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$
 
 // plan returns the commands that test packages: lanes, which run side by side, of commands that run one after the other.
 // They add to args, which run go test; chosen is whether args choose tests by their names already, so that commands can
-// not. With race, the first lane has the race detector, unless it need watch nothing; the second one has the tests of
-// processes, then what the detector need not watch of the first lane's packages, and then packages that it need not watch at all.
+// not. With race, the first lane has the race detector, unless it need watch nothing, and then the packages that the
+// detector need not watch at all; the second one has the tests of processes, and then what the detector need not watch
+// of the first lane's packages. That keeps both lanes busy for about the same time.
 func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	if !race {
 		return [][][]string{{slices.Concat(args, longestFirst(packages))}}
@@ -143,7 +144,7 @@ func plan(args, packages []string, race, chosen bool) (lanes [][][]string) {
 	}
 	add(&second, processes)
 	add(&second, parted, "-run", pattern)
-	add(&second, others)
+	add(&first, others)
 	return slices.DeleteFunc([][][]string{first, second}, func(lane [][]string) bool { return lane == nil })
 }
 

@@ -33,11 +33,11 @@ func TestPlan(t *testing.T) {
 		want        [][][]string
 	}{
 		{"all", all, true, false, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow)},
-			{command(processes), command(own("server"), "-run", slow), command(own("server/files"))},
+			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race", "-skip", slow), command(own("server/files"))},
+			{command(processes), command(own("server"), "-run", slow)},
 		}},
 		{"tests are named", all, true, true, [][][]string{
-			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race")}, {command(processes), command(own("server/files"))},
+			{command(own("server", "server/rest", "bench", "cmd/plinthother"), "-race"), command(own("server/files"))}, {command(processes)},
 		}},
 		{"nothing watched", processes, true, false, [][][]string{{command(processes)}}},
 		{"all watched", watched, true, false, [][][]string{{command(watched, "-race")}}},
