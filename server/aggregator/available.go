@@ -71,7 +71,7 @@ func (a *APIServices) keepAvailability(ctx context.Context) {
 	defer v.names.ShutDown()
 	defer cancel()
 	for range checkWorkers {
-		wg.Go(func() { reconcile.Work(ctx, a.config.Log, "APIService", v.names, v.check) })
+		wg.Go(func() { reconcile.Work(ctx, a.config.Logger, "APIService", v.names, v.check) })
 	}
 	for _, prefix := range []string{lister.ServicePrefix, lister.EndpointsPrefix, lister.SlicePrefix} {
 		wg.Go(func() { a.followAgain(ctx, prefix, func(ev *sqlstore.Event) { v.addressChanged(prefix, ev) }) })

@@ -32,7 +32,7 @@ type Authenticator struct {
 	audiences authenticator.Audiences
 	counts    counts
 	now       func() time.Time
-	log       *slog.Logger
+	logger    *slog.Logger
 	ended     ended
 }
 
@@ -42,7 +42,7 @@ type Authenticator struct {
 func NewAuthenticator(roots func() *x509.CertPool, tokens authenticator.Token) *Authenticator {
 	a := &Authenticator{
 		own: roots, tokens: newCarried(tokens), anonymous: newAnonymity(apiserver.AnonymousAuthConfig{Enabled: true}),
-		counts: newCounts(), now: time.Now, log: slog.New(slog.DiscardHandler),
+		counts: newCounts(), now: time.Now, logger: slog.New(slog.DiscardHandler),
 	}
 	a.Renew()
 	return a
@@ -70,7 +70,7 @@ var (
 func (a *Authenticator) User(r *http.Request) (user.Info, error) {
 	who, err := a.find(r)
 	if err != nil {
-		a.log.Debug("a request was not authenticated", "err", err)
+		a.logger.Debug("a request was not authenticated", "err", err)
 		a.tellEnded(r, err)
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // An object that cannot be decrypted is there. It is named in the log, and Bootstrap succeeds: whoever
 // is to delete the object needs a server that runs.
 func (c *Cluster) Bootstrap(ctx context.Context) error {
-	defer c.sealed.tell(c.config.Log)
+	defer c.sealed.tell(c.config.Logger)
 	here := c.config.Here
 	// All at once, so that the creates share one or two commits.
 	group, ctx := errgroup.WithContext(ctx)

@@ -35,8 +35,8 @@ type Config struct {
 	// published for them.
 	Trust func() (Trust, error)
 	Times Times
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // Address is where clients inside a cluster find the API.
@@ -96,8 +96,8 @@ type Cluster struct {
 
 // New returns a Cluster that has not started. It makes no request.
 func New(config Config) (*Cluster, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.Times = config.Times.withDefaults()
 	if config.Here.Ranges.Addresses == nil {
@@ -120,12 +120,12 @@ func (c *Cluster) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, j := range c.jobs() {
-		all.Go(func() { j.run(ctx, c.config.Log) })
+		all.Go(func() { j.run(ctx, c.config.Logger) })
 	}
 	all.Go(func() { c.repairServices(ctx) })
 	all.Go(func() { c.keepTryingPolicy(ctx) })
 	if c.config.Times.EventTTL > 0 {
-		all.Go(func() { expireEvents(ctx, c.config.Store, c.config.Times.EventTTL, c.config.Log) })
+		all.Go(func() { expireEvents(ctx, c.config.Store, c.config.Times.EventTTL, c.config.Logger) })
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *Cluster) Leave(ctx context.Context) error {
 func (c *Cluster) beginEndpoint(ctx context.Context) error {
 	err := c.ensureEndpoint(ctx, c.config.Here, !c.begun)
 	if apierrors.IsServiceUnavailable(err) {
-		c.config.Log.Warn("the endpoint of the kubernetes Service could not be brought up to date; it is tried again", "err", err)
+		c.config.Logger.Warn("the endpoint of the kubernetes Service could not be brought up to date; it is tried again", "err", err)
 		return nil
 	}
 	return err

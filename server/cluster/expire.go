@@ -34,11 +34,11 @@ const (
 // Every replica of a shared database may run it: the first one deletes an event, and the
 // others find it gone. The work is in proportion to the events that are written and that
 // expire; no other object is looked at, and no SQL runs but that of the deletes.
-func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, log *slog.Logger) {
+func expireEvents(ctx context.Context, store *sqlstore.Store, ttl time.Duration, logger *slog.Logger) {
 	for ctx.Err() == nil {
 		x := &expiry{store: store, ttl: ttl, added: make(chan struct{}, 1)}
 		if err := x.run(ctx); err != nil {
-			log.Warn("changes of events were lost; reading anew", "err", err)
+			logger.Warn("changes of events were lost; reading anew", "err", err)
 			_ = sleep.For(ctx, lister.RetryRead)
 		}
 	}

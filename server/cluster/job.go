@@ -16,7 +16,7 @@ type job struct {
 }
 
 // run does the job until ctx ends.
-func (j *job) run(ctx context.Context, log *slog.Logger) {
+func (j *job) run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(j.every)
 	defer tick.Stop()
 	for failed, skip := false, j.atOnce; ; skip = false {
@@ -30,7 +30,7 @@ func (j *job) run(ctx context.Context, log *slog.Logger) {
 		}
 		err := j.do(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			log.Warn(j.failed, "err", err)
+			logger.Warn(j.failed, "err", err)
 		}
 		failed = err != nil
 	}

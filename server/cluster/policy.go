@@ -97,7 +97,7 @@ const retryPolicy = 5 * time.Second
 func (c *Cluster) keepTryingPolicy(ctx context.Context) {
 	for !c.PolicyReady() && sleep.For(ctx, retryPolicy) == nil {
 		if err := c.EnsurePolicy(ctx); err != nil {
-			c.config.Log.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
+			c.config.Logger.Debug("bootstrap roles could not be brought up to date; it is tried again", "err", err)
 		}
 	}
 }

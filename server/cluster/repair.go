@@ -43,10 +43,10 @@ var (
 // repair the same, one succeeds.
 type repair struct {
 	*clients
-	store *sqlstore.Store
-	ports *allocate.Ports // the node ports of Services
-	grace time.Duration
-	log   *slog.Logger
+	store  *sqlstore.Store
+	ports  *allocate.Ports // the node ports of Services
+	grace  time.Duration
+	logger *slog.Logger
 }
 
 // repairServices repairs at once and every so often, and brings an IPAddress back as soon as
@@ -62,13 +62,13 @@ func (c *Cluster) repairServices(ctx context.Context) {
 		every: c.config.Times.Repair, due: begun, do: r.pass,
 		failed: "addresses and ports of Services could not be repaired; it is tried again",
 	}
-	passes.run(ctx, c.config.Log)
+	passes.run(ctx, c.config.Logger)
 }
 
 // newRepair returns a repair that leaves alone what was allocated less than grace ago.
 func (c *Cluster) newRepair(grace time.Duration) *repair {
 	ports := allocate.NewPorts(c.config.Store, c.config.Here.Ranges.NodePorts)
-	return &repair{clients: c.clients, store: c.config.Store, ports: ports, grace: grace, log: c.config.Log}
+	return &repair{clients: c.clients, store: c.config.Store, ports: ports, grace: grace, logger: c.config.Logger}
 }
 
 func (r *repair) followAddresses(ctx context.Context, begun chan<- struct{}) {
@@ -96,7 +96,7 @@ func (r *repair) addressChanged(ctx context.Context, ev *sqlstore.Event) {
 	}
 	if svc := r.service(address.Spec.ParentRef); svc != nil && hasAddress(svc, address.Name) {
 		if err := r.checkAddresses(ctx, svc); err != nil && ctx.Err() == nil {
-			r.log.Debug("addresses of a Service could not be repaired; it is tried again", "namespace", svc.Namespace, "name", svc.Name, "err", err)
+			r.logger.Debug("addresses of a Service could not be repaired; it is tried again", "namespace", svc.Namespace, "name", svc.Name, "err", err)
 		}
 	}
 }

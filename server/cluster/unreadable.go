@@ -55,12 +55,12 @@ func (s *sealed) note(key string) {
 }
 
 // tell ends a round: it logs what was found, unless the log has it already.
-func (s *sealed) tell(log *slog.Logger) {
+func (s *sealed) tell(logger *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.found)
 	if len(s.found) > 0 && !slices.Equal(s.found, s.told) {
-		log.Error("objects that every cluster needs cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
+		logger.Error("objects that every cluster needs cannot be decrypted; bring their key back, or delete them as docs/encryption.md says",
 			"keys", strings.Join(s.found, " "))
 	}
 	s.found, s.told = nil, s.found

@@ -29,13 +29,13 @@ func (m *Manager) runElected(ctx context.Context) {
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return impatient{rt} })
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+		m.config.Logger.Error("controllers do not run: no election is possible", "err", err)
 		return
 	}
 	m.fence = &fence{lasts: leaseDuration}
 	for ctx.Err() == nil {
 		if err := m.runTerm(ctx, client); err != nil {
-			m.config.Log.Error("controllers do not run: no election is possible", "err", err)
+			m.config.Logger.Error("controllers do not run: no election is possible", "err", err)
 			return
 		}
 	}
@@ -91,9 +91,9 @@ func (m *Manager) runTerm(ctx context.Context, client kubernetes.Interface) erro
 	controllers.Go(func() {
 		defer giveBack()
 		if m.awaitElection(term, elected, others) {
-			m.config.Log.Info("this server runs the controllers", "controllers", len(m.enabled))
+			m.config.Logger.Info("this server runs the controllers", "controllers", len(m.enabled))
 			m.runControllers(term)
-			m.config.Log.Info("this server runs the controllers no more")
+			m.config.Logger.Info("this server runs the controllers no more")
 		}
 	})
 	elector.Run(lease)
@@ -112,7 +112,7 @@ func (m *Manager) awaitElection(term context.Context, elected <-chan struct{}, o
 			return true
 		case identity := <-others:
 			if identity != "" && identity != m.config.Identity {
-				m.config.Log.Info("another server runs the controllers", "identity", identity)
+				m.config.Logger.Info("another server runs the controllers", "identity", identity)
 			}
 		case <-term.Done():
 			return false
@@ -133,6 +133,6 @@ func (m *Manager) release(ctx context.Context, client kubernetes.Interface) {
 	nobody := ""
 	lease.Spec.HolderIdentity = &nobody
 	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
-		m.config.Log.Warn("the lease of controllers could not be given back; it runs out", "err", err)
+		m.config.Logger.Warn("the lease of controllers could not be given back; it runs out", "err", err)
 	}
 }

@@ -58,7 +58,7 @@ func (m *Manager) onInformers(ctx context.Context, run func(context.Context, kub
 	err = s.give(func() error { return run(ctx, client, s) })
 	var missing *notServed
 	if errors.As(err, &missing) {
-		m.config.Log.Warn("controller does not run", "err", err)
+		m.config.Logger.Warn("controller does not run", "err", err)
 		<-ctx.Done()
 	} else if err != nil {
 		return err

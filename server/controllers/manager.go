@@ -46,8 +46,8 @@ type Config struct {
 	// kube-system. Empty: there are no others.
 	Identity string
 
-	// Log gets what an operator should know; nil: nothing.
-	Log *slog.Logger
+	// Logger gets what an operator should know; nil: nothing.
+	Logger *slog.Logger
 }
 
 // API is the API as controllers see it.
@@ -126,8 +126,8 @@ var controllers = []controller{
 // New returns a manager of the controllers that config enables. It starts nothing. The
 // error says which names there are.
 func New(config Config) (*Manager, error) {
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	m := &Manager{config: config, client: config.API.Client}
 	var err error
@@ -222,7 +222,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 	// Upstream's controllers write what they do to the logger in their context; what goes
 	// wrong comes back as errors of requests that they repeat.
-	ctx = klog.NewContext(ctx, logging.Retrying(m.config.Log, "controllers"))
+	ctx = klog.NewContext(ctx, logging.Retrying(m.config.Logger, "controllers"))
 	if m.shared() {
 		m.runElected(ctx)
 		return
@@ -270,7 +270,7 @@ const sayAgain = time.Minute
 
 func (m *Manager) keepRunning(ctx context.Context, c controller) {
 	if missing := c.missing(m.config.API.Kinds.Set()); missing != "" {
-		m.config.Log.Info("controller has nothing to do: a resource is switched off", "controller", c.name, "resource", missing)
+		m.config.Logger.Info("controller has nothing to do: a resource is switched off", "controller", c.name, "resource", missing)
 		return
 	}
 	own := *m
@@ -286,7 +286,7 @@ func (m *Manager) keepRunning(ctx context.Context, c controller) {
 		} else {
 			failed = time.Now()
 		}
-		m.config.Log.Log(ctx, level, "controller ended and starts again", "controller", c.name, "err", err)
+		m.config.Logger.Log(ctx, level, "controller ended and starts again", "controller", c.name, "err", err)
 		if sleep.For(ctx, restartAfter) != nil {
 			return
 		}

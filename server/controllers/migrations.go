@@ -44,7 +44,7 @@ func (m *Manager) migrate(ctx context.Context, client kubernetes.Interface, s *i
 	migrations := storagemigration.New(s, "", nil).V1().StorageVersionMigrations()
 	rewrites, err := storageversion.New(storageversion.Config{
 		Migrations: client.StoragemigrationV1().StorageVersionMigrations(), Informer: migrations,
-		Objects: objects, Store: m.config.Store, Kinds: m.config.API.Kinds, Log: m.config.Log,
+		Objects: objects, Store: m.config.Store, Kinds: m.config.API.Kinds, Logger: m.config.Logger,
 	})
 	if err != nil {
 		return err

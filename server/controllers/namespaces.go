@@ -38,7 +38,7 @@ const (
 // takes five seconds at the least for every namespace.
 type namespaces struct {
 	delay   time.Duration
-	log     *slog.Logger
+	logger  *slog.Logger
 	deleter deletion.NamespacedResourcesDeleterInterface
 	queue   reconcile.Queue
 	told    sync.Map // names of namespaces that cannot be emptied
@@ -68,8 +68,8 @@ func (m *Manager) runNamespaces(ctx context.Context) error {
 		return lists, err
 	}
 	n := &namespaces{
-		delay: delayAlone,
-		log:   m.config.Log,
+		delay:  delayAlone,
+		logger: m.config.Logger,
 		deleter: deletion.NewNamespacedResourcesDeleter(ctx, calm{client.CoreV1().Namespaces(), m.config.Store}, objects, client.CoreV1(),
 			resources, corev1.FinalizerKubernetes),
 		queue: reconcile.NewNamedQueue("namespace", reconcile.First, reconcile.Most),
@@ -175,7 +175,7 @@ func (n *namespaces) empty(ctx context.Context, name string) {
 	if _, remaining := err.(*deletion.ResourcesRemainingError); remaining {
 		n.told.Delete(name)
 	} else if _, told := n.told.LoadOrStore(name, true); !told {
-		n.log.Warn("namespace could not be emptied; it is tried again", "namespace", name, "err", err)
+		n.logger.Warn("namespace could not be emptied; it is tried again", "namespace", name, "err", err)
 	}
 	n.queue.AddRateLimited(name)
 }

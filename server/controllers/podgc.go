@@ -35,7 +35,7 @@ type podGC struct {
 	client     kubernetes.Interface
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
-	log        *slog.Logger
+	logger     *slog.Logger
 	quarantine time.Duration
 	threshold  int
 
@@ -47,7 +47,7 @@ func (m *Manager) runPodGC(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
 		v1 := core.New(s, "", nil).V1()
 		g := &podGC{
-			client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), log: m.config.Log,
+			client: client, pods: v1.Pods().Lister(), nodes: v1.Nodes().Lister(), logger: m.config.Logger,
 			quarantine: podGCQuarantine, threshold: mostTerminatedPods, missing: map[string]time.Time{},
 		}
 		tick := time.NewTicker(podGCEvery)
@@ -57,7 +57,7 @@ func (m *Manager) runPodGC(ctx context.Context) error {
 			err := g.collect(ctx)
 			if now := err != nil || g.failed > 0; ctx.Err() == nil {
 				if now && !failed {
-					m.config.Log.Warn("pods could not be collected; it is tried again", "pods", g.failed, "err", err)
+					m.config.Logger.Warn("pods could not be collected; it is tried again", "pods", g.failed, "err", err)
 				}
 				failed = now
 			}
@@ -175,13 +175,13 @@ func hasEnded(pod *corev1.Pod) bool {
 func (g *podGC) remove(ctx context.Context, pod *corev1.Pod, why *corev1.PodCondition) {
 	if err := g.fail(ctx, pod, why); err != nil && ctx.Err() == nil {
 		g.failed++
-		g.log.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
+		g.logger.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
 		return
 	}
 	err := g.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		g.failed++
-		g.log.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
+		g.logger.Debug("pod could not be collected; it is tried again", "namespace", pod.Namespace, "name", pod.Name, "err", err)
 	}
 }
 

@@ -40,7 +40,7 @@ type outbox struct {
 	most     int64                 // bytes that wait: above, others end, too
 	patience time.Duration         // for which a client takes no byte that counts as one that reads nothing
 	taken    func(net.Conn) uint64 // bytes that the client has taken; 0: not known
-	log      *slog.Logger
+	logger   *slog.Logger
 
 	mu      sync.Mutex // guards what follows
 	bytes   int64
@@ -90,8 +90,8 @@ func (b *backlog) silent(now time.Time, patience time.Duration) bool {
 	return !b.since.IsZero() && now.Sub(b.since) > patience
 }
 
-func newOutbox(log *slog.Logger) *outbox {
-	return &outbox{quiet: outboxBytes, most: outboxMost, patience: mostPatience, taken: taken, log: log, waiting: map[net.Conn]*backlog{}}
+func newOutbox(logger *slog.Logger) *outbox {
+	return &outbox{quiet: outboxBytes, most: outboxMost, patience: mostPatience, taken: taken, logger: logger, waiting: map[net.Conn]*backlog{}}
 }
 
 // add counts a message until sent is called, or its connection is closed.
@@ -197,7 +197,7 @@ func (o *outbox) note(client net.Addr, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := time.Now(); !now.Before(o.next) {
-		o.log.Warn("ended a connection whose client does not read, or slowly, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
+		o.logger.Warn("ended a connection whose client does not read, or slowly, as too much waits in memory for such clients", "client", client.String(), "bytes", bytes, "ended so far", o.ended)
 		o.next = now.Add(refusedEvery)
 	}
 }

@@ -43,7 +43,7 @@ const (
 type Transport struct {
 	o        TransportOptions
 	metrics  *requestMetrics
-	log      *slog.Logger
+	logger   *slog.Logger
 	refused  refusals
 	out      *outbox
 	large    places
@@ -66,7 +66,7 @@ type Transport struct {
 
 // NewTransport returns a Transport of s, with pages for HTTP beside gRPC. It does no I/O.
 func NewTransport(s *Server, pages http.Handler, o TransportOptions) *Transport {
-	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, log: s.o.Log, out: newOutbox(s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
+	t := &Transport{o: o.withDefaults(), metrics: &s.metrics.requests, logger: s.o.Log, out: newOutbox(s.o.Log), large: newPlaces(), streams: newHandoff(), requests: newHandoff(), views: newHandoff(), young: map[net.Conn]struct{}{}}
 	t.grpc = grpc.NewServer(t.serverOptions(s.o.MaxRequestBytes)...)
 	s.Register(t.grpc)
 	t.metrics.know(t.grpc.GetServiceInfo())
@@ -231,7 +231,7 @@ func (t *Transport) route(c net.Conn, l Listener) {
 		c.Close()
 	}
 	if err != nil && l.Secure {
-		t.refused.note(t.log, c.RemoteAddr(), err)
+		t.refused.note(t.logger, c.RemoteAddr(), err)
 	}
 }
 

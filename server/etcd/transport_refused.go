@@ -22,7 +22,7 @@ type refusals struct {
 	since int        // refused since the last record, and not logged
 }
 
-func (r *refusals) note(log *slog.Logger, client net.Addr, err error) {
+func (r *refusals) note(logger *slog.Logger, client net.Addr, err error) {
 	if isGone(err) {
 		return
 	}
@@ -33,7 +33,7 @@ func (r *refusals) note(log *slog.Logger, client net.Addr, err error) {
 		r.since++
 		return
 	}
-	log.Warn("a client has failed in the TLS handshake", "client", client, "err", err, "others", r.since)
+	logger.Warn("a client has failed in the TLS handshake", "client", client, "err", err, "others", r.since)
 	r.next, r.since = now.Add(refusedEvery), 0
 }
 

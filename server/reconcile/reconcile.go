@@ -40,7 +40,7 @@ func NewNamedQueue(name string, first, most time.Duration) Queue {
 
 // Work calls do with the names in queue until the queue is shut down. A name that fails is
 // tried again; of its failures in a row the first is logged. kind is what the names are of.
-func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do func(context.Context, string) error) {
+func Work(ctx context.Context, logger *slog.Logger, kind string, queue Queue, do func(context.Context, string) error) {
 	for {
 		name, quit := queue.Get()
 		if quit {
@@ -52,7 +52,7 @@ func Work(ctx context.Context, log *slog.Logger, kind string, queue Queue, do fu
 			queue.Forget(name)
 		} else {
 			if first && !errors.Is(err, ErrTold) { // what a caller has made may fail for ever
-				log.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
+				logger.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
 			}
 			queue.AddRateLimited(name)
 		}

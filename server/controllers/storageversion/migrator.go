@@ -45,7 +45,7 @@ type Config struct {
 	Objects    dynamic.Interface // writes the objects
 	Store      *sqlstore.Store
 	Kinds      *kind.Registry
-	Log        *slog.Logger
+	Logger     *slog.Logger
 }
 
 // Migrator works off StorageVersionMigrations, one after the other.
@@ -80,7 +80,7 @@ func New(config Config) (*Migrator, error) {
 func (m *Migrator) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, m.queue.ShutDown)
 	defer stop()
-	reconcile.Work(ctx, m.config.Log, "StorageVersionMigration", m.queue, m.sync)
+	reconcile.Work(ctx, m.config.Logger, "StorageVersionMigration", m.queue, m.sync)
 }
 
 // sync carries out a migration, if it is the turn of that and it has not ended.
