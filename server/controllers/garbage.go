@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/informers/batch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 )
 
 const (
@@ -50,4 +52,18 @@ func (m *Manager) runGarbageCollector(ctx context.Context) error {
 	wg.Go(func() { gc.Sync(ctx, &discoveryOnChange{ctx: ctx, kinds: m.config.API.Kinds}, collectSync) })
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// finishedWorkers is upstream's number.
+const finishedWorkers = 5
+
+// runFinished runs upstream's controller that deletes Jobs that have been finished for as
+// long as their ttlSecondsAfterFinished says.
+func (m *Manager) runFinished(ctx context.Context) error {
+	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
+		c := ttlafterfinished.New(ctx, batch.New(s, "", nil).V1().Jobs(), client)
+		s.Start(nil)
+		c.Run(ctx, finishedWorkers)
+		return nil
+	})
 }
