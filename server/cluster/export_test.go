@@ -36,4 +36,4 @@ func (c *Cluster) KeepReplica(ctx context.Context) {
 
 // InTheMaking returns for how long the repair leaves addresses and ports alone that were taken for
 // a Service which is not stored.
-var InTheMaking = inTheMaking
+var InTheMaking = allocationGrace

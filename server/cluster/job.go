@@ -9,8 +9,8 @@ import (
 // job is work that is done at a fixed interval.
 type job struct {
 	every  time.Duration
-	atOnce bool            // do it also at the start
-	due    <-chan struct{} // do it also when this can be received from; nil: never
+	atOnce bool            // also run it at the start
+	due    <-chan struct{} // also run it when this channel has a value; nil: never
 	do     func(context.Context) error
 	failed string // what the log says when do begins to fail
 }

@@ -30,11 +30,11 @@ func (m *Manager) runServiceAccounts(ctx context.Context) error {
 	})
 }
 
-// accountTokenWorkers are few: such secrets are made by hand.
+// accountTokenWorkers is small, because people create these secrets by hand.
 const accountTokenWorkers = 1
 
-// runAccountTokens runs upstream's controller that fills in the secrets of service
-// accounts, with a token that never ends, and deletes them with their accounts.
+// runAccountTokens runs upstream's controller that fills the token secrets of service accounts with tokens
+// that do not expire, and deletes these secrets with their accounts.
 func (m *Manager) runAccountTokens(ctx context.Context) error {
 	if m.config.Credentials.Tokens == nil {
 		<-ctx.Done()
@@ -53,11 +53,11 @@ func (m *Manager) runAccountTokens(ctx context.Context) error {
 	})
 }
 
-// runRootCA runs upstream's controller that keeps the ConfigMap kube-root-ca.crt in every
-// namespace, from which pods learn whom to believe.
+// runRootCA runs upstream's controller that maintains the ConfigMap kube-root-ca.crt in every namespace. Pods
+// read from it which authority to trust.
 func (m *Manager) runRootCA(ctx context.Context) error {
 	return m.onInformers(ctx, func(ctx context.Context, client kubernetes.Interface, s *informerSet) error {
-		s.only(&corev1.ConfigMap{}, func(ev *sqlstore.Event) bool {
+		s.filter(&corev1.ConfigMap{}, func(ev *sqlstore.Event) bool {
 			return strings.HasSuffix(ev.Entry.Key, "/"+rootcacertpublisher.RootCACertConfigMapName)
 		})
 		v1 := core.New(s, "", nil).V1()

@@ -19,7 +19,8 @@ import (
 
 var migrationsPrefix = object.Prefix(svmv1.GroupName, "storageversionmigrations")
 
-// runMigrations carries out StorageVersionMigrations. It begins when there is one: most clusters have none.
+// runMigrations executes StorageVersionMigrations. It starts with the first migration, because most clusters
+// have none.
 func (m *Manager) runMigrations(ctx context.Context) error {
 	if err := awaitFirst(ctx, m.config.Store, migrationsPrefix); err != nil || ctx.Err() != nil {
 		return err

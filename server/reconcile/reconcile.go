@@ -20,9 +20,8 @@ const (
 	Most  = 5 * time.Second
 )
 
-// ErrTold is wrapped by errors that need no log record, because an object's condition has
-// them.
-var ErrTold = errors.New("told in the object's status")
+// ErrReported is wrapped by errors that need no log record, because a condition of the object reports them.
+var ErrReported = errors.New("told in the object's status")
 
 // Queue holds names, each of them once.
 type Queue = workqueue.TypedRateLimitingInterface[string]
@@ -51,7 +50,7 @@ func Work(ctx context.Context, logger *slog.Logger, kind string, queue Queue, do
 		if err == nil || ctx.Err() != nil {
 			queue.Forget(name)
 		} else {
-			if first && !errors.Is(err, ErrTold) { // what a caller has made may fail for ever
+			if first && !errors.Is(err, ErrReported) { // what a caller has made may fail for ever
 				logger.Warn("object could not be reconciled; it is tried again", "kind", kind, "name", name, "err", err)
 			}
 			queue.AddRateLimited(name)
@@ -64,17 +63,14 @@ func Work(ctx context.Context, logger *slog.Logger, kind string, queue Queue, do
 // meanwhile. A reconciler passes over it: the other change comes by as well.
 func Overtaken(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// firstWords is the shortest pause between two writes that tell of one failure in other words.
-const firstWords = time.Second
+// minMessagePause is the shortest pause between two writes that differ only in the message of a failure.
+const minMessagePause = time.Second
 
-// InOtherWords tells whether a failure is worth another write because its message has changed.
-// The message of some failures changes with every try, as those of connections that have a port
-// of their own, and each write costs a row, and an event for every watch. The pause between two
-// writes is as long as the failure had lasted at the first of the two, but at most most: so it
-// doubles. It is computed from what is stored, and therefore holds for all servers of a database
-// together and across restarts.
-//
-// since is when the failure began, written when the object was last written.
-func InOtherWords(since, written, now time.Time, most time.Duration) bool {
-	return now.Sub(written) >= min(max(written.Sub(since), firstWords), most)
+// MessageDue reports whether a failure is worth another write because its message has changed. The message of
+// some failures changes with every try, for example if it names the port of a connection, and each write
+// costs a row, and an event for every watch. The pause between two writes is as long as the failure had
+// lasted at the first of them, but at most most, so that it doubles each time. It is computed from what is
+// stored, so that it holds for all servers of a database together, and across restarts.
+func MessageDue(since, written, now time.Time, most time.Duration) bool {
+	return now.Sub(written) >= min(max(written.Sub(since), minMessagePause), most)
 }
