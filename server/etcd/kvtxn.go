@@ -10,10 +10,11 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// errPast says that a transaction reads the past, which is to be read before it can run.
+// errPast means that a transaction needs old revisions, which must be read before it can run.
 var errPast = errors.New("the transaction reads the past")
 
-// errLarge says that the answer of a transaction may be large, and that the transaction has no place for it.
+// errLarge means that the answer of a transaction may be large, and that the transaction holds no place for
+// it.
 var errLarge = errors.New("the transaction needs a place")
 
 // Txn implements pb.KVServer.
@@ -55,7 +56,7 @@ func (s kvService) readTxn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnRespon
 	})
 }
 
-// leasesOf returns the leases that a transaction may put keys with.
+// leasesOf returns the leases of the keys that a transaction may put.
 func leasesOf(r *pb.TxnRequest) (leases []int64) {
 	var seen map[int64]bool
 	eachPut(r, func(p *pb.PutRequest) {
@@ -71,8 +72,8 @@ func leasesOf(r *pb.TxnRequest) (leases []int64) {
 	return leases
 }
 
-// runTxn runs r through do. Ranges of the past are read between two attempts, since a running
-// transaction must not wait; what they answer does not depend on the attempt.
+// runTxn runs r through do. Old revisions are read between two attempts, since a running transaction must not
+// wait; their contents do not depend on the attempt.
 func (s kvService) runTxn(
 	ctx context.Context, r *pb.TxnRequest, do func(func(*sqlstore.Tx) error) error,
 ) (*pb.TxnResponse, error) {
@@ -91,7 +92,7 @@ func (s kvService) runTxn(
 			s.metrics.requests.executed(resp)
 			return resp, nil
 		}
-		if errors.Is(err, errLarge) { // nothing is written, and no value is kept while it waits
+		if errors.Is(err, errLarge) { // nothing was written, and no value is in memory during the wait
 			if err := place.take(ctx); err != nil {
 				return nil, err
 			}
@@ -106,7 +107,7 @@ func (s kvService) runTxn(
 	}
 }
 
-// readPast returns past with the answers to more requests.
+// readPast adds the answers of further requests to past.
 func (s kvService) readPast(
 	ctx context.Context, past map[*pb.RangeRequest]*pb.RangeResponse, missing []*pb.RangeRequest,
 ) (map[*pb.RangeRequest]*pb.RangeResponse, error) {

@@ -12,36 +12,36 @@ import (
 	"github.com/plinth-io/plinth/sqlstore"
 )
 
-// What one transaction may take while it holds the write lock. etcd has no bounds here, so they
-// are far above what a client needs.
+// What one transaction may use while it holds the write lock. etcd has no such limits, so these are far above
+// what clients need.
 const (
-	maxTxnSteps = 1 << 26       // keys looked at
+	maxTxnSteps = 1 << 26       // keys that are read
 	maxTxnKeys  = 1 << 22       // keys in its answer
-	maxTxnBytes = math.MaxInt32 // of keys and values in its answer: what gRPC can send
+	maxTxnBytes = math.MaxInt32 // bytes of keys and values in its answer: the most that gRPC can send
 )
 
-// errTooMuch is what gRPC says to an answer that is too large to be sent.
+// errTooMuch has the code that gRPC returns for an answer that is too large to be sent.
 var errTooMuch = status.Error(codes.ResourceExhausted, "etcdserver: the transaction takes or answers too much")
 
-// txnRun is one attempt at a transaction. As in etcd it goes through the operations three times:
-// first all comparisons say which branches are taken, then these are checked, and only then is
-// anything written.
+// txnRun is one attempt at a transaction. As in etcd, it goes through the operations three times: it first
+// evaluates all comparisons, which select the branches; then it checks the branches; and only then does it
+// write.
 type txnRun struct {
 	ctx       context.Context
 	tx        *sqlstore.Tx
 	place     *place
 	compacted int64 // as Server.compacted
 
-	path []bool // which branch each transaction takes, an outer one before those nested in it
-	next int    // in path
+	path []bool // the selected branches, that of an outer transaction before those nested in it
+	next int    // index in path
 
 	past    map[*pb.RangeRequest]*pb.RangeResponse
-	missing []*pb.RangeRequest // what past lacks
+	missing []*pb.RangeRequest // requests whose answers past lacks
 
 	writes, keys, bytes int // so far
 	steps               int // left
 
-	size, unknown int // bytes of values that are in its answer, or will be, and values whose size is not known
+	size, unknown int // bytes of values in its answer, and the number of values whose size is unknown
 }
 
 func (x *txnRun) run(r *pb.TxnRequest) (*pb.TxnResponse, error) {
@@ -63,7 +63,7 @@ func (x *txnRun) run(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	return resp, nil
 }
 
-// revision returns that of the state as the transaction sees it now.
+// revision returns the revision of the state as the transaction now sees it.
 func (x *txnRun) revision() int64 {
 	if x.writes > 0 {
 		return x.tx.Revision() + 1
@@ -71,7 +71,7 @@ func (x *txnRun) revision() int64 {
 	return x.tx.Revision()
 }
 
-// branch returns the operations that the next transaction in path executes.
+// branch returns the selected operations of the next transaction in path.
 func (x *txnRun) branch(r *pb.TxnRequest) (ops []*pb.RequestOp, succeeded bool) {
 	succeeded = x.path[x.next]
 	x.next++
@@ -145,8 +145,8 @@ func (x *txnRun) checkPut(r *pb.PutRequest) error {
 	return nil
 }
 
-// execute does what the branches taken say. The header of an answer within the answer has a
-// revision only, and that of a nested transaction not even that.
+// execute executes the selected branches. As in etcd, the header of an answer within the answer has only a
+// revision, and that of a nested transaction not even that.
 func (x *txnRun) execute(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	ops, succeeded := x.branch(r)
 	resp := &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: succeeded}
@@ -184,7 +184,7 @@ func (x *txnRun) put(r *pb.PutRequest) (*pb.PutResponse, error) {
 		return nil, err
 	}
 	if resp.PrevKv != nil {
-		if err := x.answers(1, len(resp.PrevKv.Key)+len(resp.PrevKv.Value)); err != nil {
+		if err := x.countAnswer(1, len(resp.PrevKv.Key)+len(resp.PrevKv.Value)); err != nil {
 			return nil, err
 		}
 	}
@@ -199,14 +199,14 @@ func (x *txnRun) readRange(r *pb.RangeRequest) (*pb.RangeResponse, error) {
 		past := x.past[r]
 		return &pb.RangeResponse{Header: header, Kvs: past.Kvs, More: past.More, Count: past.Count}, nil
 	}
-	entries, count, err := chosen(x, spanOf(r.Key, r.RangeEnd), r)
+	entries, count, err := selectEntries(x, spanOf(r.Key, r.RangeEnd), r)
 	if err != nil {
 		return nil, err
 	}
 	return answerRange(header, entries, count, x.values, r)
 }
 
-// txnRun is the state that its ranges are read from.
+// txnRun is the state from which its ranges are read.
 var _ keys = (*txnRun)(nil)
 
 func (x *txnRun) get(key string) (*sqlstore.Entry, error) { return x.tx.Get(key), nil }
@@ -223,7 +223,7 @@ func (x *txnRun) scan(from, to string, f func(*sqlstore.Entry) bool) (err error)
 	return err
 }
 
-// step counts a key that was looked at.
+// step counts a key that was read.
 func (x *txnRun) step() error {
 	x.steps--
 	if x.steps < 0 {
@@ -235,10 +235,10 @@ func (x *txnRun) step() error {
 	return nil
 }
 
-// values returns values that go into the answer. Those that are not in memory are nil: then the
-// transaction is run again.
+// values returns values for the answer. A value that is not in memory is nil: then the transaction runs
+// again.
 func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
-	if err := x.weigh(entries); err != nil {
+	if err := x.checkLarge(entries); err != nil {
 		return nil, err
 	}
 	values := make([][]byte, len(entries))
@@ -247,11 +247,12 @@ func (x *txnRun) values(entries []*sqlstore.Entry) ([][]byte, error) {
 		values[i], _ = x.tx.Value(e)
 		size += len(e.Key) + len(values[i])
 	}
-	return values, x.answers(len(entries), size)
+	return values, x.countAnswer(len(entries), size)
 }
 
-// weigh returns errLarge before values are read that may make the answer a large one, unless there is a place for it.
-func (x *txnRun) weigh(entries []*sqlstore.Entry) error {
+// checkLarge returns errLarge if the values of entries may make the answer large and there is no place for
+// it. It is called before the values are read.
+func (x *txnRun) checkLarge(entries []*sqlstore.Entry) error {
 	if x.place == nil || x.place.taken.Load() {
 		return nil
 	}
@@ -266,8 +267,8 @@ func (x *txnRun) weigh(entries []*sqlstore.Entry) error {
 	return nil
 }
 
-// answers counts what goes into the answer.
-func (x *txnRun) answers(keys, size int) error {
+// countAnswer counts what is added to the answer.
+func (x *txnRun) countAnswer(keys, size int) error {
 	x.keys += keys
 	x.bytes += size
 	if x.keys > maxTxnKeys || x.bytes > maxTxnBytes {

@@ -17,17 +17,17 @@ import (
 )
 
 // Load is what the clients of a small Kubernetes do to a key space that is empty at first: they create,
-// update and delete by transactions that compare the mod revision, read, list in pages, put keys with
-// leases, and watch. They go on when a member is away, with another if there is one.
+// update and delete in transactions that compare the mod revision, read, list in pages, put keys with leases,
+// and watch. If a member is unavailable, they continue with another one, if there is one.
 type Load struct {
 	Members []string // HOST:PORT of each
 	Clients int
-	Seed    uint64 // of what clients do; when they do it depends on the answers
+	Seed    uint64 // the seed of the clients' actions; their times depend on the answers
 
 	history *History
-	target  atomic.Int64 // watches end when they have come so far; 0: they go on
-	writes  atomic.Int64 // that succeeded
-	leases  atomic.Int64 // that were granted
+	target  atomic.Int64 // the revision at which watches end; 0: they continue
+	writes  atomic.Int64 // successful writes
+	leases  atomic.Int64 // granted leases
 }
 
 const (
@@ -35,12 +35,11 @@ const (
 	events     = "/registry/events/"
 	podCount   = 10
 	pageLength = 3
-	callTime   = 10 * time.Second // then the outcome is not known
+	callTime   = 10 * time.Second // after that, the outcome is unknown
 )
 
-// Run plays the load until stop ends, waits until all leases have ended and all watches have come to
-// the end, and returns what the clients saw. ctx bounds everything: if it ends before, the
-// history lacks what should have come.
+// Run runs the load until stop ends, waits until all leases have ended and all watches have reached the end,
+// and returns what the clients saw. If ctx ends first, the history is incomplete.
 func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 	l.history = NewHistory()
 	var clients, watches sync.WaitGroup
@@ -77,33 +76,33 @@ func (l *Load) Run(ctx, stop context.Context) (*History, error) {
 	return l.history, ctx.Err()
 }
 
-// Proves tells whether clients have written so much that a history without faults says something.
-// It may be called while the load runs.
+// Proves reports whether clients have written so much that a history without faults is significant. It may be
+// called while the load runs.
 func (l *Load) Proves() bool { return l.writes.Load() >= 50 && l.leases.Load() > 0 }
 
-// client is one of the load's, with a connection of its own to each member.
+// client is a client of the load, with its own connection to each member.
 type client struct {
 	load    *Load
 	id      int
 	rand    *rand.Rand
 	conns   []*grpc.ClientConn
-	member  int              // that it talks to
-	mods    map[string]int64 // mod revisions of pods as it knows them; 0: not there
+	member  int              // the member that it uses
+	mods    map[string]int64 // known mod revisions of pods; 0: the pod does not exist
 	lease   *Lease
 	written int
 
-	position atomic.Int64 // of a client that watches
+	position atomic.Int64 // the revision up to which its watches have received everything
 }
 
 func (l *Load) newClient(id int) *client {
 	c := &client{load: l, id: id, rand: rand.New(rand.NewPCG(l.Seed, uint64(id))), mods: map[string]int64{}}
 	for _, address := range l.Members {
-		// A member that was away is tried again soon.
+		// Connections to a member that was unavailable are retried soon.
 		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 300 * time.Millisecond}, MinConnectTimeout: callTime,
 		}))
 		if err != nil {
-			panic(err) // the address is one of ours
+			panic(err) // the address comes from a test
 		}
 		c.conns = append(c.conns, conn)
 	}
@@ -117,13 +116,13 @@ func (c *client) close() {
 	}
 }
 
-// move goes on with any member.
+// move chooses a random member for the next calls.
 func (c *client) move() { c.member = c.rand.IntN(len(c.conns)) }
 
 func (c *client) kv() pb.KVClient        { return pb.NewKVClient(c.conns[c.member]) }
 func (c *client) leases() pb.LeaseClient { return pb.NewLeaseClient(c.conns[c.member]) }
 
-// play calls until stop ends. A call that has begun goes on to its end.
+// play makes calls until stop ends. It completes a call that has begun.
 func (c *client) play(stop, ctx context.Context) {
 	for stop.Err() == nil {
 		ok := c.playOne(ctx)
@@ -138,7 +137,7 @@ func (c *client) play(stop, ctx context.Context) {
 	}
 }
 
-// playOne makes one of the calls, or all for the pages of a list. It returns false if an answer is missing.
+// playOne makes one call, or all calls for the pages of a list. It returns false if an answer is missing.
 func (c *client) playOne(ctx context.Context) bool {
 	key := fmt.Sprintf("%sdefault/p%d", pods, c.rand.IntN(podCount))
 	switch n := c.rand.IntN(100); {

@@ -14,7 +14,7 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/sleep"
 )
 
-// update puts a key, once more if another client was faster.
+// update puts a key, and tries once more if another client was faster.
 func (c *client) update(ctx context.Context, key string) bool {
 	for range 2 {
 		call := Call{Kind: Put, Keys: []string{key}, Compare: true, Expect: c.mods[key]}
@@ -25,7 +25,7 @@ func (c *client) update(ctx context.Context, key string) bool {
 	return true
 }
 
-// call records a call. ask returns its answer.
+// call makes and records a call. ask returns its answer.
 func (c *client) call(ctx context.Context, call Call, ask func(context.Context) (Answer, error)) Call {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -45,8 +45,8 @@ func (c *client) call(ctx context.Context, call Call, ask func(context.Context) 
 	return call
 }
 
-// outage tells whether err is what a call may be told when a member or its database is away, or when
-// the lease of its key has ended.
+// outage reports whether err is expected when a member or its database is unavailable, or when the lease of
+// the key has ended.
 func outage(err error, call Call) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
@@ -59,7 +59,7 @@ func outage(err error, call Call) bool {
 
 func (c *client) write(ctx context.Context, call Call) bool { return c.transact(ctx, call).Error == "" }
 
-// transact puts a value of its own, or deletes. If the comparison fails, it learns what is there.
+// transact puts a unique value, or deletes. If the comparison fails, it learns the present state.
 func (c *client) transact(ctx context.Context, call Call) Call {
 	txn := &pb.TxnRequest{}
 	if call.Kind == Put {
@@ -162,7 +162,7 @@ func (c *client) page(ctx context.Context, call Call) Call {
 	})
 }
 
-// readAll reads everything from each member and returns the last revision.
+// readAll reads everything from each member, and returns the last revision.
 func (c *client) readAll(ctx context.Context) (revision int64, err error) {
 	everything := span("/registry/")
 	for c.member = range c.conns {
@@ -181,7 +181,7 @@ func (c *client) readAll(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// compact compacts every second what all watches have been told.
+// compact compacts once a second up to the revision that all watches have received.
 func (c *client) compact(stop, ctx context.Context, watchers []*client) {
 	for compacted := int64(0); stop.Err() == nil; _ = sleep.For(stop, time.Second) {
 		through := watchers[0].position.Load()
