@@ -51,12 +51,12 @@ func meantResource(kinds []*kind.Kind, gr schema.GroupResource) (meant string) {
 
 // warnOfKeep logs rules for resources that neither plinth nor a definition has at the start. A definition
 // may come later, so that this is no error.
-func warnOfKeep(log *slog.Logger, keep *changelog.Keep, kinds []*kind.Kind) {
+func warnOfKeep(logger *slog.Logger, keep *changelog.Keep, kinds []*kind.Kind) {
 	if len(unknownRules(keep, kinds)) == 0 {
 		return // as by default, when a start need not make all kinds once more
 	}
 	for _, r := range unknownRules(keep, slices.Concat(kinds, builtin.Kinds(builtin.Options{}))) {
-		log.Warn("there is no such resource now, so a rule of --keep has no effect", "rule", r.String())
+		logger.Warn("there is no such resource now, so a rule of --keep has no effect", "rule", r.String())
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/object"
 )
 
-// bring writes an object that is out of date. done says that the try has ended: with err, with a failed migration, or
-// because nobody wants it any more.
-func (g *migration) bring(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) (done bool, err error) {
+// rewrite writes an object that is out of date. done reports that there is no further try: the write
+// succeeded, the migration failed with err, or somebody has deleted the migration.
+func (g *migration) rewrite(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) (done bool, err error) {
 	stale, err := g.outdated(ctx, k, e)
 	if undecodable := (*kind.UndecodableError)(nil); errors.As(err, &undecodable) {
 		g.note(err)
@@ -32,7 +32,7 @@ func (g *migration) bring(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) 
 		g.left--
 		return false, nil
 	}
-	if !g.wanted() {
+	if !g.exists() {
 		return true, nil
 	}
 	err = g.write(ctx, k, e)
@@ -41,11 +41,11 @@ func (g *migration) bring(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) 
 		return true, ctx.Err()
 	case err == nil:
 		g.left--
-	case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && g.replaced(e): // by somebody else, or deleted
+	case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && g.replaced(e): // somebody has rewritten or deleted the object
 		g.left--
-	case apierrors.IsNotFound(err): // the namespace, perhaps
+	case apierrors.IsNotFound(err): // for example, the namespace is missing
 		g.note(err)
-	case mayPass(err):
+	case isTransient(err):
 		return true, g.retryLater(ctx, err)
 	default:
 		return true, g.failAt(ctx, err)
@@ -53,23 +53,24 @@ func (g *migration) bring(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) 
 	return false, g.rest(ctx, leastRest)
 }
 
-// replaced tells whether an entry is no longer what the store has of its key.
+// replaced reports whether the store has another version of the object, or none.
 func (g *migration) replaced(e *sqlstore.Entry) bool {
 	now := g.config.Store.Get(e.Key)
 	return now == nil || now.Revision != e.Revision
 }
 
-// mayPass tells whether the same request may succeed later. What is no answer of the API has kept the request from it.
-func mayPass(err error) bool {
+// isTransient reports whether the same request may succeed later. An error that is not an answer of the API
+// is transient.
+func isTransient(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err)
 }
 
-// outdated tells whether a write that changes nothing would store the object all the same: it is in another version,
-// defaults have been added to its type, or it is encrypted with another key. For a custom resource, whose conversion may
-// be a request to a webhook, the write is to tell whether defaults were added. A *kind.UndecodableError is about
-// this object alone.
+// outdated reports whether a write without changes would store the object anyway: because it is stored in
+// another version, because its type has got defaults, or because it is encrypted with another key. For a
+// custom resource, whose conversion may need a request to a webhook, the write itself finds out whether
+// defaults were added. The error is a *kind.UndecodableError if only this object is affected.
 func (g *migration) outdated(ctx context.Context, k *kind.Kind, e *sqlstore.Entry) (bool, error) {
 	if k.Custom == nil {
 		obj, err := k.Codec.Load(e.Value)

@@ -1,6 +1,22 @@
 package kind
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// UndecodableError says that a stored value cannot be decoded as an object of its Kind, because a field has a wrong
+// type.
+type UndecodableError struct {
+	Kind string
+	Err  error
+}
+
+func (e *UndecodableError) Error() string {
+	return fmt.Sprintf("decode %s of the log: %v", e.Kind, e.Err)
+}
+func (e *UndecodableError) Unwrap() error { return e.Err }
 
 // MostErrors is how many errors of validation an answer names, and MostErrorBytes about how long they are together.
 // Validators stop looking just beyond them.

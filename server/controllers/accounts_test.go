@@ -11,6 +11,25 @@ import (
 	"github.com/plinth-io/plinth/server/controllers"
 )
 
+func TestDefaultServiceAccount(t *testing.T) {
+	c := openRunning(t, "serviceaccount")
+	c.addNamespace(t, "a")
+	accounts := c.Client.CoreV1().ServiceAccounts("a")
+	var first types.UID
+	apitest.Eventually(t, "the account appears", func() bool {
+		sa, err := accounts.Get(t.Context(), "default", metav1.GetOptions{})
+		first = sa.UID
+		return err == nil
+	})
+	if err := accounts.Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apitest.Eventually(t, "the account reappears", func() bool {
+		sa, err := accounts.Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil && sa.UID != first
+	})
+}
+
 const rootCAName = "kube-root-ca.crt"
 
 // Every namespace has a ConfigMap with the root certificate. The ConfigMap is restored when it is
