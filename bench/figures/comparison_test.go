@@ -25,12 +25,12 @@ var (
 func sampleReport(quick bool) *Comparison {
 	cells := func(values ...float64) (cells []*Cell) {
 		for i, name := range []string{"sqlite", "postgres", "etcd", "kine-postgres"} {
-			cells = append(cells, &Cell{Endpoint: name, rounds: []float64{values[i], values[i] * 2}})
+			cells = append(cells, &Cell{Endpoint: name, measured: Series{rounds: []float64{values[i], values[i] * 2}}})
 		}
 		return cells
 	}
 	creates := &Row{What: "create", Unit: "/s", Targets: createTargets, Cells: cells(300, 100, 200, 10)}
-	creates.Cells[0].samples = []time.Duration{time.Millisecond, 3 * time.Millisecond}
+	creates.Cells[0].measured.samples = []time.Duration{time.Millisecond, 3 * time.Millisecond}
 	pages := &Row{What: "page", Unit: "ms", Less: true, Targets: pageTargets, Cells: cells(4, 2, 2, 100)}
 	pages.Cells[3].Error = "no such luck"
 	faults := &Row{What: "faults", Unit: "events", Less: true, Targets: lossTargets, Sum: true, Cells: cells(0, 1, 0, 7)}
