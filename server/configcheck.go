@@ -68,7 +68,7 @@ func (c *Config) check() error {
 	if c.LeaseCommitDelay < 0 || c.LeaseCommitDelay > mostLeaseDelay {
 		return fieldError("%v %v: write a duration from 0 to %v, such as 1s", field("LeaseCommitDelay"), c.LeaseCommitDelay, mostLeaseDelay)
 	}
-	if err := checkKeep(c.Keep); err != nil {
+	if err := checkRetention(c.Keep); err != nil {
 		return fieldError("%v: %w", field("Keep"), err)
 	}
 	if err := c.checkBackups(); err != nil {

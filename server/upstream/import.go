@@ -126,7 +126,7 @@ func (im *Import) learn(ctx context.Context, page []Pair) {
 func (im *Import) Run(ctx context.Context, to changelog.Log) (Report, error) {
 	o := transfer.IntakeOptions{Source: "etcd", Above: im.From.Revision()}
 	if im.Follow != nil {
-		o.Changes, o.Above = true, o.Above+followGap
+		o.Above += followGap
 	}
 	w, err := transfer.BeginIntake(ctx, to, o)
 	if err != nil {

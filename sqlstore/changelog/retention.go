@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Keep says which old versions of objects stay readable when compaction takes them out of the log. A
-// nil Keep keeps none and costs nothing; one without rules notes in addition what is lost.
-type Keep struct {
+// Retention says which old versions of objects stay readable when compaction takes them out of the log. A
+// nil Retention keeps none and costs nothing; one without rules notes in addition what is lost.
+type Retention struct {
 	rules map[string]Rule // by Rule.Resource
 }
 
@@ -30,28 +30,28 @@ type Rule struct {
 // KeepForever is the Rule.For of versions that stay.
 const KeepForever = time.Duration(math.MaxInt64)
 
-// NewKeep returns what rules say. Of several that fit a resource the most specific counts. There are
+// NewRetention returns what rules say. Of several that fit a resource the most specific counts. There are
 // no two for the same Resource.
-func NewKeep(rules ...Rule) *Keep {
-	k := &Keep{rules: make(map[string]Rule, len(rules))}
+func NewRetention(rules ...Rule) *Retention {
+	rt := &Retention{rules: make(map[string]Rule, len(rules))}
 	for _, r := range rules {
-		k.rules[r.Resource] = r
+		rt.rules[r.Resource] = r
 	}
-	return k
+	return rt
 }
 
 // Rules returns the rules in the order of their resources.
-func (k *Keep) Rules() []Rule {
-	if k == nil {
+func (rt *Retention) Rules() []Rule {
+	if rt == nil {
 		return nil
 	}
-	return slices.SortedFunc(maps.Values(k.rules), func(a, b Rule) int { return strings.Compare(a.Resource, b.Resource) })
+	return slices.SortedFunc(maps.Values(rt.rules), func(a, b Rule) int { return strings.Compare(a.Resource, b.Resource) })
 }
 
 // Of returns the rule for an object's key. What servers keep for each other has none: its groups
 // begin with an underscore.
-func (k *Keep) Of(key string) (r Rule, ok bool) {
-	if k == nil || len(k.rules) == 0 {
+func (rt *Retention) Of(key string) (r Rule, ok bool) {
+	if rt == nil || len(rt.rules) == 0 {
 		return r, false
 	}
 	parts := strings.SplitN(key, "/", 5) // "", "registry", group, resource, name
@@ -63,7 +63,7 @@ func (k *Keep) Of(key string) (r Rule, ok bool) {
 		name += "." + group
 	}
 	for _, resource := range []string{name, "*." + group, "*"} {
-		if r, ok = k.rules[resource]; ok {
+		if r, ok = rt.rules[resource]; ok {
 			return r, r.For > 0
 		}
 	}
@@ -71,12 +71,12 @@ func (k *Keep) Of(key string) (r Rule, ok bool) {
 }
 
 // Fingerprint tells rules from others.
-func (k *Keep) Fingerprint() string {
-	if k == nil {
+func (rt *Retention) Fingerprint() string {
+	if rt == nil {
 		return ""
 	}
 	sum := sha256.New()
-	for _, r := range k.Rules() {
+	for _, r := range rt.Rules() {
 		fmt.Fprintf(sum, "%s=%d/%d\n", r.Resource, r.For, r.Count)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
@@ -96,8 +96,8 @@ type Old struct {
 const Never = 253402300799999
 
 // Expiry returns until when a row stays, in Unix milliseconds, and 0 if it does not.
-func (k *Keep) Expiry(o Old) int64 {
-	r, ok := k.Of(o.Key)
+func (rt *Retention) Expiry(o Old) int64 {
+	r, ok := rt.Of(o.Key)
 	switch {
 	case !ok:
 		return 0
@@ -146,13 +146,13 @@ type Sorted struct {
 
 // Sort says what becomes of rows that compaction takes out of the log now, in Unix milliseconds. The
 // rows of each key are in order.
-func (k *Keep) Sort(rows []Old, now int64) (s Sorted) {
+func (rt *Retention) Sort(rows []Old, now int64) (s Sorted) {
 	var lost []Old
 	newer := map[string]int{} // rows of a key that are kept
 	s.Counts = map[int][]string{}
 	for _, o := range slices.Backward(rows) {
-		o.Expires = k.Expiry(o)
-		r, _ := k.Of(o.Key)
+		o.Expires = rt.Expiry(o)
+		r, _ := rt.Of(o.Key)
 		if o.Expires <= now || r.Count > 0 && newer[o.Key] >= r.Count {
 			lost = append(lost, o)
 			continue
@@ -167,17 +167,17 @@ func (k *Keep) Sort(rows []Old, now int64) (s Sorted) {
 	return s
 }
 
-// Refit gives rows of past the expiry that k gives them. It returns those that had another one, and
+// Refit gives rows of past the expiry that rt gives them. It returns those that had another one, and
 // the keys of those whose rule has a count, by that.
-func (k *Keep) Refit(rows []Old) (changed []Old, counts map[int][]string) {
+func (rt *Retention) Refit(rows []Old) (changed []Old, counts map[int][]string) {
 	counts = map[int][]string{}
 	seen := map[string]bool{}
 	for _, o := range rows {
 		had := o.Expires
-		if o.Expires = k.Expiry(o); o.Expires != had {
+		if o.Expires = rt.Expiry(o); o.Expires != had {
 			changed = append(changed, o)
 		}
-		if r, _ := k.Of(o.Key); r.Count > 0 && !seen[o.Key] {
+		if r, _ := rt.Of(o.Key); r.Count > 0 && !seen[o.Key] {
 			seen[o.Key] = true
 			counts[r.Count] = append(counts[r.Count], o.Key)
 		}

@@ -8,26 +8,26 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// useKeep notes in table kept whether past is in use. since is the revision from which on it has
+// useRetention notes in table kept whether past is in use. since is the revision from which on it has
 // been, or negative.
-func (w *writer) useKeep(keep *changelog.Keep, since, floor int64) (err error) {
+func (w *writer) useRetention(retention *changelog.Retention, since, floor int64) (err error) {
 	switch {
-	case keep == nil && since >= 0:
+	case retention == nil && since >= 0:
 		_, err = w.exec(`DELETE FROM kept`)
-	case keep != nil && since < 0:
+	case retention != nil && since < 0:
 		_, err = w.exec(`INSERT INTO kept (prefix, lost) VALUES ('', ?)`, floor)
 	}
 	return err
 }
 
-// move copies those of the rows to past that a step of compaction deletes and keep names, and notes
+// move copies those of the rows to past that a step of compaction deletes and that retention names, and notes
 // what is lost of the others.
-func (w *writer) move(swept, upto int64, keep *changelog.Keep) (kept int64, err error) {
+func (w *writer) move(swept, upto int64, retention *changelog.Retention) (kept int64, err error) {
 	old, bytes, err := w.old(swept, upto)
 	if err != nil {
 		return 0, err
 	}
-	sorted := keep.Sort(old, time.Now().UnixMilli())
+	sorted := retention.Sort(old, time.Now().UnixMilli())
 	if len(sorted.Kept) > 0 {
 		if kept, err = w.insertPast(sorted.Kept); err != nil {
 			return 0, err

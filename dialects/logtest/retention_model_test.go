@@ -10,21 +10,21 @@ import (
 	"github.com/plinth-io/plinth/sqlstore/changelog"
 )
 
-// keepModel is every row ever written, under rules that change.
-type keepModel struct {
+// retentionModel is every row ever written, under rules that change.
+type retentionModel struct {
 	model
-	l    log
-	r    *rand.Rand
-	keep *changelog.Keep
+	l         log
+	r         *rand.Rand
+	retention *changelog.Retention
 }
 
-var keeps = []*changelog.Keep{
+var retentions = []*changelog.Retention{
 	nil,
-	changelog.NewKeep(),
+	changelog.NewRetention(),
 	forever,
-	changelog.NewKeep(changelog.Rule{Resource: "*", For: time.Hour}, changelog.Rule{Resource: "secrets"}),
-	changelog.NewKeep(changelog.Rule{Resource: "*.apps", For: 30 * time.Hour}, changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2}),
-	changelog.NewKeep(changelog.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
+	changelog.NewRetention(changelog.Rule{Resource: "*", For: time.Hour}, changelog.Rule{Resource: "secrets"}),
+	changelog.NewRetention(changelog.Rule{Resource: "*.apps", For: 30 * time.Hour}, changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2}),
+	changelog.NewRetention(changelog.Rule{Resource: "*", For: 10 * time.Hour, Count: 3}),
 }
 
 // TestRandomPast asks for the past at every revision after random histories under random rules: an
@@ -33,7 +33,7 @@ func TestRandomPast(t *testing.T) {
 	seed := rand.Uint64()
 	forEach(t, func(t *testing.T, db database) {
 		t.Logf("seed %d", seed)
-		m := &keepModel{l: db.open(t), r: rand.New(rand.NewPCG(seed, 1)), keep: forever}
+		m := &retentionModel{l: db.open(t), r: rand.New(rand.NewPCG(seed, 1)), retention: forever}
 		known := 0
 		for i := 0; i < 150 && !t.Failed(); i++ {
 			m.operate()
@@ -47,12 +47,12 @@ func TestRandomPast(t *testing.T) {
 	})
 }
 
-func (m *keepModel) key() string {
+func (m *retentionModel) key() string {
 	resource := []string{configs, secrets, apps}[m.r.IntN(3)]
 	return fmt.Sprintf("%s%s/%d", resource, namespaces[m.r.IntN(len(namespaces))], m.r.IntN(2))
 }
 
-func (m *keepModel) write() {
+func (m *retentionModel) write() {
 	newest := m.at(m.head())
 	var batch []changelog.Change
 	used := map[string]bool{}
@@ -76,7 +76,7 @@ func (m *keepModel) write() {
 	}
 }
 
-func (m *keepModel) operate() {
+func (m *retentionModel) operate() {
 	m.l.t.Helper()
 	ctx, now := context.Background(), time.Now().Add(time.Duration(m.r.IntN(40)-20)*time.Hour).UnixMilli()
 	var err error
@@ -84,15 +84,15 @@ func (m *keepModel) operate() {
 	case op < 22:
 		m.write()
 	case op < 32:
-		_, err = m.l.Compact(ctx, m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.keep)
+		_, err = m.l.Compact(ctx, m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.retention)
 	case op < 35:
-		_, err = m.l.Trim(ctx, m.keep, now, 1+m.r.IntN(20))
+		_, err = m.l.Trim(ctx, m.retention, now, 1+m.r.IntN(20))
 	case op < 37:
-		_, err = m.l.Refit(ctx, m.keep, m.r.Int64N(m.head()+1), 1+m.r.IntN(30))
+		_, err = m.l.Refit(ctx, m.retention, m.r.Int64N(m.head()+1), 1+m.r.IntN(30))
 	case op < 38:
 		_, err = m.l.Forget(ctx, m.key())
 	case op < 39 && m.r.IntN(3) == 0:
-		m.keep = keeps[m.r.IntN(len(keeps))]
+		m.retention = retentions[m.r.IntN(len(retentions))]
 	}
 	if err != nil {
 		m.l.t.Fatal(err)
@@ -100,7 +100,7 @@ func (m *keepModel) operate() {
 }
 
 // ask compares the past of several ranges at a revision, and returns of how many it is known.
-func (m *keepModel) ask(revision int64) (known int) {
+func (m *retentionModel) ask(revision int64) (known int) {
 	m.l.t.Helper()
 	ranges := [][2]string{{first, end}}
 	for _, prefix := range []string{configs, secrets, apps, apps + "a/"} {
@@ -124,7 +124,7 @@ func (m *keepModel) ask(revision int64) (known int) {
 }
 
 // history compares the changes that are there with those that were made, and returns their number.
-func (m *keepModel) history(q changelog.HistoryQuery) (n int) {
+func (m *retentionModel) history(q changelog.HistoryQuery) (n int) {
 	m.l.t.Helper()
 	made := map[int64]changelog.Row{}
 	for _, r := range m.all {
@@ -166,10 +166,10 @@ func (m *keepModel) history(q changelog.HistoryQuery) (n int) {
 // known.
 func TestKeepAll(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
-		m := &keepModel{l: db.open(t), r: rand.New(rand.NewPCG(rand.Uint64(), 1)), keep: forever}
+		m := &retentionModel{l: db.open(t), r: rand.New(rand.NewPCG(rand.Uint64(), 1)), retention: forever}
 		for range 60 {
 			if m.write(); m.r.IntN(2) == 0 {
-				if _, err := m.l.Compact(t.Context(), m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.keep); err != nil {
+				if _, err := m.l.Compact(t.Context(), m.head()-m.r.Int64N(10), 1+m.r.IntN(30), m.retention); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,14 +16,14 @@ const (
 	apps    = "/registry/apps/deployments/"
 )
 
-var forever = changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever})
+var forever = changelog.NewRetention(changelog.Rule{Resource: "*", For: changelog.KeepForever})
 
-// compactKeep compacts all but the newest row, in steps.
-func (l log) compactKeep(keep *changelog.Keep) (kept int64) {
+// compactKeeping compacts all but the newest row, in steps.
+func (l log) compactKeeping(retention *changelog.Retention) (kept int64) {
 	l.t.Helper()
 	through := l.head().Revision - 1
 	for {
-		c, err := l.Compact(context.Background(), through, 3, keep)
+		c, err := l.Compact(context.Background(), through, 3, retention)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -113,10 +113,10 @@ func (l log) wantPast(resource string, want ...string) {
 	}
 }
 
-func (l log) trim(keep *changelog.Keep, now int64) (deleted int64) {
+func (l log) trim(retention *changelog.Retention, now int64) (deleted int64) {
 	l.t.Helper()
 	for {
-		c, err := l.Trim(context.Background(), keep, now, 2)
+		c, err := l.Trim(context.Background(), retention, now, 2)
 		if err != nil || c.Busy {
 			l.t.Fatal(c, err)
 		}
@@ -138,8 +138,8 @@ func TestKeep(t *testing.T) {
 		l.put(apps+"b/api", 0, "a6")           // 6
 		l.put(apps+"a/web", 0, "w7")           // 7
 		l.put("/registry/core/nodes/n", 0, "") // 8
-		keep := changelog.NewKeep(changelog.Rule{Resource: "deployments.apps", For: 24 * time.Hour})
-		if kept := l.compactKeep(keep); kept != 3 {
+		retention := changelog.NewRetention(changelog.Rule{Resource: "deployments.apps", For: 24 * time.Hour})
+		if kept := l.compactKeeping(retention); kept != 3 {
 			t.Errorf("%d rows kept", kept)
 		}
 		if rows, past := l.size(); rows != 4 || past != 3 {
@@ -165,7 +165,7 @@ func TestKeep(t *testing.T) {
 		}
 
 		// Without rules nothing of the past is known any more.
-		if l.put(secrets+"a/t", 0, "t9"); l.compactKeep(nil) != 0 {
+		if l.put(secrets+"a/t", 0, "t9"); l.compactKeeping(nil) != 0 {
 			t.Error("kept without rules")
 		}
 		l.wantPast(apps, "?", "?", "?", "?", "?", "?", "?")
@@ -182,7 +182,7 @@ func TestKeep(t *testing.T) {
 func TestKeepCount(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		keep := changelog.NewKeep(changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2})
+		retention := changelog.NewRetention(changelog.Rule{Resource: "configmaps", For: changelog.KeepForever, Count: 2})
 		want := []string{"?"}
 		last := int64(0)
 		put := func() {
@@ -193,7 +193,7 @@ func TestKeepCount(t *testing.T) {
 			t.Helper()
 			l.put(secrets+"a/"+fmt.Sprint(len(want)), 0, "")
 			want = append(want, "?")
-			l.compactKeep(keep)
+			l.compactKeeping(retention)
 			if _, past := l.size(); past != 2 {
 				t.Errorf("%d versions are kept", past)
 			}
@@ -211,7 +211,7 @@ func TestKeepCount(t *testing.T) {
 		if _, known := l.past(configs+"a/other", configs+"a/other\x00", 4); known {
 			t.Error("a key of which nothing is there is known")
 		}
-		c, err := l.Refit(t.Context(), changelog.NewKeep(changelog.Rule{Resource: "*", For: changelog.KeepForever, Count: 1}), 0, 10)
+		c, err := l.Refit(t.Context(), changelog.NewRetention(changelog.Rule{Resource: "*", For: changelog.KeepForever, Count: 1}), 0, 10)
 		if err != nil || c.Deleted != 1 || c.Swept == 0 {
 			t.Errorf("refit: %+v, %v", c, err)
 		}
@@ -224,8 +224,8 @@ func TestKeepCount(t *testing.T) {
 func TestKeepExpires(t *testing.T) {
 	forEach(t, func(t *testing.T, db database) {
 		l := db.open(t)
-		hours := func(n int) *changelog.Keep {
-			return changelog.NewKeep(changelog.Rule{Resource: "*", For: time.Duration(n) * time.Hour}, changelog.Rule{Resource: "secrets"})
+		hours := func(n int) *changelog.Retention {
+			return changelog.NewRetention(changelog.Rule{Resource: "*", For: time.Duration(n) * time.Hour}, changelog.Rule{Resource: "secrets"})
 		}
 		l.put(configs+"a/m", 0, "1")
 		l.put(secrets+"a/s", 0, "s")
@@ -233,7 +233,7 @@ func TestKeepExpires(t *testing.T) {
 		l.delete(configs+"a/m", 3, "4")
 		l.put(secrets+"a/s", 2, "s")
 		l.put(secrets+"a/s", 5, "s")
-		if kept := l.compactKeep(hours(2)); kept != 3 {
+		if kept := l.compactKeeping(hours(2)); kept != 3 {
 			t.Errorf("%d rows kept", kept)
 		}
 		in := func(n int) int64 { return time.Now().Add(time.Duration(n) * time.Hour).UnixMilli() }
@@ -270,7 +270,7 @@ func TestForget(t *testing.T) {
 		l.put(secrets+"a/t", 0, "2")
 		l.put(secrets+"a/s", 1, "3")
 		l.put(secrets+"a/t", 2, "4")
-		l.compactKeep(forever)
+		l.compactKeeping(forever)
 		l.put(secrets+"a/s", 3, "5")
 		l.put(secrets+"a/s", 5, "6")
 		forgotten(secrets+"a/none", 0)

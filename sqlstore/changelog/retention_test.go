@@ -13,7 +13,7 @@ func TestKeepOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := NewKeep(rules...)
+	retention := NewRetention(rules...)
 	for key, want := range map[string]string{
 		"/registry/apps/deployments/a/b":          "deployments.apps=90d",
 		"/registry/apps/replicasets/a/b":          "*.apps=1d",
@@ -25,7 +25,7 @@ func TestKeepOf(t *testing.T) {
 		"/registry/core/pods":                     "",
 		"/registry/rbac.authorization.k8s.io/x/y": "*=7d",
 	} {
-		r, ok := keep.Of(key)
+		r, ok := retention.Of(key)
 		got := ""
 		if ok {
 			got = r.String()
@@ -34,22 +34,22 @@ func TestKeepOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
 	}
-	if r, ok := (*Keep)(nil).Of("/registry/core/pods/a/b"); ok {
+	if r, ok := (*Retention)(nil).Of("/registry/core/pods/a/b"); ok {
 		t.Errorf("without rules: %s", r)
 	}
-	other := NewKeep(rules[1:]...)
-	if keep.Fingerprint() == other.Fingerprint() || (*Keep)(nil).Fingerprint() != "" || len(keep.Fingerprint()) > 255 {
+	other := NewRetention(rules[1:]...)
+	if retention.Fingerprint() == other.Fingerprint() || (*Retention)(nil).Fingerprint() != "" || len(retention.Fingerprint()) > 255 {
 		t.Error("fingerprints")
 	}
 }
 
 func TestKeepSort(t *testing.T) {
 	const now = int64(1_000_000_000_000)
-	keep := NewKeep(Rule{Resource: "a.g", For: time.Hour}, Rule{Resource: "b.g", For: KeepForever, Count: 2})
+	retention := NewRetention(Rule{Resource: "a.g", For: time.Hour}, Rule{Resource: "b.g", For: KeepForever, Count: 2})
 	old := func(id int64, key string, ago time.Duration) Old {
 		return Old{ID: id, Key: "/registry/g/" + key, UntilID: id + 100, UntilAt: now - ago.Milliseconds()}
 	}
-	s := keep.Sort([]Old{
+	s := retention.Sort([]Old{
 		old(1, "a/1", 2*time.Hour), old(2, "a/1", time.Minute), old(3, "a/2", time.Hour),
 		old(4, "b/1", 99*time.Hour), old(5, "b/1", 99*time.Hour), old(6, "b/1", 0), old(7, "c/1", 0), old(8, "b/2", 0),
 	}, now)
