@@ -3,6 +3,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.30.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 export CGO_ENABLED := 1
 # Without paths in them, compiled packages are the same in every checkout on a machine, so the build cache has them for all.
@@ -10,7 +11,7 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-t
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint gosec release release-check clean cc
+.PHONY: help run build demo test test-cluster test-etcd record kubernetes test-quick test-race test-hostile test-pgbouncer test-ha torture mutants additions bench fuzz lint lint-workflows gosec release release-check image-push clean cc
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -128,11 +129,19 @@ lint: cc ## run gofmt, go vet, staticcheck, and govulncheck if its database can 
 	go run $(STATICCHECK) $(EVERYWHERE)
 	@.ci/vuln $(GOVULNCHECK)
 
-release: cc ## build archives for linux/amd64 and linux/arm64 in ./dist, with checksums and SBOMs; VERSION=v1.2.3
-	@VERSION=$(VERSION) .ci/release
+# PLINTH_SIGNING_KEY is the path of minisign's secret key. Without it, a key is made for this build alone.
+release: cc ## make archives, packages, images, a formula and install.sh in ./dist, for linux/amd64 and linux/arm64, with checksums, signature and SBOMs; VERSION=v1.2.3
+	@cd .ci/release && GOWORK=off go run . -version '$(VERSION)'
 
-release-check: ## start the programs of make release, the one for arm64 in an emulator
-	@.ci/release-check
+release-check: cc ## install and start what make release has made, as root: archives and the deb on a bare Debian, arm64 in an emulator, images, rpms, install.sh
+	@cd .ci/release && GOWORK=off go vet . && GOWORK=off go test -vet=off -count=1 -timeout 60m -v .
+
+# IMAGE is the name in a registry, for which docker's configuration has the credentials.
+image-push: cc ## push the image that make release has made; VERSION=v1.2.3 IMAGE=ghcr.io/plinth-io/plinth:v1.2.3
+	@cd .ci/release && GOWORK=off go run . -version '$(VERSION)' -image '$(IMAGE)'
+
+lint-workflows: cc ## run actionlint on the workflows in .github
+	go run $(ACTIONLINT) $(wildcard .github/workflows/*.yml)
 
 clean: ## remove the output of the other targets, except ./plinth-data
 	rm -rf plinth plinth-demo dist bench-out

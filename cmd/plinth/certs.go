@@ -15,7 +15,7 @@ import (
 	"github.com/plinth-io/plinth/server/pki"
 )
 
-const certsHelp = `Show and renew the certificates of plinth's own authority, in the data directory.
+const certsHelp = `Show, renew and copy the certificates of plinth's own authority, in the data directory.
 
 plinth renews them by itself, 90 days before they expire, at its start and while it runs. These
 commands do not show certificates that flags name.`
@@ -23,12 +23,12 @@ commands do not show certificates that flags name.`
 func newCerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certs",
-		Short: "Show and renew the certificates of plinth",
+		Short: "Show, renew and copy the certificates of plinth",
 		Long:  certsHelp,
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCertsCheck(), newCertsRenew())
+	cmd.AddCommand(newCertsCheck(), newCertsRenew(), newCertsCopy())
 	return cmd
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,20 +14,56 @@ import (
 
 //go:generate go run . docs ../../docs/flags.md
 
-// newDocs is the hidden command that writes the reference of flags; a test compares it with
-// docs/flags.md.
+// newDocs is the hidden command that writes the reference of flags, which a test compares with
+// docs/flags.md, or the help of all commands, of which make release makes man pages.
 func newDocs() *cobra.Command {
 	return &cobra.Command{
 		Use:    "docs FILE",
-		Short:  "Write the reference of all flags as Markdown",
+		Short:  "Write the reference of all flags as Markdown, or the help of all commands as JSON",
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("write the file to make, such as docs/flags.md")
+				return usagef("write the file to make, such as docs/flags.md or commands.json")
 			}
-			return os.WriteFile(args[0], flagReference(cmd.Root()), 0o644)
+			text := flagReference(cmd.Root())
+			if filepath.Ext(args[0]) == ".json" {
+				var err error
+				if text, err = json.MarshalIndent(helpOf(cmd.Root()), "", "  "); err != nil {
+					return err
+				}
+			}
+			return os.WriteFile(args[0], text, 0o644)
 		},
 	}
+}
+
+// commandHelp is the help of a command and of those below it.
+type commandHelp struct {
+	Use, Short, Long, Example string
+	Flags                     []flagHelp
+	Commands                  []commandHelp
+}
+
+type flagHelp struct {
+	Name, Shorthand, Usage, Type string
+	Default                      string
+	NoValue                      string // what the flag means without a value
+}
+
+// helpOf returns the help of a command that is not hidden.
+func helpOf(cmd *cobra.Command) commandHelp {
+	help := commandHelp{Use: cmd.Use, Short: cmd.Short, Long: cmd.Long, Example: cmd.Example}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			help.Flags = append(help.Flags, flagHelp{f.Name, f.Shorthand, f.Usage, f.Value.Type(), f.DefValue, f.NoOptDefVal})
+		}
+	})
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() && below.Name() != "help" {
+			help.Commands = append(help.Commands, helpOf(below))
+		}
+	}
+	return help
 }
 
 const referenceHead = `# Flags

@@ -107,8 +107,8 @@ func directoriesOf(t *testing.T) map[string]bool {
 	return names
 }
 
-// picturesOf are directories whose files have one line together.
-var picturesOf = []string{"docs/bench", "docs/scale"}
+// setsOf are directories whose files have one line together.
+var setsOf = []string{"docs/bench", "docs/scale", "docs/kubernetes"}
 
 // TestDocumentIndex looks for a line in README.md about each file of docs/.
 func TestDocumentIndex(t *testing.T) {
@@ -119,8 +119,10 @@ func TestDocumentIndex(t *testing.T) {
 			return err
 		}
 		name, err := filepath.Rel(repository, path)
-		if dir := filepath.Dir(name); slices.Contains(picturesOf, dir) {
-			name = dir
+		for _, dir := range setsOf {
+			if strings.HasPrefix(name, dir+"/") {
+				name = dir
+			}
 		}
 		if err == nil && !regexp.MustCompile(`(?m)^\| .*\]\(`+regexp.QuoteMeta(name)+`\).* \| .+ \|$`).MatchString(readme) {
 			t.Errorf("README.md has no line for %s in its table of documentation", name)
@@ -130,8 +132,8 @@ func TestDocumentIndex(t *testing.T) {
 }
 
 // foreignFlags are those of other programs that documents name without the program: of kubelet,
-// kube-controller-manager, kube-scheduler, k3s, etcdctl and docker.
-var foreignFlags = []string{"bootstrap-kubeconfig", "cacert", "cert", "client-ca-file", "datastore-endpoint", "dest-cacert", "dest-cert", "dest-insecure-transport", "dest-key", "key", "kube-api-burst", "kube-api-qps", "service-account-private-key-file", "token", "ulimit", "use-service-account-credentials"}
+// kube-controller-manager, kube-scheduler, k3s, etcdctl, docker and install.sh.
+var foreignFlags = []string{"bootstrap-kubeconfig", "cacert", "cert", "client-ca-file", "datastore-endpoint", "dest-cacert", "dest-cert", "dest-insecure-transport", "dest-key", "key", "kube-api-burst", "kube-api-qps", "prefix", "public-key", "service-account-private-key-file", "token", "ulimit", "use-service-account-credentials"}
 
 var flagName = regexp.MustCompile(`--([a-z][a-z0-9-]*)`)
 

@@ -24,10 +24,11 @@ var documentSettings = map[string]settings{
 	"docs/operations.md": {serves: true, replaced: func(t *testing.T) []string {
 		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
 	}},
-	"docs/history.md":  {serves: true},
-	"docs/moving.md":   {serves: true},
-	"docs/releases.md": {serves: true},
-	"docs/security.md": {serves: true},
+	"docs/history.md":    {serves: true},
+	"docs/kubernetes.md": {serves: true},
+	"docs/moving.md":     {serves: true},
+	"docs/releases.md":   {serves: true},
+	"docs/security.md":   {serves: true},
 	"docs/backup.md": {serves: true, replaced: func(t *testing.T) []string {
 		return []string{"postgres://plinth@db.example.com/plinth", logtest.Postgres(t)}
 	}},

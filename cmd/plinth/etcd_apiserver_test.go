@@ -60,6 +60,9 @@ func testAPIServer(t *testing.T, program, version string, d logtest.Dialect) {
 	testTour(t, s)
 	testPages(t, s)
 	testCustomResources(t, s)
+	for _, dir := range kubernetesManifests {
+		applyKubernetes(t, func(args ...string) string { t.Helper(); return s.kubectl(t, args...) }, filepath.Join(repository, dir))
+	}
 	testProgress(t, s)
 	testOwnCompaction(t, s, p.client(nil))
 	s.noComplaints(t, storageComplaint)

@@ -1,26 +1,42 @@
-// Sbom writes what is in a Go program, as CycloneDX's JSON, to standard output: sbom PROGRAM
-// VERSION. All that it says is in the program itself, so the same program gives the same text.
 package main
 
 import (
 	"debug/buildinfo"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-func main() {
-	if err := write(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "sbom:", err)
-		os.Exit(1)
+// writeSBOMs writes what is in each program, in CycloneDX's JSON. All that it says is in the program itself, so the same
+// program gives the same text.
+func (r *release) writeSBOMs() error {
+	for _, p := range platforms {
+		for _, program := range programs {
+			file, err := os.Create(filepath.Join(r.dist, fmt.Sprintf("%s_%s_linux_%s.cdx.json", program.Name, r.version, p.Arch)))
+			if err != nil {
+				return err
+			}
+			bom, err := sbom(r.program(program.Name, p), r.version)
+			if err == nil {
+				err = cyclonedx.NewBOMEncoder(file, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+			}
+			if closed := file.Close(); err == nil {
+				err = closed
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
+	return nil
 }
 
-func write(program, version string) error {
+func sbom(program, version string) (*cyclonedx.BOM, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	about := component(info.Main.Path, version, "")
 	about.Type = cyclonedx.ComponentTypeApplication
@@ -44,7 +60,7 @@ func write(program, version string) error {
 	bom.Metadata = &cyclonedx.Metadata{Component: &about}
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: about.BOMRef, Dependencies: &depends}}
-	return cyclonedx.NewBOMEncoder(os.Stdout, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return bom, nil
 }
 
 // component is a module at a version, under its package URL. Go's checksum of it (h1:) is none
