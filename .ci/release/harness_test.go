@@ -23,7 +23,10 @@ import (
 
 // These tests check what make release has made, so make release-check runs them, as root.
 
-var dist = flag.String("dist", "../../dist", "directory of the release")
+var (
+	dist       = flag.String("dist", "../../dist", "directory of the release")
+	debianFlag = flag.String("debian", "", "directory in which debootstrap has installed a bare Debian before")
+)
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -70,6 +73,9 @@ func said(t *testing.T, name string, args ...string) string {
 
 // debian makes a bare Debian once: what debootstrap installs as the least there is.
 var debian = sync.OnceValues(func() (string, error) {
+	if *debianFlag != "" {
+		return *debianFlag, nil
+	}
 	dir, err := os.MkdirTemp("", "plinth-debian-")
 	if err != nil {
 		return "", err

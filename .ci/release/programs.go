@@ -18,7 +18,7 @@ var programs = []program{
 		Dir:     ".",
 		Package: "./cmd/plinth",
 		Short:   "Kubernetes API on SQLite, Postgres or MySQL",
-		Image:   []string{"serve", "--listen", "0.0.0.0:6443", "--data-dir", "/data"},
+		Image:   []string{"serve", "--listen=0.0.0.0:6443", "--data-dir=/data"},
 	},
 }
 
