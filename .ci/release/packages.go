@@ -62,7 +62,8 @@ func (r *release) writePackage(f form, p platform) error {
 			Contents:   contents,
 			Recommends: []string{"ca-certificates"},
 			Scripts:    nfpm.Scripts{PostInstall: script("postinstall.sh"), PreRemove: script("preremove.sh"), PostRemove: script("postremove.sh")},
-			RPM:        nfpm.RPM{BuildHost: product, Summary: programs[0].Short, Group: "Unspecified"},
+			RPM:        nfpm.RPM{BuildHost: product, Summary: programs[0].Short, Group: "Unspecified", Compression: "zstd"},
+			Deb:        nfpm.Deb{Compression: "zstd"},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, f.name); err != nil {
