@@ -120,6 +120,7 @@ func bareDebian(t *testing.T) string {
 type inside struct {
 	root, user string
 	emulator   []string
+	env        []string // more variables
 }
 
 // emulated copies the emulator for a platform into the root, if this machine needs one.
@@ -143,7 +144,7 @@ func (in inside) command(args ...string) *exec.Cmd {
 		all = append([]string{"--userspec=" + in.user}, all...)
 	}
 	cmd := exec.Command("chroot", append(append(all, in.emulator...), args...)...)
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/"}
+	cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/"}, in.env...)
 	return cmd
 }
 
@@ -177,7 +178,7 @@ func (in inside) serves(t *testing.T, data string, args ...string) {
 		_ = cmd.Wait()
 		t.Fatalf("%v did not serve: %v: %s", args, cmd.ProcessState, stderr.String())
 	}
-	t.Logf("%v serves after %.2f s", args[:2], time.Since(began).Seconds())
+	t.Logf("%v serves after %.2f s", args, time.Since(began).Seconds())
 	answered(t, filepath.Join(in.root, data))
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {

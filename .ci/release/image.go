@@ -123,7 +123,7 @@ func (r *release) image(program program, p platform) (v1.Image, error) {
 		User:         fmt.Sprintf("%d:%[1]d", nobody),
 		Entrypoint:   []string{"/usr/local/bin/" + program.Name},
 		Cmd:          program.Image,
-		Env:          []string{"PATH=/usr/local/bin", "HOME=/data", "PLINTH_DATA_DIR=/data"},
+		Env:          append([]string{"PATH=/usr/local/bin", "HOME=/data"}, program.ImageEnv...),
 		WorkingDir:   "/data",
 		ExposedPorts: map[string]struct{}{"6443/tcp": {}},
 		Volumes:      map[string]struct{}{"/data": {}},

@@ -92,10 +92,6 @@ func wantPlinthPod(t *testing.T, spec corev1.PodSpec) {
 			}
 		}
 	}
-	// Kubernetes makes variables of the Service plinth, whose names begin with PLINTH_.
-	if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
-		t.Error("the pod has variables of Services")
-	}
 	stop := newServe().Flags().Lookup("shutdown-timeout").DefValue
 	if stop != "30s" || *spec.TerminationGracePeriodSeconds < 45 {
 		t.Errorf("the pod is killed after %d s, --shutdown-timeout is %s", *spec.TerminationGracePeriodSeconds, stop)
