@@ -171,7 +171,7 @@ func (in inside) serves(t *testing.T, data string, args ...string) {
 	giveUp := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer giveUp.Stop()
 	ready := false
-	for lines := bufio.NewScanner(stdout); lines.Scan() && !ready; {
+	for lines := bufio.NewScanner(stdout); !ready && lines.Scan(); {
 		ready = strings.HasPrefix(lines.Text(), "export KUBECONFIG=")
 	}
 	if !ready {
