@@ -101,10 +101,7 @@ func (r *release) manuals(completions, pages string) (members []member, err erro
 // writeTar writes a compressed archive whose bytes depend on its members alone.
 func (r *release) writeTar(file string, members []member) error {
 	var b bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	zip := gzip.NewWriter(&b)
 	if err := r.tarTo(zip, members); err != nil {
 		return err
 	}
@@ -155,10 +152,7 @@ func zipFile(from, to string) error {
 		return err
 	}
 	var b bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	zip := gzip.NewWriter(&b)
 	if _, err := zip.Write(text); err != nil {
 		return err
 	}

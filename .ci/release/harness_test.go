@@ -23,7 +23,10 @@ import (
 
 // These tests check what make release has made, so make release-check runs them, as root.
 
-var dist = flag.String("dist", "../../dist", "directory of the release")
+var (
+	dist       = flag.String("dist", "../../dist", "directory of the release")
+	debianFlag = flag.String("debian", "", "directory in which debootstrap has installed a bare Debian before")
+)
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -70,6 +73,9 @@ func said(t *testing.T, name string, args ...string) string {
 
 // debian makes a bare Debian once: what debootstrap installs as the least there is.
 var debian = sync.OnceValues(func() (string, error) {
+	if *debianFlag != "" {
+		return *debianFlag, nil
+	}
 	dir, err := os.MkdirTemp("", "plinth-debian-")
 	if err != nil {
 		return "", err
@@ -114,6 +120,7 @@ func bareDebian(t *testing.T) string {
 type inside struct {
 	root, user string
 	emulator   []string
+	env        []string // more variables
 }
 
 // emulated copies the emulator for a platform into the root, if this machine needs one.
@@ -137,7 +144,7 @@ func (in inside) command(args ...string) *exec.Cmd {
 		all = append([]string{"--userspec=" + in.user}, all...)
 	}
 	cmd := exec.Command("chroot", append(append(all, in.emulator...), args...)...)
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/"}
+	cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/"}, in.env...)
 	return cmd
 }
 
@@ -164,14 +171,14 @@ func (in inside) serves(t *testing.T, data string, args ...string) {
 	giveUp := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer giveUp.Stop()
 	ready := false
-	for lines := bufio.NewScanner(stdout); lines.Scan() && !ready; {
+	for lines := bufio.NewScanner(stdout); !ready && lines.Scan(); {
 		ready = strings.HasPrefix(lines.Text(), "export KUBECONFIG=")
 	}
 	if !ready {
 		_ = cmd.Wait()
 		t.Fatalf("%v did not serve: %v: %s", args, cmd.ProcessState, stderr.String())
 	}
-	t.Logf("%v serves after %.2f s", args[:2], time.Since(began).Seconds())
+	t.Logf("%v serves after %.2f s", args, time.Since(began).Seconds())
 	answered(t, filepath.Join(in.root, data))
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {

@@ -124,7 +124,7 @@ func (r *release) image(program program, p platform) (v1.Image, error) {
 		User:         fmt.Sprintf("%d:%[1]d", nobody),
 		Entrypoint:   []string{"/usr/local/bin/" + program.Name},
 		Cmd:          program.Image,
-		Env:          []string{"PATH=/usr/local/bin", "HOME=/data", "PLINTH_DATA_DIR=/data"},
+		Env:          append([]string{"PATH=/usr/local/bin", "HOME=/data"}, program.ImageEnv...),
 		WorkingDir:   "/data",
 		ExposedPorts: map[string]struct{}{"6443/tcp": {}},
 		Volumes:      map[string]struct{}{"/data": {}},
@@ -170,7 +170,7 @@ func (r *release) layer(members []member) (v1.Layer, error) {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching)
 }
 
 // writeLayout packs the directory of a layout.

@@ -69,11 +69,12 @@ func startImage(t *testing.T, image v1.Image, program program, p platform) {
 	must(t, unpack(tar.NewReader(flat), root))
 	in := inside{root: root, user: "65534:65534"}.emulated(t, p)
 	args := slices.Concat(file.Config.Entrypoint, file.Config.Cmd)
-	at := slices.Index(args, "0.0.0.0:6443")
+	at := slices.Index(file.Config.Env, "PLINTH_LISTEN=0.0.0.0:6443")
 	if at < 0 || !strings.HasSuffix(args[0], program.Name) {
-		t.Fatalf("the image runs %v", args)
+		t.Fatalf("the image runs %v with %v", args, file.Config.Env)
 	}
-	args[at] = "127.0.0.1:0" // a test opens nothing to the network
+	in.env = slices.Clone(file.Config.Env)
+	in.env[at] = "PLINTH_LISTEN=127.0.0.1:0" // a test opens nothing to the network
 	in.serves(t, "data", args...)
 	if info, err := os.Stat(filepath.Join(root, "data/plinth.db")); err != nil || info.Size() == 0 {
 		t.Errorf("the database is not in /data: %v", err)

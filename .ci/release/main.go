@@ -134,7 +134,7 @@ func (r *release) list() error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%8.1f MB  dist/%s\n", float64(info.Size())/1e6, file.Name())
+		fmt.Printf("%9.1f kB  dist/%s\n", float64(info.Size())/1e3, file.Name())
 	}
 	return nil
 }

@@ -95,17 +95,23 @@ func (c command) tree() *cobra.Command {
 	return cmd
 }
 
-// verbatim escapes a help text, and keeps the lines that are indented as they are.
+// verbatim escapes a help text, and keeps the lines that are indented as they are: Markdown's code, between empty lines.
 func verbatim(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "  ") {
-			lines[i] = "    " + line // Markdown's code
-		} else {
-			lines[i] = escape(line)
+	var out []string
+	code := false
+	for _, line := range strings.Split(text, "\n") {
+		if line != "" && code != strings.HasPrefix(line, "  ") {
+			code = !code
+			out = append(out, "")
 		}
+		if code {
+			line = "    " + line
+		} else {
+			line = escape(line)
+		}
+		out = append(out, line)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(out, "\n")
 }
 
 // escape keeps Markdown from taking characters of a text for markup. Backquotes are markup in help, too.

@@ -56,13 +56,14 @@ func (r *release) writePackage(f form, p platform) error {
 	script := func(name string) string { return filepath.Join(r.root, ".ci/release/package", name) }
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: product, Arch: p.Arch, Platform: "linux", Version: r.version, Release: "1", MTime: r.date,
-		Section: "admin", Priority: "optional", Maintainer: "plinth <plinth@plinth.io>", Vendor: product, Homepage: homepage, License: licence,
+		Section: "admin", Priority: "optional", Maintainer: "The plinth authors <plinth-io@users.noreply.github.com>", Vendor: product, Homepage: homepage, License: licence,
 		Description: programs[0].Short + "\n" + description,
 		Overridables: nfpm.Overridables{
 			Contents:   contents,
 			Recommends: []string{"ca-certificates"},
 			Scripts:    nfpm.Scripts{PostInstall: script("postinstall.sh"), PreRemove: script("preremove.sh"), PostRemove: script("postremove.sh")},
-			RPM:        nfpm.RPM{BuildHost: product, Summary: programs[0].Short, Group: "Unspecified"},
+			RPM:        nfpm.RPM{BuildHost: product, Summary: programs[0].Short, Group: "Unspecified", Compression: "zstd"},
+			Deb:        nfpm.Deb{Compression: "zstd"},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, f.name); err != nil {

@@ -6,8 +6,9 @@ type program struct {
 	Dir     string // of its module, from the root of the repository
 	Package string // below Dir
 	Short   string // what it is, in the words of a package's first line
-	// Image says that there is an image of it, which it starts in with these arguments.
-	Image []string
+	// Image says that there is an image of it, which it starts in with these arguments and variables.
+	Image    []string
+	ImageEnv []string
 }
 
 // programs are in every archive and package. The first one gives them its name. Each has the commands version, docs and
@@ -18,7 +19,9 @@ var programs = []program{
 		Dir:     ".",
 		Package: "./cmd/plinth",
 		Short:   "Kubernetes API on SQLite, Postgres or MySQL",
-		Image:   []string{"serve", "--listen", "0.0.0.0:6443", "--data-dir", "/data"},
+		Image:   []string{"serve"},
+		// Variables hold for the commands of kubectl exec, too, and for other arguments than these.
+		ImageEnv: []string{"PLINTH_LISTEN=0.0.0.0:6443", "PLINTH_DATA_DIR=/data"},
 	},
 }
 

@@ -68,6 +68,7 @@ func TestInstaller(t *testing.T) {
 	r := made(t)
 	needs(t, "minisign", "minisign")
 	needs(t, "busybox", "busybox")
+	needs(t, "wget", "wget")
 	good := serve(t, r.dist)
 	for name, without := range map[string]string{"minisign": "none", "openssl": "minisign", "wget": "curl"} {
 		t.Run(name, func(t *testing.T) {
