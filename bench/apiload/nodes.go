@@ -111,10 +111,8 @@ func (n *Nodes) Heartbeats(ctx context.Context, d time.Duration) (renewals measu
 	var mu sync.Mutex // guards renewals
 	begun := time.Now()
 	group, sending := errgroup.WithContext(ctx)
-	pacing, cancel := context.WithTimeout(sending, d)
-	defer cancel()
 	each := func(every time.Duration, f func(i int) error) (sent int) {
-		for i := 0; sleep.Until(pacing, begun.Add(time.Duration(i)*every)) == nil; i++ {
+		for i := 0; time.Duration(i)*every < d && sleep.Until(sending, begun.Add(time.Duration(i)*every)) == nil; i++ {
 			group.Go(func() error { return f(i) })
 			sent++
 		}
@@ -138,6 +136,7 @@ func (n *Nodes) Heartbeats(ctx context.Context, d time.Duration) (renewals measu
 		})
 	}
 	paces.Wait()
+	_ = sleep.Until(sending, begun.Add(d))
 	err = group.Wait()
 	renewals.Ops, renewals.Took = len(renewals.Samples), time.Since(begun)
 	return renewals, statuses, errors.Join(err, ctx.Err())

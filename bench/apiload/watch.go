@@ -15,8 +15,8 @@ import (
 	"github.com/plinth-io/plinth/bench/measure"
 )
 
-// Newest returns the revision of the newest state of a collection.
-func (c Clients) Newest(ctx context.Context, path string) (int64, error) {
+// newest returns the revision of the newest state of a collection.
+func (c Clients) newest(ctx context.Context, path string) (int64, error) {
 	var list bytes.Buffer
 	_, err := c[0].Do(ctx, http.MethodGet, withQuery(path, "limit=1"), nil, &list)
 	return IntField(list.Bytes(), "resourceVersion"), err
@@ -49,7 +49,7 @@ func (c Clients) Watch(ctx context.Context, watches int, path func(i int) string
 
 // WatchFrom is Watch of one collection, from now on.
 func (c Clients) WatchFrom(ctx context.Context, watches int, path string, read func(i int, stream io.Reader)) (*Watches, error) {
-	newest, err := c.Newest(ctx, path)
+	newest, err := c.newest(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (w *Watches) End() {
 // Seat opens watches that begin now, in turn of each resource, at path(resource), which may have
 // a query. All are of one kind.
 func (c Clients) Seat(ctx context.Context, watches, resources int, path func(resource uint8) string) (*measure.Audience, error) {
-	newest, err := c.Newest(ctx, path(0))
+	newest, err := c.newest(ctx, path(0))
 	if err != nil {
 		return nil, err
 	}

@@ -34,14 +34,14 @@ const (
 	freezeDB   = "freeze-db"   // SIGSTOP the database, and continue it
 )
 
-// FaultNames returns the names of all faults, for Options.Faults.
-func FaultNames() []string {
+// faultNames returns the names of all faults, for Options.Faults.
+func faultNames() []string {
 	return []string{kill, stop, cutClients, loseAnswer, cut, freeze, delay, loseCommit, killDB, freezeDB}
 }
 
 // Possible returns the names of the faults that a run with o can make, whatever o.Faults says.
 func (o *Options) Possible() []string {
-	return slices.DeleteFunc(FaultNames(), func(name string) bool {
+	return slices.DeleteFunc(faultNames(), func(name string) bool {
 		switch name {
 		case cut, freeze, delay, loseCommit:
 			return dialects.Scheme(o.DSN) == "sqlite" // there is no connection

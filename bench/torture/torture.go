@@ -23,14 +23,14 @@ type Options struct {
 	Command  []string      // starts plinth serve; flags come after it
 	DSN      string        // a database is made beside it, and dropped at the end
 	Replicas int           // plinths on it; 1 for SQLite
-	Hosts    []string      // HOST:PORT of the server that each of them uses; empty: that in DSN
+	Hosts    []string      // HOST:PORT of the server that each of them uses; empty: that in DSN; only tests have others
 	For      time.Duration // how long faults are made
 	Clients  int           // that call; half as many watch
 	Pause    time.Duration // of a client between two calls, on average; 10 ms
 	Seed     uint64        // of calls and faults
-	Faults   []string      // out of FaultNames; empty: all that are possible
+	Faults   []string      // as in faults.go; empty: all that are possible
 	History  time.Duration // --history of the plinths; 3 seconds
-	Database Database      // that is killed and frozen; nil: none is
+	Database Database      // that is killed and frozen, in tests; nil: none is
 	Dir      string        // of what is left behind when something is broken
 	Progress io.Writer     // nil: nobody wants to know
 }
