@@ -60,29 +60,3 @@ func TestSBOMs(t *testing.T) {
 		}
 	}
 }
-
-// TestManuals has man read the pages.
-func TestManuals(t *testing.T) {
-	r := made(t)
-	p, err := here()
-	must(t, err)
-	dir := t.TempDir()
-	said(t, "tar", "-xzf", filepath.Join(r.dist, r.archiveName(p)+".tar.gz"), "-C", dir)
-	pages, err := filepath.Glob(filepath.Join(dir, "*/man/man1/*.1"))
-	must(t, err)
-	if len(pages) < 20 {
-		t.Fatalf("there are %d man pages", len(pages))
-	}
-	groff := needs(t, "groff", "groff-base")
-	for _, page := range pages {
-		if out := said(t, groff, "-man", "-Tutf8", "-ww", "-z", page); out != "" {
-			t.Errorf("%s: %s", filepath.Base(page), out)
-		}
-	}
-	text := said(t, groff, "-man", "-Tascii", "-P-c", filepath.Join(filepath.Dir(pages[0]), "plinth-serve.1"))
-	for _, want := range []string{"PLINTH_DSN", "--data-dir", "SEE ALSO"} {
-		if !strings.Contains(strings.ReplaceAll(text, "\b", ""), want) && !strings.Contains(text, want) {
-			t.Errorf("the page of plinth serve is without %s", want)
-		}
-	}
-}
