@@ -28,8 +28,8 @@ func TestArchives(t *testing.T) {
 			for _, program := range programs {
 				wantStatic(t, filepath.Join(dir, program.Name), p)
 				out := in.said(t, "/opt/"+name+"/"+program.Name, "version")
-				if want := fmt.Sprintf("%s %s (", program.Name, r.version); !strings.HasPrefix(out, want) || !strings.Contains(out, "linux/"+p.Arch) {
-					t.Errorf("version says %s, want %s…, linux/%s", out, want, p.Arch)
+				if want := fmt.Sprintf("plinth %s (", r.version); !strings.HasPrefix(out, want) || !strings.Contains(out, "linux/"+p.Arch) {
+					t.Errorf("version of %s says %s, want %s…, linux/%s", program.Name, out, want, p.Arch)
 				}
 			}
 			in.serves(t, "srv/data", "/opt/"+name+"/plinth", "serve", "--data-dir", "/srv/data", "--listen", "127.0.0.1:0")
